@@ -1,0 +1,1 @@
+"""Pure Bitcoin multisig: no I/O, no clock, no randomness."""

@@ -1,0 +1,1 @@
+"""Part of the house; see docs/architecture.md."""

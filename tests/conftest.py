@@ -1,0 +1,8 @@
+"""What every suite shares."""
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
