@@ -1,0 +1,114 @@
+"""What every section shares: the base shapes, the nullable wrappers, times, and bounded strings."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictInt,
+    StringConstraints,
+)
+
+# PostgreSQL's and SQLite's widest integer: nothing that travels as an id or an amount may be wider.
+MAX_INT64 = 2**63 - 1
+
+ApiNetwork = Literal["mainnet", "testnet"]
+CyclePeriod = Literal["W", "M"]
+Priority = Literal["low", "medium", "high"]
+
+IntId = Annotated[StrictInt, Field(ge=1, le=MAX_INT64)]
+TextId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+Text = Annotated[str, StringConstraints(max_length=1_000)]
+# RFC 5321: 64 for the local part, 255 for the domain. The shape is checked, the mailbox is proven by a mail.
+EmailAddress = Annotated[
+    str, StringConstraints(strip_whitespace=True, to_lower=True, max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")
+]
+# Plain decimal notation only: no sign, no exponent, at most eight places (P21).
+DecimalText = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,17})(\.[0-9]{1,8})?$")]
+# 2 MiB of PSBT, which is what a Coldcard Mk4 takes, in base64.
+MAX_PSBT_BASE64 = 2_796_204
+PsbtBase64 = Annotated[str, StringConstraints(min_length=8, max_length=MAX_PSBT_BASE64)]
+
+
+def _as_utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError("a time needs its zone: write it with a Z")
+    return moment.astimezone(UTC)
+
+
+def format_time(moment: datetime) -> str:
+    """RFC 3339 in UTC with milliseconds and ``Z``, the only form the platform writes."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+Timestamp = Annotated[
+    datetime, AfterValidator(_as_utc), PlainSerializer(format_time, return_type=str, when_used="json")
+]
+
+
+class Shape(BaseModel):
+    """An answer: frozen, tolerant of fields that a newer platform adds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
+
+
+class Request(BaseModel):
+    """A body that a caller sends: an unknown field is a mistake that must not pass in silence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True)
+
+
+class NullString(Shape):
+    """The specification's nullable string: ``{"String": …, "Valid": …}``."""
+
+    string: str = Field(default="", alias="String")
+    valid: bool = Field(alias="Valid")
+
+    @classmethod
+    def of(cls, value: str | None) -> Self:
+        return cls(string=value or "", valid=value is not None)
+
+    @property
+    def value(self) -> str | None:
+        return self.string if self.valid else None
+
+
+class NullTime(Shape):
+    """The specification's nullable time. Where ``Valid`` is false the time is the epoch and means nothing."""
+
+    time: Timestamp = Field(default=datetime(1970, 1, 1, tzinfo=UTC), alias="Time")
+    valid: bool = Field(alias="Valid")
+
+    @classmethod
+    def of(cls, value: datetime | None) -> Self:
+        return cls(valid=False) if value is None else cls(time=value, valid=True)
+
+    @property
+    def value(self) -> datetime | None:
+        return self.time if self.valid else None
+
+
+class NullInt64(Shape):
+    """The specification's nullable integer."""
+
+    int64: StrictInt = Field(default=0, alias="Int64")
+    valid: bool = Field(alias="Valid")
+
+    @classmethod
+    def of(cls, value: int | None) -> Self:
+        return cls(int64=value or 0, valid=value is not None)
+
+    @property
+    def value(self) -> int | None:
+        return self.int64 if self.valid else None
+
+
+class Done(Shape):
+    """The answer of a call that changes something and has nothing else to tell."""
+
+    success: bool = True

@@ -1,0 +1,74 @@
+"""Problem details (RFC 9457) and the platform's stable error codes."""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from custody.schemas.common import Shape
+
+PROBLEM_CONTENT_TYPE = "application/problem+json"
+
+
+class ErrorCode(StrEnum):
+    """What a program may branch on. Codes are never renamed; the sentence beside them may be."""
+
+    MALFORMED_JSON = "MALFORMED_JSON"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    TOKEN_EXPIRED = "TOKEN_EXPIRED"  # noqa: S105 - a code, not a secret
+    OTP_INVALID = "OTP_INVALID"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    NOT_ORG_MEMBER = "NOT_ORG_MEMBER"
+    NOT_A_SIGNER = "NOT_A_SIGNER"
+    KEY_REVOKED = "KEY_REVOKED"
+    ROLE_LIMIT_EXCEEDED = "ROLE_LIMIT_EXCEEDED"
+    VAULT_LIMIT_EXCEEDED = "VAULT_LIMIT_EXCEEDED"
+    NOT_FOUND = "NOT_FOUND"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    STATE_CONFLICT = "STATE_CONFLICT"
+    LOCKED_FUNDS = "LOCKED_FUNDS"
+    KEY_ALREADY_ACTIVE = "KEY_ALREADY_ACTIVE"
+    KEY_ACCOUNTS_EXHAUSTED = "KEY_ACCOUNTS_EXHAUSTED"
+    DEPLOYMENT_NOT_CONFIRMED = "DEPLOYMENT_NOT_CONFIRMED"
+    CALL_NOT_STALLED = "CALL_NOT_STALLED"
+    ALREADY_PAUSED = "ALREADY_PAUSED"
+    NOT_PAUSED = "NOT_PAUSED"
+    LAST_ADMIN = "LAST_ADMIN"
+    IDEMPOTENCY_IN_PROGRESS = "IDEMPOTENCY_IN_PROGRESS"
+    BODY_TOO_LARGE = "BODY_TOO_LARGE"
+    VALIDATION = "VALIDATION"
+    WRONG_NETWORK_ADDRESS = "WRONG_NETWORK_ADDRESS"
+    DUST = "DUST"
+    INSUFFICIENT_FUNDS = "INSUFFICIENT_FUNDS"
+    PSBT_MISMATCH = "PSBT_MISMATCH"
+    BAD_SIGNATURE = "BAD_SIGNATURE"
+    WALLET_ADDRESS_MISMATCH = "WALLET_ADDRESS_MISMATCH"
+    IDEMPOTENCY_KEY_REUSED = "IDEMPOTENCY_KEY_REUSED"
+    RATE_LIMITED = "RATE_LIMITED"
+    INTERNAL = "INTERNAL"
+    BACKEND_UNAVAILABLE = "BACKEND_UNAVAILABLE"
+    POLICY_UNAVAILABLE = "POLICY_UNAVAILABLE"
+
+
+class FieldError(Shape):
+    """One thing that is wrong, and where: ``pointer`` is a JSON pointer (RFC 6901) into the body or query."""
+
+    pointer: str
+    code: str
+    detail: str
+
+
+class Problem(Shape):
+    """The body of every error. ``trace_id`` equals the audit entry's, so that a person can quote it."""
+
+    success: Literal[False] = False
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    instance: str = ""
+    code: str
+    trace_id: str = ""
+    errors: list[FieldError] = Field(default_factory=list)
+    # Figures that some codes carry: limit, used, requested, next_reset.
+    figures: dict[str, Any] | None = None

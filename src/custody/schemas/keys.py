@@ -1,0 +1,95 @@
+"""Registered signing keys (public data only) and the signing profile."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt, StringConstraints
+
+from custody.schemas.common import ApiNetwork, Name, NullString, Request, Shape, Timestamp
+
+KeyStatus = Literal["active", "revoked"]
+# 111 or 112 characters today; pasted keys may carry white space, which the parser strips.
+XpubText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=100, max_length=130)]
+PathText = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=120, pattern=r"^m(/[0-9]+['hH]?)*$")
+]
+FingerprintText = Annotated[
+    str, StringConstraints(strip_whitespace=True, to_lower=True, pattern=r"^[0-9a-fA-F]{8}$")
+]
+# BIP-137: 65 bytes in base64.
+MessageSignature = Annotated[str, StringConstraints(min_length=88, max_length=88)]
+# BIP-48 accounts 0 to 100 are the paths that a Trezor expects.
+MAX_ACCOUNT = 100
+MAX_ACCOUNTS_PER_CALL = 32
+
+
+class VaultAccount(Request):
+    """The xpub of one BIP-48 account: accounts are hardened, so that the platform cannot derive them."""
+
+    account: Annotated[StrictInt, Field(ge=0, le=MAX_ACCOUNT)]
+    xpub: XpubText
+
+
+class ProfileKey(Request):
+    """The member's own single-signature account (BIP-84)."""
+
+    xpub: XpubText
+    derivation_base_path: PathText
+
+
+class KeyChallengeRequest(Request):
+    """``POST /api/v1/key-challenge``: every (path, xpub) that will be offered, so that the proof covers them."""
+
+    network: ApiNetwork
+    xpub: XpubText
+    master_fingerprint: FingerprintText
+    derivation_base_path: PathText
+    vault_accounts: Annotated[list[VaultAccount], Field(max_length=MAX_ACCOUNTS_PER_CALL)] = Field(
+        default_factory=list
+    )
+    profile: ProfileKey | None = None
+
+
+class KeyChallenge(Shape):
+    """One printable ASCII line to sign as a Bitcoin Signed Message at ``derivation_path`` (base path, then 0/0)."""
+
+    challenge: str
+    derivation_path: str
+    expires_at: Timestamp
+
+
+class KeyProof(Request):
+    challenge: Annotated[str, StringConstraints(max_length=200)]
+    signature: MessageSignature
+
+
+class RegisterKeyRequest(KeyChallengeRequest):
+    """``POST /api/v1/register-key``."""
+
+    key_type: Literal["xpub"] = "xpub"
+    label: Name | None = None
+    replace: bool = False
+    proof: KeyProof | None = None
+
+
+class Key(Shape):
+    """The specification's Key."""
+
+    id: str = Field(alias="ID")
+    user_id: str = Field(alias="UserID")
+    key_type: str = Field(alias="KeyType")
+    status: KeyStatus = Field(alias="Status")
+    pub_key_hex: NullString = Field(alias="PubKeyHex")
+    xpub: NullString = Field(alias="Xpub")
+    master_fingerprint: NullString = Field(alias="MasterFingerprint")
+    derivation_base_path: NullString = Field(alias="DerivationBasePath")
+    label: NullString = Field(alias="Label")
+    net: ApiNetwork = Field(alias="Net")
+    created_at: Timestamp = Field(alias="CreatedAt")
+    updated_at: Timestamp = Field(alias="UpdatedAt")
+
+
+class SigningProfileAddress(Shape):
+    network: ApiNetwork
+    wallet_address: str
+    derivation_path: str
+    key_id: str

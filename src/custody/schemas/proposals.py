@@ -1,0 +1,150 @@
+"""Transaction proposals: an unsigned PSBT on its way to M signatures, and to the chain."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt, StringConstraints, model_validator
+
+from custody.schemas.common import IntId, Priority, PsbtBase64, Request, Shape, Text, TextId, Timestamp
+
+# 21 million BTC in satoshis.
+MAX_SATS = 2_100_000_000_000_000
+MAX_RECIPIENTS = 100
+# One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.
+MAX_OP_RETURN_TEXT = 162
+MAX_LONG_POLL_SECONDS = 60
+
+AmountSats = Annotated[StrictInt, Field(ge=1, le=MAX_SATS)]
+FeeRateText = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?$")]
+
+
+class ProposalStatus(StrEnum):
+    PENDING = "PENDING"
+    SIGNED = "SIGNED"
+    BROADCASTING = "BROADCASTING"
+    CONFIRMED = "CONFIRMED"
+    STALLED = "STALLED"
+    REJECTED = "REJECTED"
+    CANCELLED = "CANCELLED"
+    EXPIRED = "EXPIRED"
+    INVALIDATED = "INVALIDATED"
+    FAILED = "FAILED"
+    REPLACED = "REPLACED"
+
+
+class TxType(StrEnum):
+    SEND = "send"
+    FORWARD = "forward"
+    DEPLOY = "deploy"
+    CALL = "call"
+
+
+class CreatePsbtRequest(Request):
+    """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts.
+
+    ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal.
+    """
+
+    wallet_id: TextId
+    workspace_id: IntId
+    tx_type: Literal["send"]
+    recipients: Annotated[
+        list[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]],
+        Field(max_length=MAX_RECIPIENTS),
+    ] = Field(default_factory=list)
+    amounts_sats: Annotated[list[AmountSats], Field(max_length=MAX_RECIPIENTS)] | None = None
+    description: Text | None = None
+    op_return: Annotated[str, StringConstraints(min_length=1, max_length=MAX_OP_RETURN_TEXT)] | None = None
+    contract_ids: Annotated[list[TextId], Field(max_length=100)] | None = None
+    priority: Priority | None = None
+    fee_rate: FeeRateText | None = None
+    replaces_psbt_id: TextId | None = None
+
+    @model_validator(mode="after")
+    def _something_to_send(self) -> "CreatePsbtRequest":
+        if not self.recipients and self.op_return is None:
+            raise ValueError("recipients: name at least one recipient, or give op_return")
+        if self.amounts_sats is not None and len(self.amounts_sats) != len(self.recipients):
+            raise ValueError("amounts_sats: give one amount for each recipient, in the same order")
+        return self
+
+
+class CreatePsbtResponse(Shape):
+    psbt_id: str
+    psbt_base64: str
+
+
+class SignPsbtRequest(Request):
+    """``POST /api/v1/sign-psbt``: either a signed PSBT, or ``decision: "reject"`` with a reason."""
+
+    psbt_id: TextId
+    workspace_id: IntId
+    psbt_base64: PsbtBase64 | None = None
+    decision: Literal["approve", "reject"] = "approve"
+    reason: Text | None = None
+
+    @model_validator(mode="after")
+    def _decision_is_whole(self) -> "SignPsbtRequest":
+        if self.decision == "approve" and self.psbt_base64 is None:
+            raise ValueError("psbt_base64: an approval needs the signed PSBT")
+        if self.decision == "reject" and self.psbt_base64 is not None:
+            raise ValueError("psbt_base64: a rejection carries no PSBT")
+        return self
+
+
+class SignPsbtResponse(Shape):
+    psbt_id: str
+    status: ProposalStatus
+    collected_signatures: int
+    required_signatures: int
+    txid: str | None = None
+    # Inputs of ours that still lack this signer's signature, and words about what was changed or not.
+    missing_inputs: list[int] = Field(default_factory=list)
+    detail: str | None = None
+
+
+class ProposalSigner(Shape):
+    key_id: str
+    is_signed: bool
+    user_id: str
+    signed_at: Timestamp | None = None
+    decision: Literal["approve", "reject"] | None = None
+
+
+class Proposal(Shape):
+    """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""
+
+    psbt_id: str
+    workspace_id: str
+    vault_id: str
+    tx_type: TxType
+    status: ProposalStatus
+    contract_uid: int | None = None
+    call_uid: int | None = None
+    decoded_call: dict[str, object] | None = None
+    created_by: str
+    description: str | None = None
+    psbt_base64: str
+    txid: str | None = None
+    txid_expected: str
+    recipients: list[str]
+    amounts_sats: list[int]
+    fee_sats: int
+    fee_rate: str
+    op_return: str | None = None
+    contract_ids: list[str] = Field(default_factory=list)
+    m: int
+    n: int
+    signers: list[ProposalSigner]
+    collected_signatures: int
+    required_signatures: int
+    expires_at: Timestamp
+    created_at: Timestamp
+    updated_at: Timestamp
+    confirmations: int
+    block_hash: str | None = None
+    block_height: int | None = None
+    failure_code: str | None = None
+    failure_reason: str | None = None
+    replaces_psbt_id: str | None = None
+    replaced_by_psbt_id: str | None = None

@@ -1,0 +1,95 @@
+"""People, organisations, workspaces and roles, as ``GET /api/v1/get-user-info`` shows them."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from custody.schemas.common import ApiNetwork, IntId, NullString, NullTime, Request, Shape
+
+
+class PermissionName(StrEnum):
+    MANAGE_WORKSPACE = "MANAGE_WORKSPACE"
+    PAYMENT_INIT = "PAYMENT_INIT"
+    PAYMENT_APPROVE = "PAYMENT_APPROVE"
+    VIEW_BALANCES = "VIEW_BALANCES"
+    MANAGE_ROLE = "MANAGE_ROLE"
+    MANAGE_USERS = "MANAGE_USERS"
+    VIEW_LOGS = "VIEW_LOGS"
+
+
+class Permission(Shape):
+    uid: int = Field(alias="UID")
+    rule_name: PermissionName = Field(alias="RuleName")
+
+
+class Role(Shape):
+    role_id: int = Field(alias="RoleId")
+    name: str = Field(alias="Name")
+    description: str = Field(alias="Description")
+    perm: list[Permission] = Field(alias="Perm")
+
+
+class WorkspaceInfo(Shape):
+    uid: int
+    name: str
+    description: str
+    net: ApiNetwork
+
+
+class WorkspaceEntry(Shape):
+    workspace_info: WorkspaceInfo = Field(alias="WorkspaceInfo")
+    role: Role = Field(alias="Role")
+
+
+class WorkspaceList(Shape):
+    workspaces: list[WorkspaceEntry] = Field(alias="Workspaces")
+
+
+class Organisation(Shape):
+    org_id: int = Field(alias="OrgID")
+    org_name: str = Field(alias="OrgName")
+    workspaces: WorkspaceList = Field(alias="Workspaces")
+
+
+class OrganisationList(Shape):
+    organisations: list[Organisation] = Field(alias="Organisations")
+
+
+class User(Shape):
+    """The specification's User. ``DefaultOrg`` and ``DefaultWorkspace`` are 0 for an account that has none yet."""
+
+    uuid: int = Field(alias="UUID")
+    email: str = Field(alias="Email")
+    first_name: NullString = Field(alias="FirstName")
+    surname: NullString = Field(alias="Surname")
+    last_login: NullTime = Field(alias="LastLogin")
+    phone_number: NullString = Field(alias="PhoneNumber")
+    default_org: int = Field(alias="DefaultOrg")
+    default_workspace: int = Field(alias="DefaultWorkspace")
+    organisations_info: OrganisationList = Field(alias="OrganisationsInfo")
+
+
+class AddWorkspaceToUserRequest(Request):
+    """``POST /api/v1/add-workspace-to-user``: a membership without an invitation."""
+
+    workspace_id: IntId
+    user_uuid: IntId
+    role_uid: IntId
+    creator_workspace_id: IntId
+    creator_org_uuid: IntId
+
+
+class AllocationResponse(Shape):
+    success: bool = True
+    allocation_id: int
+
+
+class Member(Shape):
+    """A row of ``GET /api/v1/get-users-from-workspace``. ``can_sign``: holds an active key on the workspace's network."""
+
+    uuid: int = Field(alias="UUID")
+    email: str = Field(alias="Email")
+    first_name: NullString = Field(alias="FirstName")
+    surname: NullString = Field(alias="Surname")
+    role: Role = Field(alias="Role")
+    can_sign: bool

@@ -1,0 +1,90 @@
+"""Vaults: M-of-N wallets whose signer set and threshold are fixed when they are created."""
+
+from typing import Annotated
+
+from pydantic import Field, StrictInt, model_validator
+
+from custody.schemas.common import (
+    ApiNetwork,
+    CyclePeriod,
+    DecimalText,
+    IntId,
+    Name,
+    NullString,
+    Request,
+    Shape,
+    Timestamp,
+)
+
+# 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and Coldcard).
+MAX_SIGNERS = 15
+
+
+class CreateWalletRequest(Request):
+    """``POST /api/v1/create_wallet``. ``signers`` are user ids; ``transaction_limit`` is in BTC."""
+
+    workspace_id: IntId
+    name: Name
+    network: ApiNetwork
+    m: Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)]
+    signers: Annotated[list[IntId], Field(min_length=1, max_length=MAX_SIGNERS)]
+    transaction_limit: DecimalText
+    cycle_period: CyclePeriod
+    cycle_day: Annotated[StrictInt, Field(ge=1, le=31)]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "CreateWalletRequest":
+        if len(set(self.signers)) != len(self.signers):
+            raise ValueError("signers: each member can be a signer of a vault once")
+        if self.m > len(self.signers):
+            raise ValueError(f"m: {self.m} signatures cannot be asked of {len(self.signers)} signers")
+        if self.cycle_period == "W" and self.cycle_day > 7:
+            raise ValueError("cycle_day: a weekly cycle starts on a day from 1 (Monday) to 7 (Sunday)")
+        return self
+
+
+class VaultLimits(Shape):
+    """``detailed_vault_limits``: decimal strings in BTC. ``Limit`` is the maximum of a single movement."""
+
+    limit: str = Field(alias="Limit")
+    cycle_period: CyclePeriod = Field(alias="CyclePeriod")
+    cycle_day: int = Field(alias="CycleDay")
+    used: str = Field(alias="Used")
+    unused: str = Field(alias="Unused")
+    next_reset: Timestamp = Field(alias="NextReset")
+
+
+class VaultSigner(Shape):
+    key_index: int
+    first_name: NullString
+    surname: NullString
+    # Ours beside the specification's: who the signer is, so that a daemon finds its own place.
+    user_id: str = ""
+    key_id: str = ""
+
+
+class Vault(Shape):
+    """The specification's Vault, with ``descriptor`` (checksum and key origins) and the balance beside it."""
+
+    id: str
+    user_id: str
+    workspace_id: str
+    name: str
+    network: ApiNetwork
+    m: int
+    n: int
+    script_type: str
+    witness_script_hex: str
+    address: str
+    created_at: Timestamp
+    updated_at: Timestamp
+    detailed_vault_limits: VaultLimits | None = None
+    limit_error: str | None = None
+    signers: list[VaultSigner]
+    descriptor: str
+    # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never inferred.
+    chain: str
+    receive_address: str
+    confirmed_sats: int
+    unconfirmed_sats: int
+    locked_sats: int
