@@ -1,0 +1,166 @@
+"""The two shells: one waits, one awaits. All else is in ``flow`` and ``api``."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Self, TypeVar
+
+import httpx
+
+from custody.client.api import Api
+from custody.client.errors import BadAnswer
+from custody.client.flow import MAX_ANSWER_BYTES, Core, Exclusive, Plan, Send, Wait, check_url
+from custody.client.session import Session
+
+R = TypeVar("R")
+DEFAULT_TIMEOUT = httpx.Timeout(20.0, connect=5.0)
+OnSession = Callable[[Session | None], None]
+
+
+def _core(
+    base_url: str, now: Callable[[], float], session: Session | None, on_session: OnSession | None
+) -> Core:
+    jitter = random.SystemRandom().random
+    core = Core(check_url(base_url), now, jitter, session)
+    if on_session is not None:
+        core.on_session = on_session
+    return core
+
+
+def _bounded(response: httpx.Response) -> httpx.Response:
+    if len(response.content) > MAX_ANSWER_BYTES:
+        raise BadAnswer(f"an answer of {len(response.content)} bytes")
+    return response
+
+
+class Client(Api):
+    """The platform for programs that wait. Use as a context manager.
+
+    ``on_session`` is told of every new session (renewed tokens) and of its end, so that the caller can store it.
+
+    Raises:
+        InsecureUrl: for plain http to another machine.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        session: Session | None = None,
+        on_session: OnSession | None = None,
+        transport: httpx.BaseTransport | None = None,
+        verify: bool | str = True,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.core = _core(base_url, now, session, on_session)
+        self._http = httpx.Client(
+            transport=transport,
+            verify=verify,
+            timeout=DEFAULT_TIMEOUT,
+            follow_redirects=False,
+            trust_env=False,
+        )
+        self._sleep = sleep
+        self._renewing = threading.Lock()
+
+    def run(self, plan: Plan[R]) -> R:
+        """Drive a plan to its answer."""
+        result: httpx.Response | httpx.TransportError | None = None
+        while True:
+            try:
+                step = plan.send(result)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
+            result = None
+            match step:
+                case Send(request):
+                    result = self._perform(request)
+                case Wait(seconds):
+                    self._sleep(seconds)
+                case Exclusive(inner):
+                    with self._renewing:
+                        self.run(inner)
+
+    def _perform(self, request: httpx.Request) -> httpx.Response | httpx.TransportError:
+        # The cookie jar must not answer for us: the refresh cookie is sent by hand, to one path.
+        self._http.cookies.clear()
+        if "timeout" not in request.extensions:
+            request.extensions["timeout"] = DEFAULT_TIMEOUT.as_dict()
+        try:
+            return _bounded(self._http.send(request))
+        except httpx.TransportError as error:
+            return error
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+class AsyncClient(Api):
+    """The platform for programs that await. Use as an async context manager. Parameters as ``Client``."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        session: Session | None = None,
+        on_session: OnSession | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        verify: bool | str = True,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.core = _core(base_url, now, session, on_session)
+        self._http = httpx.AsyncClient(
+            transport=transport,
+            verify=verify,
+            timeout=DEFAULT_TIMEOUT,
+            follow_redirects=False,
+            trust_env=False,
+        )
+        self._sleep = sleep
+        self._renewing = asyncio.Lock()
+
+    async def run(self, plan: Plan[R]) -> R:
+        """Drive a plan to its answer."""
+        result: httpx.Response | httpx.TransportError | None = None
+        while True:
+            try:
+                step = plan.send(result)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
+            result = None
+            match step:
+                case Send(request):
+                    result = await self._perform(request)
+                case Wait(seconds):
+                    await self._sleep(seconds)
+                case Exclusive(inner):
+                    async with self._renewing:
+                        await self.run(inner)
+
+    async def _perform(self, request: httpx.Request) -> httpx.Response | httpx.TransportError:
+        self._http.cookies.clear()
+        if "timeout" not in request.extensions:
+            request.extensions["timeout"] = DEFAULT_TIMEOUT.as_dict()
+        try:
+            return _bounded(await self._http.send(request))
+        except httpx.TransportError as error:
+            return error
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.aclose()
