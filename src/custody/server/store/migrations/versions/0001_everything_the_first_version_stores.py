@@ -1,0 +1,595 @@
+"""Everything the first version stores"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
+    op.create_table(
+        "audit_events",
+        sa.Column("event_uid", sa.String(), nullable=False),
+        sa.Column("chain_id", sa.String(), nullable=False),
+        sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("org_uid", sa.String(), nullable=False),
+        sa.Column("workspace_uid", sa.String(), nullable=False),
+        sa.Column("timestamp", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("category", sa.String(), nullable=False),
+        sa.Column("action", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=False),
+        sa.Column("user_uuid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_name", sa.String(), nullable=False),
+        sa.Column("role_uid", sa.String(), nullable=False),
+        sa.Column("trace_id", sa.String(), nullable=False),
+        sa.Column("prev_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("event_hash", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("event_uid", name=op.f("pk_audit_events")),
+        sa.UniqueConstraint("chain_id", "position", name=op.f("uq_audit_events_chain_id_position")),
+    )
+    op.create_table(
+        "audit_heads",
+        sa.Column("chain_id", sa.String(), nullable=False),
+        sa.Column("size", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("head_hash", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("chain_id", name=op.f("pk_audit_heads")),
+    )
+    op.create_table(
+        "chain_blocks",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("block_hash", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("chain", "height", name=op.f("pk_chain_blocks")),
+    )
+    op.create_table(
+        "chain_transactions",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("raw", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("chain", "txid", name=op.f("pk_chain_transactions")),
+    )
+    op.create_table(
+        "coin_locks",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("vout", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("family_id", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("chain", "txid", "vout", name=op.f("pk_coin_locks")),
+    )
+    with op.batch_alter_table("coin_locks", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_coin_locks_family_id"), ["family_id"], unique=False)
+
+    op.create_table(
+        "jobs",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("subject", sa.String(), nullable=False),
+        sa.Column("payload", sa.JSON(), nullable=False),
+        sa.Column("run_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("attempts", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("lease_owner", sa.String(), nullable=True),
+        sa.Column("lease_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_error", sa.String(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("done_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("dead_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
+    )
+    with op.batch_alter_table("jobs", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_jobs_due",
+            ["run_at"],
+            unique=False,
+            sqlite_where=sa.text("done_at IS NULL AND dead_at IS NULL"),
+            postgresql_where=sa.text("done_at IS NULL AND dead_at IS NULL"),
+        )
+        batch_op.create_index(
+            "uq_jobs_open",
+            ["kind", "subject"],
+            unique=True,
+            sqlite_where=sa.text("done_at IS NULL AND dead_at IS NULL"),
+            postgresql_where=sa.text("done_at IS NULL AND dead_at IS NULL"),
+        )
+
+    op.create_table(
+        "organisations",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_organisations")),
+    )
+    op.create_table(
+        "workspaces",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=False),
+        sa.Column("network", sa.String(), nullable=False),
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint(
+            "(network = 'mainnet') = (chain = 'mainnet')", name=op.f("ck_workspaces_chain_of_network")
+        ),
+        sa.CheckConstraint(
+            "chain IN ('mainnet', 'testnet4', 'signet', 'regtest')", name=op.f("ck_workspaces_chain")
+        ),
+        sa.CheckConstraint("network IN ('mainnet', 'testnet')", name=op.f("ck_workspaces_network")),
+        sa.ForeignKeyConstraint(
+            ["organisation_id"],
+            ["organisations.id"],
+            name=op.f("fk_workspaces_organisation_id_organisations"),
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_workspaces")),
+        sa.UniqueConstraint("organisation_id", "name", name=op.f("uq_workspaces_organisation_id_name")),
+    )
+    with op.batch_alter_table("workspaces", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_workspaces_organisation_id"), ["organisation_id"], unique=False)
+
+    op.create_table(
+        "roles",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_roles_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_roles")),
+        sa.UniqueConstraint("id", "workspace_id", name=op.f("uq_roles_id_workspace_id")),
+        sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_roles_workspace_id_name")),
+    )
+    op.create_table(
+        "users",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("email", sa.String(), nullable=False),
+        sa.Column("first_name", sa.String(), nullable=True),
+        sa.Column("surname", sa.String(), nullable=True),
+        sa.Column("phone_number", sa.String(), nullable=True),
+        sa.Column("default_org_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column(
+            "default_workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
+        ),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("last_login_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["default_org_id"], ["organisations.id"], name=op.f("fk_users_default_org_id_organisations")
+        ),
+        sa.ForeignKeyConstraint(
+            ["default_workspace_id"], ["workspaces.id"], name=op.f("fk_users_default_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
+        sa.UniqueConstraint("email", name=op.f("uq_users_email")),
+    )
+    op.create_table(
+        "credentials",
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("password_hash", sa.String(), nullable=False),
+        sa.Column("two_factor", sa.Boolean(), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_credentials_user_id_users")),
+        sa.PrimaryKeyConstraint("user_id", name=op.f("pk_credentials")),
+    )
+    op.create_table(
+        "idempotency_records",
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("method", sa.String(), nullable=False),
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("body_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("status", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("response", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_idempotency_records_user_id_users")),
+        sa.PrimaryKeyConstraint("user_id", "method", "path", "key", name=op.f("pk_idempotency_records")),
+    )
+    with op.batch_alter_table("idempotency_records", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_idempotency_records_created_at"), ["created_at"], unique=False)
+
+    op.create_table(
+        "key_challenges",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("network", sa.String(), nullable=False),
+        sa.Column("challenge", sa.String(), nullable=False),
+        sa.Column("offered_digest", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_key_challenges_user_id_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_key_challenges")),
+        sa.UniqueConstraint("challenge", name=op.f("uq_key_challenges_challenge")),
+    )
+    with op.batch_alter_table("key_challenges", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_key_challenges_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "keys",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("network", sa.String(), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("revoked_reason", sa.String(), nullable=True),
+        sa.Column("key_type", sa.String(), nullable=False),
+        sa.Column("xpub", sa.String(), nullable=False),
+        sa.Column("pub_key_hex", sa.String(), nullable=False),
+        sa.Column("master_fingerprint", sa.String(), nullable=False),
+        sa.Column("derivation_base_path", sa.String(), nullable=False),
+        sa.Column("label", sa.String(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint(
+            "(status = 'revoked') = (revoked_reason IS NOT NULL)", name=op.f("ck_keys_reason")
+        ),
+        sa.CheckConstraint("status IN ('active', 'revoked')", name=op.f("ck_keys_status")),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_keys_user_id_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_keys")),
+    )
+    with op.batch_alter_table("keys", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_keys_user_id"), ["user_id"], unique=False)
+        batch_op.create_index(
+            "uq_keys_active_user",
+            ["user_id", "network"],
+            unique=True,
+            sqlite_where=sa.text("status = 'active'"),
+            postgresql_where=sa.text("status = 'active'"),
+        )
+        batch_op.create_index(
+            "uq_keys_active_xpub",
+            ["xpub"],
+            unique=True,
+            sqlite_where=sa.text("status = 'active'"),
+            postgresql_where=sa.text("status = 'active'"),
+        )
+
+    op.create_table(
+        "memberships",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("role_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["role_id", "workspace_id"],
+            ["roles.id", "roles.workspace_id"],
+            name=op.f("fk_memberships_role_id_workspace_id_roles"),
+        ),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_memberships_user_id_users")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_memberships_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_memberships")),
+        sa.UniqueConstraint("workspace_id", "user_id", name=op.f("uq_memberships_workspace_id_user_id")),
+    )
+    with op.batch_alter_table("memberships", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_memberships_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "otp_challenges",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("code_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("tries", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("device", sa.String(), nullable=True),
+        sa.Column("location", sa.String(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("closed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_otp_challenges_user_id_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_otp_challenges")),
+        sa.UniqueConstraint("token_hash", name=op.f("uq_otp_challenges_token_hash")),
+    )
+    with op.batch_alter_table("otp_challenges", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_otp_challenges_open",
+            ["user_id"],
+            unique=False,
+            sqlite_where=sa.text("closed_at IS NULL"),
+            postgresql_where=sa.text("closed_at IS NULL"),
+        )
+        batch_op.create_index(
+            batch_op.f("ix_otp_challenges_user_id_otp_challenges_created_at"),
+            ["user_id", "created_at"],
+            unique=False,
+        )
+
+    op.create_table(
+        "role_permissions",
+        sa.Column("role_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("permission", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(["role_id"], ["roles.id"], name=op.f("fk_role_permissions_role_id_roles")),
+        sa.PrimaryKeyConstraint("role_id", "permission", name=op.f("pk_role_permissions")),
+    )
+    op.create_table(
+        "sessions",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("sid", sa.String(), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("device", sa.String(), nullable=True),
+        sa.Column("location", sa.String(), nullable=True),
+        sa.Column("used_generation", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("revoked_reason", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_sessions_user_id_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sessions")),
+        sa.UniqueConstraint("sid", name=op.f("uq_sessions_sid")),
+    )
+    with op.batch_alter_table("sessions", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_sessions_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "vaults",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("network", sa.String(), nullable=False),
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("m", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("n", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("script_type", sa.String(), nullable=False),
+        sa.Column("descriptor", sa.String(), nullable=False),
+        sa.Column("address", sa.String(), nullable=False),
+        sa.Column("witness_script_hex", sa.String(), nullable=False),
+        sa.Column("limit_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("cycle_period", sa.String(), nullable=False),
+        sa.Column("cycle_day", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("next_receive_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("next_change_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint("cycle_period IN ('W', 'M')", name=op.f("ck_vaults_cycle_period")),
+        sa.CheckConstraint("limit_sats >= 0", name=op.f("ck_vaults_limit")),
+        sa.CheckConstraint("m >= 1 AND m <= n AND n <= 15", name=op.f("ck_vaults_quorum")),
+        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_vaults_created_by_users")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_vaults_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_vaults")),
+        sa.UniqueConstraint("address", name=op.f("uq_vaults_address")),
+        sa.UniqueConstraint("descriptor", name=op.f("uq_vaults_descriptor")),
+        sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_vaults_workspace_id_name")),
+    )
+    op.create_table(
+        "access_tokens",
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("session_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["sessions.id"], name=op.f("fk_access_tokens_session_id_sessions")
+        ),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_access_tokens")),
+    )
+    with op.batch_alter_table("access_tokens", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_access_tokens_session_id"), ["session_id"], unique=False)
+
+    op.create_table(
+        "chain_coins",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("vout", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("branch", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("address_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("amount_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("script_pubkey", sa.LargeBinary(), nullable=False),
+        sa.Column("is_coinbase", sa.Boolean(), nullable=False),
+        sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("block_hash", sa.String(), nullable=True),
+        sa.Column("spent_by", sa.String(), nullable=True),
+        sa.Column("spent_height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("first_seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_chain_coins_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("chain", "txid", "vout", name=op.f("pk_chain_coins")),
+    )
+    with op.batch_alter_table("chain_coins", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_chain_coins_unspent",
+            ["vault_id"],
+            unique=False,
+            sqlite_where=sa.text("spent_by IS NULL"),
+            postgresql_where=sa.text("spent_by IS NULL"),
+        )
+
+    op.create_table(
+        "key_accounts",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("key_id", sa.String(), nullable=False),
+        sa.Column("account", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("derivation_path", sa.String(), nullable=False),
+        sa.Column("xpub", sa.String(), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_key_accounts_key_id_keys")),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_key_accounts_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_key_accounts")),
+        sa.UniqueConstraint("key_id", "account", name=op.f("uq_key_accounts_key_id_account")),
+    )
+    with op.batch_alter_table("key_accounts", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_key_accounts_xpub"), ["xpub"], unique=False)
+        batch_op.create_index(
+            "uq_key_accounts_taken_xpub",
+            ["xpub"],
+            unique=True,
+            sqlite_where=sa.text("vault_id IS NOT NULL"),
+            postgresql_where=sa.text("vault_id IS NOT NULL"),
+        )
+
+    op.create_table(
+        "profiles",
+        sa.Column("key_id", sa.String(), nullable=False),
+        sa.Column("xpub", sa.String(), nullable=False),
+        sa.Column("derivation_base_path", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_profiles_key_id_keys")),
+        sa.PrimaryKeyConstraint("key_id", name=op.f("pk_profiles")),
+    )
+    op.create_table(
+        "proposals",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("family_id", sa.String(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("tx_type", sa.String(), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("psbt", sa.LargeBinary(), nullable=False),
+        sa.Column("txid_expected", sa.String(), nullable=False),
+        sa.Column("recipients", sa.JSON(), nullable=False),
+        sa.Column("amounts_sats", sa.JSON(), nullable=False),
+        sa.Column("fee_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column(
+            "fee_rate_sat_per_kvb", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
+        ),
+        sa.Column("op_return_hex", sa.String(), nullable=True),
+        sa.Column("contract_ids", sa.JSON(), nullable=False),
+        sa.Column("m", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("n", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("movement_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("final_tx", sa.LargeBinary(), nullable=True),
+        sa.Column("txid", sa.String(), nullable=True),
+        sa.Column("block_hash", sa.String(), nullable=True),
+        sa.Column("block_height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("failure_code", sa.String(), nullable=True),
+        sa.Column("failure_reason", sa.String(), nullable=True),
+        sa.Column("replaces_id", sa.String(), nullable=True),
+        sa.Column("replaced_by_id", sa.String(), nullable=True),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint("fee_sats >= 0", name=op.f("ck_proposals_fee")),
+        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_proposals_created_by_users")),
+        sa.ForeignKeyConstraint(
+            ["replaced_by_id"], ["proposals.id"], name=op.f("fk_proposals_replaced_by_id_proposals")
+        ),
+        sa.ForeignKeyConstraint(
+            ["replaces_id"], ["proposals.id"], name=op.f("fk_proposals_replaces_id_proposals")
+        ),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_proposals_vault_id_vaults")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_proposals_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_proposals")),
+    )
+    with op.batch_alter_table("proposals", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_proposals_family_id"), ["family_id"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
+        )
+        batch_op.create_index(batch_op.f("ix_proposals_txid_expected"), ["txid_expected"], unique=False)
+        batch_op.create_index(batch_op.f("ix_proposals_vault_id"), ["vault_id"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_proposals_workspace_id_proposals_status_proposals_created_at"),
+            ["workspace_id", "status", "created_at"],
+            unique=False,
+        )
+
+    op.create_table(
+        "refresh_tokens",
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("session_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("generation", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("first_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["sessions.id"], name=op.f("fk_refresh_tokens_session_id_sessions")
+        ),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_refresh_tokens")),
+    )
+    with op.batch_alter_table("refresh_tokens", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_refresh_tokens_session_id"), ["session_id"], unique=False)
+
+    op.create_table(
+        "vault_scripts",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("script_pubkey", sa.LargeBinary(), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("branch", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("address_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_vault_scripts_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("chain", "script_pubkey", name=op.f("pk_vault_scripts")),
+        sa.UniqueConstraint(
+            "vault_id", "branch", "address_index", name=op.f("uq_vault_scripts_vault_id_branch_address_index")
+        ),
+    )
+    op.create_table(
+        "decisions",
+        sa.Column("proposal_id", sa.String(), nullable=False),
+        sa.Column("key_id", sa.String(), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("decision", sa.String(), nullable=False),
+        sa.Column("is_complete", sa.Boolean(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=True),
+        sa.Column("decided_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint("decision IN ('approve', 'reject')", name=op.f("ck_decisions_decision")),
+        sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_decisions_key_id_keys")),
+        sa.ForeignKeyConstraint(
+            ["proposal_id"], ["proposals.id"], name=op.f("fk_decisions_proposal_id_proposals")
+        ),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_decisions_user_id_users")),
+        sa.PrimaryKeyConstraint("proposal_id", "key_id", name=op.f("pk_decisions")),
+    )
+    with op.batch_alter_table("decisions", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_decisions_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "proposal_inputs",
+        sa.Column("proposal_id", sa.String(), nullable=False),
+        sa.Column("input_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("vout", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("amount_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("branch", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("address_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["proposal_id"], ["proposals.id"], name=op.f("fk_proposal_inputs_proposal_id_proposals")
+        ),
+        sa.PrimaryKeyConstraint("proposal_id", "input_index", name=op.f("pk_proposal_inputs")),
+    )
+    with op.batch_alter_table("proposal_inputs", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_proposal_inputs_txid_proposal_inputs_vout"), ["txid", "vout"], unique=False
+        )
+
+    op.create_table(
+        "vault_signers",
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("key_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("key_id", sa.String(), nullable=False),
+        sa.Column("key_account_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["key_account_id"], ["key_accounts.id"], name=op.f("fk_vault_signers_key_account_id_key_accounts")
+        ),
+        sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_vault_signers_key_id_keys")),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_vault_signers_user_id_users")),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_vault_signers_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("vault_id", "key_index", name=op.f("pk_vault_signers")),
+        sa.UniqueConstraint("key_account_id", name=op.f("uq_vault_signers_key_account_id")),
+        sa.UniqueConstraint("vault_id", "user_id", name=op.f("uq_vault_signers_vault_id_user_id")),
+    )
+    with op.batch_alter_table("vault_signers", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_vault_signers_key_id"), ["key_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_vault_signers_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "signatures",
+        sa.Column("proposal_id", sa.String(), nullable=False),
+        sa.Column("input_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("public_key", sa.LargeBinary(), nullable=False),
+        sa.Column("key_id", sa.String(), nullable=False),
+        sa.Column("signature", sa.LargeBinary(), nullable=False),
+        sa.Column("received_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_signatures_key_id_keys")),
+        sa.ForeignKeyConstraint(
+            ["proposal_id", "input_index"],
+            ["proposal_inputs.proposal_id", "proposal_inputs.input_index"],
+            name=op.f("fk_signatures_proposal_id_input_index_proposal_inputs"),
+        ),
+        sa.PrimaryKeyConstraint("proposal_id", "input_index", "public_key", name=op.f("pk_signatures")),
+    )

@@ -1,0 +1,52 @@
+"""The outbox, written in the transaction of what it follows; and the answers kept for repeated requests."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from custody.server.store.models.base import Base
+
+_OPEN = text("done_at IS NULL AND dead_at IS NULL")
+
+
+class Job(Base):
+    """Work to be done at least once. A worker leases it until ``lease_until``; a lapsed lease is anybody's.
+
+    One open job for each ``kind`` and ``subject``. ``dead_at``: given up, for an operator to see.
+    """
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        Index("uq_jobs_open", "kind", "subject", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN),
+        Index("ix_jobs_due", "run_at", sqlite_where=_OPEN, postgresql_where=_OPEN),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    subject: Mapped[str]
+    payload: Mapped[dict[str, Any]]
+    run_at: Mapped[datetime]
+    attempts: Mapped[int]
+    lease_owner: Mapped[str | None]
+    lease_until: Mapped[datetime | None]
+    last_error: Mapped[str | None]
+    created_at: Mapped[datetime]
+    done_at: Mapped[datetime | None]
+    dead_at: Mapped[datetime | None]
+
+
+class IdempotencyRecord(Base):
+    """The answer to a creating request, stored with its effect. Scope: user, method, path and the caller's key."""
+
+    __tablename__ = "idempotency_records"
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
+    method: Mapped[str] = mapped_column(primary_key=True)
+    path: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    body_hash: Mapped[bytes]
+    status: Mapped[int]
+    response: Mapped[bytes]
+    created_at: Mapped[datetime] = mapped_column(index=True)

@@ -1,0 +1,114 @@
+"""Transaction proposals: their inputs, the locks on coins, the members' decisions and their signatures."""
+
+from datetime import datetime
+
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from custody.server.store.models.base import Base
+
+
+class Proposal(Base):
+    """``family_id`` is the id of the first proposal of a family (itself and its fee bumps).
+
+    ``psbt`` holds the unsigned PSBT's bytes with every verified signature; ``final_tx`` the finalised transaction.
+    ``txid_expected`` is known from the start, for segwit inputs leave the txid alone; ``txid`` is set at broadcast.
+    """
+
+    __tablename__ = "proposals"
+    __table_args__ = (
+        Index(None, "workspace_id", "status", "created_at"),
+        Index(None, "status", "expires_at"),
+        CheckConstraint("fee_sats >= 0", name="fee"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    family_id: Mapped[str] = mapped_column(index=True)
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
+    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"), index=True)
+    tx_type: Mapped[str]
+    status: Mapped[str]
+    created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    description: Mapped[str | None]
+    psbt: Mapped[bytes]
+    txid_expected: Mapped[str] = mapped_column(index=True)
+    recipients: Mapped[list[str]]
+    amounts_sats: Mapped[list[int]]
+    fee_sats: Mapped[int]
+    fee_rate_sat_per_kvb: Mapped[int]
+    op_return_hex: Mapped[str | None]
+    contract_ids: Mapped[list[str]]
+    m: Mapped[int]
+    n: Mapped[int]
+    # What leaves the vault, the fee included: what the limits are measured by.
+    movement_sats: Mapped[int]
+    final_tx: Mapped[bytes | None]
+    txid: Mapped[str | None]
+    block_hash: Mapped[str | None]
+    block_height: Mapped[int | None]
+    failure_code: Mapped[str | None]
+    failure_reason: Mapped[str | None]
+    replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
+    replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
+    expires_at: Mapped[datetime]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class ProposalInput(Base):
+    """A coin that a proposal spends, kept when the proposal has ended and its lock is gone."""
+
+    __tablename__ = "proposal_inputs"
+    __table_args__ = (Index(None, "txid", "vout"),)
+
+    proposal_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), primary_key=True)
+    input_index: Mapped[int] = mapped_column(primary_key=True)
+    txid: Mapped[str]
+    vout: Mapped[int]
+    amount_sats: Mapped[int]
+    branch: Mapped[int]
+    address_index: Mapped[int]
+
+
+class CoinLock(Base):
+    """One coin, one family: the primary key is what makes a second proposal over the same coin lose (P16)."""
+
+    __tablename__ = "coin_locks"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    txid: Mapped[str] = mapped_column(primary_key=True)
+    vout: Mapped[int] = mapped_column(primary_key=True)
+    family_id: Mapped[str] = mapped_column(index=True)
+
+
+class Decision(Base):
+    """What a signer said of a proposal. ``is_complete``: every input that needs this key carries its signature."""
+
+    __tablename__ = "decisions"
+    __table_args__ = (CheckConstraint("decision IN ('approve', 'reject')", name="decision"),)
+
+    proposal_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), primary_key=True)
+    key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    decision: Mapped[str]
+    is_complete: Mapped[bool]
+    reason: Mapped[str | None]
+    decided_at: Mapped[datetime]
+
+
+class Signature(Base):
+    """A verified partial signature (DER and its sighash byte) on one input."""
+
+    __tablename__ = "signatures"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["proposal_id", "input_index"], ["proposal_inputs.proposal_id", "proposal_inputs.input_index"]
+        ),
+    )
+
+    proposal_id: Mapped[str] = mapped_column(primary_key=True)
+    input_index: Mapped[int] = mapped_column(primary_key=True)
+    public_key: Mapped[bytes] = mapped_column(primary_key=True)
+    key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"))
+    signature: Mapped[bytes]
+    received_at: Mapped[datetime]
