@@ -1,0 +1,1 @@
+"""The platform's rules, as values and functions: no clock, no randomness, no database, no network."""

@@ -1,0 +1,178 @@
+"""What the platform refuses, and why.
+
+CustodyError
+├── Unauthenticated · TokenExpired · OtpInvalid
+├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded · VaultLimitExceeded
+├── NotFound
+├── StateConflict · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
+├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · PsbtDiffers · SignatureInvalid ·
+│   WalletAddressMismatch · IdempotencyKeyReused
+└── RateLimited · ChainUnavailable · PolicyUnavailable
+
+The web layer maps every leaf to its HTTP status, in one table.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from custody.schemas.errors import ErrorCode
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with what was sent. ``pointer`` is a JSON pointer (RFC 6901), ``/m`` for field m."""
+
+    pointer: str
+    detail: str
+    code: str = "invalid"
+
+
+class CustodyError(Exception):
+    """``code`` is stable, the sentence says what is wrong, ``hint`` what the caller can do."""
+
+    code: ClassVar[ErrorCode]
+    hint: ClassVar[str]
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        faults: tuple[Fault, ...] = (),
+        figures: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.faults = faults
+        self.figures = figures
+        self.retry_after = retry_after
+
+
+class Unauthenticated(CustodyError):
+    code = ErrorCode.UNAUTHENTICATED
+    hint = "Sign in again."
+
+
+class TokenExpired(CustodyError):
+    code = ErrorCode.TOKEN_EXPIRED
+    hint = "Refresh the access token with POST /auth/refresh."
+
+
+class OtpInvalid(CustodyError):
+    code = ErrorCode.OTP_INVALID
+    hint = "Read the code in the newest mail, or sign in again to get another."
+
+
+class PermissionDenied(CustodyError):
+    code = ErrorCode.PERMISSION_DENIED
+    hint = "Ask an administrator of the workspace for a role that carries the permission."
+
+
+class NotOrgMember(CustodyError):
+    code = ErrorCode.NOT_ORG_MEMBER
+    hint = "Ask an administrator of the organisation to add you."
+
+
+class NotASigner(CustodyError):
+    code = ErrorCode.NOT_A_SIGNER
+    hint = "Only a signer of this vault, with an active key, can do this."
+
+
+class KeyIsRevoked(CustodyError):
+    code = ErrorCode.KEY_REVOKED
+    hint = "A revoked key cannot approve this; another signer of the vault must."
+
+
+class RoleLimitExceeded(CustodyError):
+    code = ErrorCode.ROLE_LIMIT_EXCEEDED
+    hint = "Send less, wait for the next cycle, or ask for a higher limit."
+
+
+class VaultLimitExceeded(CustodyError):
+    code = ErrorCode.VAULT_LIMIT_EXCEEDED
+    hint = "Send less, or ask an administrator to raise the vault's limit."
+
+
+class NotFound(CustodyError):
+    code = ErrorCode.NOT_FOUND
+    hint = "Check the id, and that it belongs to the workspace you name."
+
+
+class StateConflict(CustodyError):
+    code = ErrorCode.STATE_CONFLICT
+    hint = "Read the current state again before trying anything else."
+
+
+class LockedFunds(CustodyError):
+    code = ErrorCode.LOCKED_FUNDS
+    hint = "Wait for the pending proposals that hold the coins, or end one of them."
+
+
+class KeyAlreadyActive(CustodyError):
+    code = ErrorCode.KEY_ALREADY_ACTIVE
+    hint = "Send replace: true to put this device in the place of the other."
+
+
+class KeyAccountsExhausted(CustodyError):
+    code = ErrorCode.KEY_ACCOUNTS_EXHAUSTED
+    hint = "The signer must connect the device and register further accounts."
+
+
+class IdempotencyInProgress(CustodyError):
+    code = ErrorCode.IDEMPOTENCY_IN_PROGRESS
+    hint = "The same request is being worked on; ask again in a moment."
+
+
+class Invalid(CustodyError):
+    code = ErrorCode.VALIDATION
+    hint = "Correct the fields that are named and send the request again."
+
+
+class WrongNetworkAddress(CustodyError):
+    code = ErrorCode.WRONG_NETWORK_ADDRESS
+    hint = "Use an address of the vault's own network."
+
+
+class Dust(CustodyError):
+    code = ErrorCode.DUST
+    hint = "Raise the amount: nodes do not relay an output this small."
+
+
+class InsufficientFunds(CustodyError):
+    code = ErrorCode.INSUFFICIENT_FUNDS
+    hint = "Send less, or fund the vault."
+
+
+class PsbtDiffers(CustodyError):
+    code = ErrorCode.PSBT_MISMATCH
+    hint = "Fetch the proposal again and sign exactly that transaction."
+
+
+class SignatureInvalid(CustodyError):
+    code = ErrorCode.BAD_SIGNATURE
+    hint = "Sign the proposal again with the registered device."
+
+
+class WalletAddressMismatch(CustodyError):
+    code = ErrorCode.WALLET_ADDRESS_MISMATCH
+    hint = "Read the address again from signing-profile-address."
+
+
+class IdempotencyKeyReused(CustodyError):
+    code = ErrorCode.IDEMPOTENCY_KEY_REUSED
+    hint = "Use a new Idempotency-Key for a new request."
+
+
+class RateLimited(CustodyError):
+    code = ErrorCode.RATE_LIMITED
+    hint = "Wait as long as Retry-After says."
+
+
+class ChainUnavailable(CustodyError):
+    code = ErrorCode.BACKEND_UNAVAILABLE
+    hint = "The Bitcoin backend cannot be reached; nothing was changed. Try again later."
+
+
+class PolicyUnavailable(CustodyError):
+    code = ErrorCode.POLICY_UNAVAILABLE
+    hint = "Spending policies cannot be read, so that nothing can be moved. Try again later."
