@@ -1,0 +1,85 @@
+"""The life of a proposal: one table, (status, event) → status. An event that is not in it raises and changes nothing."""
+
+from enum import StrEnum
+
+from custody.schemas.proposals import ProposalStatus as Status
+
+
+class Event(StrEnum):
+    """What happens to a proposal."""
+
+    THRESHOLD_MET = "threshold-met"
+    THRESHOLD_LOST = "threshold-lost"
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+    # The mempool (or a block) has our transaction.
+    REACHED_NETWORK = "reached-network"
+    BACKEND_DOWN = "backend-down"
+    REFUSED_FOR_GOOD = "refused-for-good"
+    MINED = "mined"
+    # Its block left the best chain.
+    REORGANISED = "reorganised"
+    # Another transaction of its family took its place in the mempool.
+    REPLACED = "replaced"
+    # A confirmed transaction that is not ours spends one of its inputs.
+    COIN_SPENT = "coin-spent"
+    # What had spent its input left the best chain, and the signed transaction may still be mined.
+    REOPENED = "reopened"
+
+
+TRANSITIONS: dict[tuple[Status, Event], Status] = {
+    (Status.PENDING, Event.THRESHOLD_MET): Status.SIGNED,
+    (Status.PENDING, Event.THRESHOLD_LOST): Status.REJECTED,
+    (Status.PENDING, Event.CANCEL): Status.CANCELLED,
+    (Status.PENDING, Event.EXPIRE): Status.EXPIRED,
+    (Status.PENDING, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.SIGNED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.SIGNED, Event.BACKEND_DOWN): Status.STALLED,
+    (Status.SIGNED, Event.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.SIGNED, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.STALLED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.STALLED, Event.BACKEND_DOWN): Status.STALLED,
+    (Status.STALLED, Event.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.STALLED, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.BROADCASTING, Event.MINED): Status.CONFIRMED,
+    (Status.BROADCASTING, Event.REPLACED): Status.REPLACED,
+    (Status.BROADCASTING, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.CONFIRMED, Event.REORGANISED): Status.BROADCASTING,
+    (Status.REPLACED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.REPLACED, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
+}
+
+# Its coins are free again. A confirmed one keeps its locks, for a reorganisation may bring its coins back.
+ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
+# The final transaction is stored and must reach the network.
+TO_BROADCAST = frozenset({Status.SIGNED, Status.STALLED})
+# The threshold was met: the final transaction exists, whatever became of it.
+FINALISED = frozenset(
+    {Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.CONFIRMED, Status.REPLACED, Status.FAILED}
+)
+
+
+class IllegalTransition(Exception):
+    """That event cannot happen to a proposal in that status."""
+
+    code = "STATE_CONFLICT"
+    hint = "Read the proposal again: it has moved on since."
+
+    def __init__(self, status: Status, event: Event) -> None:
+        super().__init__(f"A proposal that is {status} cannot take the event {event}.")
+        self.status = status
+        self.event = event
+
+
+def next_status(status: Status, event: Event) -> Status:
+    """The status after `event`. Raises IllegalTransition."""
+    try:
+        return TRANSITIONS[status, event]
+    except KeyError:
+        raise IllegalTransition(status, event) from None
+
+
+def threshold_lost(declines: int, m: int, n: int) -> bool:
+    """Whether so many signers declined that M signatures can no longer come together."""
+    return declines >= n - m + 1

@@ -1,0 +1,86 @@
+"""The table of a proposal's life: what is in it happens, what is not raises and changes nothing."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.lifecycle import (
+    ENDED,
+    TRANSITIONS,
+    Event,
+    IllegalTransition,
+    next_status,
+    threshold_lost,
+)
+
+PAIRS = list(product(Status, Event))
+
+
+@pytest.mark.parametrize(("status", "event"), [pair for pair in PAIRS if pair not in TRANSITIONS])
+def test_an_event_outside_the_table_is_refused(status, event):
+    with pytest.raises(IllegalTransition) as caught:
+        next_status(status, event)
+    assert (caught.value.status, caught.value.event) == (status, event)
+    assert caught.value.code == "STATE_CONFLICT"
+
+
+@pytest.mark.parametrize(
+    ("events", "end"),
+    [
+        ([Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED], Status.CONFIRMED),
+        ([Event.THRESHOLD_MET, Event.BACKEND_DOWN, Event.REACHED_NETWORK, Event.MINED], Status.CONFIRMED),
+        (
+            [Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED, Event.REORGANISED, Event.MINED],
+            Status.CONFIRMED,
+        ),
+        ([Event.THRESHOLD_LOST], Status.REJECTED),
+        ([Event.CANCEL], Status.CANCELLED),
+        ([Event.EXPIRE], Status.EXPIRED),
+        ([Event.COIN_SPENT], Status.INVALIDATED),
+        ([Event.THRESHOLD_MET, Event.REFUSED_FOR_GOOD], Status.FAILED),
+        (
+            [Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.REPLACED, Event.REACHED_NETWORK],
+            Status.BROADCASTING,
+        ),
+        ([Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.COIN_SPENT, Event.REOPENED], Status.BROADCASTING),
+    ],
+)
+def test_the_contracts_paths(events, end):
+    status = Status.PENDING
+    for event in events:
+        status = next_status(status, event)
+    assert status is end
+
+
+def test_only_a_pending_proposal_can_be_signed_off_cancelled_or_expire():
+    for event in (Event.THRESHOLD_MET, Event.THRESHOLD_LOST, Event.CANCEL, Event.EXPIRE):
+        assert [status for status, what in TRANSITIONS if what is event] == [Status.PENDING]
+
+
+def test_what_has_ended_stays_ended_except_by_reorganisation():
+    assert {pair for pair in TRANSITIONS if pair[0] in ENDED} == {(Status.INVALIDATED, Event.REOPENED)}
+
+
+@given(st.lists(st.sampled_from(list(Event)), max_size=12))
+def test_a_walk_never_leaves_the_table_and_a_refusal_changes_nothing(events):
+    status = Status.PENDING
+    for event in events:
+        before = status
+        try:
+            status = next_status(status, event)
+        except IllegalTransition:
+            assert status is before
+            assert (before, event) not in TRANSITIONS
+        else:
+            assert TRANSITIONS[before, event] is status
+
+
+@pytest.mark.parametrize(
+    ("declines", "m", "n", "lost"),
+    [(1, 2, 3, False), (2, 2, 3, True), (1, 3, 3, True), (0, 1, 1, False), (1, 1, 1, True)],
+)
+def test_the_threshold_is_lost_with_more_declines_than_spare_signers(declines, m, n, lost):
+    assert threshold_lost(declines, m, n) is lost
