@@ -11,9 +11,9 @@ from coincurve import PrivateKey
 from mnemonic import Mnemonic
 
 from firmware_bridge.virtual.errors import InvalidSeed
-from multisig import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, Network
-from multisig.base58 import encode_check
 from multisig.hashes import hash160
+from multisig.keys import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint
+from multisig.network import Network
 
 COMPACT_HEADER_P2PKH = 31
 """First byte of a 65-byte message signature by a compressed key, before the recovery id is added (Bitcoin Core's convention)."""
@@ -118,17 +118,14 @@ class _Node:
         return _Node(self.key.add(digest[:32]), digest[32:], self.depth + 1, self.fingerprint, index)
 
     def xpub(self, network: Network) -> ExtendedPublicKey:
-        payload = b"".join(
-            (
-                network.xpub_version,
-                bytes([self.depth]),
-                bytes(self.parent),
-                self.child_number.to_bytes(4, "big"),
-                self.chain_code,
-                self.public_key,
-            )
+        return ExtendedPublicKey(
+            kind=network.kind,
+            depth=self.depth,
+            parent_fingerprint=self.parent,
+            child_number=self.child_number,
+            chain_code=self.chain_code,
+            public_key=self.public_key,
         )
-        return ExtendedPublicKey.parse(encode_check(payload), network)
 
     def __repr__(self) -> str:
         return f"_Node(depth={self.depth}, key=***)"

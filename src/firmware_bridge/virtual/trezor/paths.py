@@ -1,0 +1,106 @@
+"""Which key paths and coins the device works with, as the firmware's strict safety checks have it.
+
+Paths are tuples of child numbers, as they come on the wire.
+"""
+
+from firmware_bridge.virtual.trezor.work import Refused, data_error
+from multisig.keys import HARDENED
+from multisig.network import Network, NetworkKind
+
+Path = tuple[int, ...]
+
+MAX_ACCOUNT = 100
+MAX_ADDRESS_INDEX = 1_000_000
+MAX_DEPTH = 8
+"""Limits of the firmware's path schemas: beyond them a key would be hard to find again (S9)."""
+
+_COINS = {"Bitcoin": NetworkKind.MAINNET, "Testnet": NetworkKind.TESTNET}
+_DEFAULT_COIN = "Bitcoin"
+_COIN_PURPOSES = {44, 48, 49, 84, 86}
+_MULTISIG_P2WSH = 2
+
+
+def coin_kind(coin_name: str | None) -> NetworkKind:
+    """The network that a host means.
+
+    :raises Refused: a coin that this device does not know.
+    """
+    kind = _COINS.get(_DEFAULT_COIN if coin_name is None else coin_name)
+    if kind is None:
+        raise data_error("Invalid coin name")
+    return kind
+
+
+def require_coin(coin_name: str | None, network: Network) -> None:
+    """:raises Refused: the host means another network than the device is set up for (S14)."""
+    if coin_kind(coin_name) is not network.kind:
+        raise data_error(f"Forbidden coin: this device is set up for {network.kind}")
+
+
+def require_key_path(path: Path, network: Network) -> None:
+    """For a public key: any path, but none of another coin.
+
+    :raises Refused: another network's coin type, or too deep a path.
+    """
+    if len(path) > MAX_DEPTH:
+        raise forbidden_path()
+    if len(path) > 1 and path[0] - HARDENED in _COIN_PURPOSES and path[1] != _coin(network):
+        raise forbidden_path()
+
+
+def require_address_path(path: Path, network: Network, *, multisig: bool) -> None:
+    """For an address, a coin or a signature: the full BIP-48 P2WSH path for a multisig, the full BIP-84 path for a single key.
+
+    :raises Refused: anything else.
+    """
+    if not (is_multisig_path(path, network) if multisig else _is_single_path(path, network)):
+        raise forbidden_path()
+
+
+def require_message_path(path: Path, network: Network) -> None:
+    """For a message: any full address path.
+
+    :raises Refused: anything else, such as the path of an account.
+    """
+    if not (is_multisig_path(path, network) or _is_single_path(path, network)):
+        raise forbidden_path()
+
+
+def forbidden_path() -> Refused:
+    return data_error("Forbidden key path")
+
+
+def is_multisig_path(path: Path, network: Network) -> bool:
+    """m/48h/coin h/account h/2h/chain/index."""
+    return (
+        len(path) == 6
+        and path[0] == HARDENED + 48
+        and path[1] == _coin(network)
+        and _is_account(path[2])
+        and path[3] == HARDENED + _MULTISIG_P2WSH
+        and is_address_suffix(path[4:])
+    )
+
+
+def is_address_suffix(suffix: Path) -> bool:
+    """chain/index: receive or change, and an index that can be found again."""
+    return len(suffix) == 2 and suffix[0] in {0, 1} and suffix[1] <= MAX_ADDRESS_INDEX
+
+
+def _is_single_path(path: Path, network: Network) -> bool:
+    """m/84h/coin h/account h/chain/index."""
+    return (
+        len(path) == 5
+        and path[0] == HARDENED + 84
+        and path[1] == _coin(network)
+        and _is_account(path[2])
+        and is_address_suffix(path[3:])
+    )
+
+
+def _is_account(step: int) -> bool:
+    return HARDENED <= step <= HARDENED + MAX_ACCOUNT
+
+
+def _coin(network: Network) -> int:
+    return HARDENED + network.coin_type
