@@ -1,0 +1,118 @@
+"""Bech32 and Bech32m, and the segwit addresses made of them (BIP-173, BIP-350)."""
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+_CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_VALUES = {character: value for value, character in enumerate(_CHARSET)}
+_GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+_CHECKSUM_LENGTH = 6
+# BIP-173: the error detection holds up to here.
+MAX_CHARACTERS = 90
+
+
+class Encoding(IntEnum):
+    """The constant that the checksum must leave (BIP-350)."""
+
+    BECH32 = 1
+    BECH32M = 0x2BC830A3
+
+
+class Bech32Error(ValueError):
+    """Not Bech32, or not a segwit address. Callers turn it into their own error."""
+
+
+def encode(hrp: str, values: Sequence[int], encoding: Encoding) -> str:
+    """The lower-case text of five-bit `values` under `hrp`."""
+    expanded = _expand(hrp)
+    residue = _polymod([*expanded, *values, *([0] * _CHECKSUM_LENGTH)]) ^ encoding
+    checksum = [(residue >> 5 * (5 - i)) & 31 for i in range(_CHECKSUM_LENGTH)]
+    return hrp + "1" + "".join(_CHARSET[value] for value in (*values, *checksum))
+
+
+def decode(text: str) -> tuple[str, list[int], Encoding]:
+    """Human-readable part, five-bit values without the checksum, and which of the two it is. Raises Bech32Error."""
+    hrp, data = _split(text)
+    values = [_VALUES.get(character, -1) for character in data]
+    if -1 in values:
+        raise Bech32Error("it has a character that Bech32 does not use")
+    try:
+        encoding = Encoding(_polymod([*_expand(hrp), *values]))
+    except ValueError as error:
+        raise Bech32Error("the checksum is wrong: a character is mistyped or missing") from error
+    return hrp, values[:-_CHECKSUM_LENGTH], encoding
+
+
+def _split(text: str) -> tuple[str, str]:
+    if len(text) > MAX_CHARACTERS:
+        raise Bech32Error("it is too long")
+    if any(not "!" <= character <= "~" for character in text):
+        raise Bech32Error("it has a character that is not printable ASCII")
+    lower = text.lower()
+    if text not in {lower, text.upper()}:
+        raise Bech32Error("it mixes upper and lower case")
+    hrp, separator, data = lower.rpartition("1")
+    if not separator or not hrp or len(data) < _CHECKSUM_LENGTH:
+        raise Bech32Error("a part of it is missing")
+    return hrp, data
+
+
+def _expand(hrp: str) -> list[int]:
+    return [ord(c) >> 5 for c in hrp] + [0] + [ord(c) & 31 for c in hrp]
+
+
+def _polymod(values: Iterable[int]) -> int:
+    residue = 1
+    for value in values:
+        top = residue >> 25
+        residue = (residue & 0x1FFFFFF) << 5 ^ value
+        for bit, generator in enumerate(_GENERATOR):
+            if top >> bit & 1:
+                residue ^= generator
+    return residue
+
+
+def encode_segwit(hrp: str, version: int, program: bytes) -> str:
+    """The segwit address of a witness program. Raises Bech32Error."""
+    _check_program(version, program)
+    encoding = Encoding.BECH32 if version == 0 else Encoding.BECH32M
+    return encode(hrp, [version, *_regroup(program, 8, 5, pad=True)], encoding)
+
+
+def decode_segwit(hrp: str, text: str) -> tuple[int, bytes]:
+    """Witness version and program of a segwit address under `hrp`. Raises Bech32Error."""
+    found, values, encoding = decode(text)
+    if found != hrp:
+        raise Bech32Error(f"it starts with {found!r} and not with {hrp!r}")
+    if not values:
+        raise Bech32Error("the witness version is missing")
+    version, program = values[0], bytes(_regroup(values[1:], 5, 8, pad=False))
+    _check_program(version, program)
+    if encoding is not (Encoding.BECH32 if version == 0 else Encoding.BECH32M):
+        raise Bech32Error("its checksum is of the kind for another witness version")
+    return version, program
+
+
+def _check_program(version: int, program: bytes) -> None:
+    if not 0 <= version <= 16:
+        raise Bech32Error("there is no such witness version")
+    if not 2 <= len(program) <= 40:
+        raise Bech32Error("the witness program has an impossible length")
+    if version == 0 and len(program) not in {20, 32}:
+        raise Bech32Error("a version 0 witness program has 20 or 32 bytes")
+
+
+def _regroup(values: Iterable[int], from_bits: int, to_bits: int, *, pad: bool) -> list[int]:
+    accumulator, bits, groups = 0, 0, []
+    for value in values:
+        accumulator = (accumulator << from_bits | value) & 0xFFF
+        bits += from_bits
+        while bits >= to_bits:
+            bits -= to_bits
+            groups.append(accumulator >> bits & ((1 << to_bits) - 1))
+    rest = accumulator & ((1 << bits) - 1)
+    if pad:
+        return [*groups, rest << (to_bits - bits)] if bits else groups
+    if bits >= from_bits or rest:
+        raise Bech32Error("the padding is wrong")
+    return groups

@@ -1,0 +1,122 @@
+"""The one descriptor this platform uses, and its checksum (BIP-380, BIP-383, BIP-389).
+
+`wsh(sortedmulti(M,[fingerprint/path]xpub/<0;1>/*,…))#checksum`
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from multisig.errors import InvalidDescriptor, MultisigError
+from multisig.keys import OriginKey
+from multisig.network import Network
+from multisig.script import MAX_COSIGNERS
+
+_INPUT = "0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ "
+_CHECKSUM = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_CHECKSUM_LENGTH = 8
+_GENERATOR = (0xF5DEE51989, 0xA9FDCA3312, 0x1BAB10E32D, 0x3706B1677A, 0x644D626FFD)
+
+# A key expression has about 150 characters; nothing much longer than 15 of them is looked at.
+MAX_CHARACTERS = 4096
+_SORTED_MULTI = re.compile(r"wsh\(sortedmulti\(([1-9][0-9]?),([^()]*)\)\)", re.ASCII)
+_MULTIPATH = "/<0;1>/*"
+
+
+def checksum(descriptor: str) -> str:
+    """The eight characters that belong behind "#" (BIP-380, Checksum). Raises InvalidDescriptor."""
+    residue, group, count = 1, 0, 0
+    for character in descriptor:
+        position = _INPUT.find(character)
+        if position < 0:
+            raise InvalidDescriptor("The descriptor has a character that descriptors do not use.")
+        residue = _polymod(residue, position & 31)
+        group, count = group * 3 + (position >> 5), count + 1
+        if count == 3:
+            residue, group, count = _polymod(residue, group), 0, 0
+    if count:
+        residue = _polymod(residue, group)
+    for _ in range(_CHECKSUM_LENGTH):
+        residue = _polymod(residue, 0)
+    residue ^= 1
+    return "".join(_CHECKSUM[residue >> 5 * (7 - i) & 31] for i in range(_CHECKSUM_LENGTH))
+
+
+def _polymod(residue: int, value: int) -> int:
+    top = residue >> 35
+    residue = (residue & 0x7FFFFFFFF) << 5 ^ value
+    for bit, generator in enumerate(_GENERATOR):
+        if top >> bit & 1:
+            residue ^= generator
+    return residue
+
+
+def with_checksum(descriptor: str) -> str:
+    return f"{descriptor}#{checksum(descriptor)}"
+
+
+def strip_checksum(text: str, *, strict: bool = True) -> str:
+    """The descriptor before "#". A wrong checksum is always refused, a missing one where `strict`.
+
+    Raises InvalidDescriptor.
+    """
+    descriptor, separator, given = text.partition("#")
+    if not separator:
+        if strict:
+            raise InvalidDescriptor("The descriptor has no checksum.")
+        checksum(descriptor)
+        return descriptor
+    if given != checksum(descriptor):
+        raise InvalidDescriptor("The descriptor's checksum is wrong: a character is mistyped or missing.")
+    return descriptor
+
+
+@dataclass(frozen=True)
+class SortedMulti:
+    """`threshold` of `keys`, whose script keys are sorted anew for each address (BIP-67). Raises InvalidDescriptor."""
+
+    threshold: int
+    keys: tuple[OriginKey, ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.threshold <= len(self.keys) <= MAX_COSIGNERS:
+            raise InvalidDescriptor(
+                f"A quorum of {self.threshold} out of {len(self.keys)} is not possible.",
+                hint="Take 1 to 15 cosigners, and a threshold of at least 1 and at most their number.",
+            )
+
+    @classmethod
+    def parse(cls, text: str, network: Network | None = None, *, strict: bool = True) -> Self:
+        """From a descriptor, which needs its checksum where `strict`.
+
+        Raises InvalidDescriptor, and WrongNetwork where `network` is given and a key is for another kind.
+        """
+        text = text.strip()
+        if len(text) > MAX_CHARACTERS:
+            raise InvalidDescriptor("The descriptor is too long.")
+        match = _SORTED_MULTI.fullmatch(strip_checksum(text, strict=strict))
+        if match is None:
+            raise InvalidDescriptor("Only descriptors of the form wsh(sortedmulti(M,key,…)) are taken.")
+        expressions = match[2].split(",")
+        return cls(int(match[1]), tuple(_parse_key(expression, network) for expression in expressions))
+
+    def __str__(self) -> str:
+        """The canonical text: keys in their order, h for hardened, with checksum."""
+        keys = ",".join(f"{key}{_MULTIPATH}" for key in self.keys)
+        return with_checksum(f"wsh(sortedmulti({self.threshold},{keys}))")
+
+
+def _parse_key(expression: str, network: Network | None) -> OriginKey:
+    if not expression.endswith(_MULTIPATH):
+        raise InvalidDescriptor("Each key needs /<0;1>/* behind it: receiving and change addresses.")
+    text = expression.removesuffix(_MULTIPATH)
+    # White space and the mark H pass where a person pastes a lone key, but BIP-380 has neither.
+    if text.split() != [text] or "H" in text.partition("]")[0]:
+        raise InvalidDescriptor("A key of the descriptor has a space, or H where h or ' is meant.")
+    try:
+        key = OriginKey.parse(text)
+    except MultisigError as error:
+        raise InvalidDescriptor(f"A key of the descriptor is not usable: {error}", hint=error.hint) from error
+    if network is not None:
+        key.xpub.require_network(network)
+    return key

@@ -1,0 +1,82 @@
+"""The Bitcoin networks and the constants in which they differ."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class NetworkKind(StrEnum):
+    """What an extended key can tell apart: all test networks share one form (BIP-32, SLIP-44)."""
+
+    MAINNET = "mainnet"
+    TESTNET = "testnet"
+
+    @property
+    def xpub_version(self) -> bytes:
+        """The four version bytes of an extended public key (BIP-32, Serialization format)."""
+        return _XPUB_VERSIONS[self]
+
+    @property
+    def coin_type(self) -> int:
+        """The second level of BIP-44 style paths: 0 for bitcoin, 1 for every test network."""
+        return 0 if self is NetworkKind.MAINNET else 1
+
+
+_XPUB_VERSIONS = {
+    NetworkKind.MAINNET: bytes.fromhex("0488b21e"),
+    NetworkKind.TESTNET: bytes.fromhex("043587cf"),
+}
+
+
+@dataclass(frozen=True)
+class _Constants:
+    kind: NetworkKind
+    hrp: str
+    p2pkh: int
+    p2sh: int
+
+
+class Network(StrEnum):
+    """A Bitcoin network. Which test network is meant is configuration, never read from an address."""
+
+    MAINNET = "mainnet"
+    TESTNET4 = "testnet4"
+    SIGNET = "signet"
+    REGTEST = "regtest"
+
+    @property
+    def kind(self) -> NetworkKind:
+        return _CONSTANTS[self].kind
+
+    @property
+    def api_name(self) -> str:
+        """The platform's word for it: "mainnet" or "testnet"."""
+        return self.kind.value
+
+    @property
+    def coin_type(self) -> int:
+        return self.kind.coin_type
+
+    @property
+    def xpub_version(self) -> bytes:
+        return self.kind.xpub_version
+
+    @property
+    def hrp(self) -> str:
+        """The human-readable part of its segwit addresses (BIP-173)."""
+        return _CONSTANTS[self].hrp
+
+    @property
+    def p2pkh_prefix(self) -> int:
+        return _CONSTANTS[self].p2pkh
+
+    @property
+    def p2sh_prefix(self) -> int:
+        return _CONSTANTS[self].p2sh
+
+
+_CONSTANTS = {
+    Network.MAINNET: _Constants(NetworkKind.MAINNET, "bc", 0x00, 0x05),
+    Network.TESTNET4: _Constants(NetworkKind.TESTNET, "tb", 0x6F, 0xC4),
+    Network.SIGNET: _Constants(NetworkKind.TESTNET, "tb", 0x6F, 0xC4),
+    Network.REGTEST: _Constants(NetworkKind.TESTNET, "bcrt", 0x6F, 0xC4),
+}

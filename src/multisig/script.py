@@ -1,0 +1,161 @@
+"""Output scripts, multisig witness scripts, and OP_RETURN data."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from multisig.errors import InvalidTransaction
+from multisig.hashes import hash160, sha256
+from multisig.units import Sats
+from multisig.wire import compact_size
+
+# BIP-388 and Ledger's application take no more keys in a sortedmulti; consensus would take 20.
+MAX_COSIGNERS = 15
+# One OP_RETURN of 80 bytes relays everywhere; nodes before Bitcoin Core 30 refuse more (core #32406).
+MAX_OP_RETURN_BYTES = 80
+
+_OP_0, _OP_1, _OP_16 = 0x00, 0x51, 0x60
+_OP_PUSHDATA1 = 0x4C
+_OP_RETURN = 0x6A
+_OP_CHECKMULTISIG = 0xAE
+_KEY_BYTES = 33
+
+# Bitcoin Core, policy/policy.cpp GetDustThreshold: the cost of output and spend at 3 sat/vB.
+_DUST_SAT_PER_VB = 3
+_SPEND_BYTES_LEGACY = 148
+_SPEND_BYTES_SEGWIT = 67
+
+
+class ScriptKind(StrEnum):
+    """What an output script is. Only the first five have an address here.
+
+    UNKNOWN includes the witness versions that have no rules yet: today anyone could take coins sent there.
+    """
+
+    P2PKH = "p2pkh"
+    P2SH = "p2sh"
+    P2WPKH = "p2wpkh"
+    P2WSH = "p2wsh"
+    P2TR = "p2tr"
+    OP_RETURN = "op_return"
+    UNKNOWN = "unknown"
+
+
+def multisig_script(m: int, pubkeys: Sequence[bytes]) -> bytes:
+    """m-of-n OP_CHECKMULTISIG over compressed keys, in the order given (BIP-67 sorts them before).
+
+    Raises InvalidTransaction for a quorum that is not 1 <= m <= n <= 15, or keys that are repeated or not compressed.
+    """
+    if not 1 <= m <= len(pubkeys) <= MAX_COSIGNERS:
+        raise InvalidTransaction(f"A quorum of {m} out of {len(pubkeys)} keys is not possible.")
+    if any(len(key) != _KEY_BYTES or key[0] not in {2, 3} for key in pubkeys):
+        raise InvalidTransaction("A multisig script takes compressed public keys only.")
+    if len(set(pubkeys)) != len(pubkeys):
+        raise InvalidTransaction("A multisig script must not repeat a key.")
+    pushes = b"".join(_KEY_BYTES.to_bytes(1) + key for key in pubkeys)
+    return bytes((_OP_1 + m - 1, *pushes, _OP_1 + len(pubkeys) - 1, _OP_CHECKMULTISIG))
+
+
+def parse_multisig_script(script: bytes) -> tuple[int, tuple[bytes, ...]]:
+    """The threshold and the keys in script order; the exact inverse of `multisig_script`. Raises InvalidTransaction."""
+    count, rest = divmod(len(script) - 3, _KEY_BYTES + 1)
+    if rest or not 1 <= count <= MAX_COSIGNERS:
+        raise InvalidTransaction("This is not a multisig script.")
+    step = _KEY_BYTES + 1
+    keys = tuple(script[2 + step * i : 1 + step * (i + 1)] for i in range(count))
+    m = script[0] - _OP_1 + 1
+    if multisig_script(m, keys) != script:
+        raise InvalidTransaction("This is not a multisig script in its one standard form.")
+    return m, keys
+
+
+def p2wsh(script: bytes) -> bytes:
+    """The output script that pays to a witness script (BIP-141)."""
+    return bytes((_OP_0, 32)) + sha256(script)
+
+
+def p2wpkh(pubkey: bytes) -> bytes:
+    """The output script that pays to a compressed public key (BIP-141)."""
+    return bytes((_OP_0, 20)) + hash160(pubkey)
+
+
+def p2pkh(key_hash: bytes) -> bytes:
+    """The output script that pays to a 20-byte public key hash."""
+    return b"\x76\xa9\x14" + _exactly(20, key_hash) + b"\x88\xac"
+
+
+def p2sh(script_hash: bytes) -> bytes:
+    """The output script that pays to a 20-byte script hash (BIP-16)."""
+    return b"\xa9\x14" + _exactly(20, script_hash) + b"\x87"
+
+
+def p2tr(output_key: bytes) -> bytes:
+    """The output script that pays to a 32-byte taproot output key (BIP-341)."""
+    return bytes((_OP_1, 32)) + _exactly(32, output_key)
+
+
+def witness_output(version: int, program: bytes) -> bytes:
+    """The output script of any witness program (BIP-141)."""
+    return bytes((version + _OP_1 - 1 if version else _OP_0, len(program))) + program
+
+
+def parse_witness_output(script: bytes) -> tuple[int, bytes] | None:
+    """Version and program of a witness output script; None for any other script (BIP-141)."""
+    if not 4 <= len(script) <= 42 or script[1] != len(script) - 2:
+        return None
+    if script[0] == _OP_0:
+        return 0, script[2:]
+    if _OP_1 <= script[0] <= _OP_16:
+        return script[0] - _OP_1 + 1, script[2:]
+    return None
+
+
+def _exactly(length: int, data: bytes) -> bytes:
+    if len(data) != length:
+        raise InvalidTransaction(f"An output script of this kind takes {length} bytes.")
+    return data
+
+
+def op_return_script(data: bytes) -> bytes:
+    """OP_RETURN with 1 to 80 bytes in one push of the shortest form. Raises InvalidTransaction."""
+    if not 1 <= len(data) <= MAX_OP_RETURN_BYTES:
+        raise InvalidTransaction("OP_RETURN carries 1 to 80 bytes.")
+    length = len(data).to_bytes(1)
+    push = length if len(data) < _OP_PUSHDATA1 else bytes((_OP_PUSHDATA1,)) + length
+    return bytes((_OP_RETURN,)) + push + data
+
+
+def parse_op_return(script: bytes) -> bytes | None:
+    """The data of exactly such a script as `op_return_script` makes; None for any other, whatever follows (S10)."""
+    data = script[3:] if script[1:2] == bytes((_OP_PUSHDATA1,)) else script[2:]
+    if not 1 <= len(data) <= MAX_OP_RETURN_BYTES or op_return_script(data) != script:
+        return None
+    return data
+
+
+def classify(script: bytes) -> ScriptKind:
+    """What kind of output script this is. OP_RETURN is any script that begins with it, well formed or not."""
+    witness = parse_witness_output(script)
+    if witness is not None:
+        version, program = witness
+        return _WITNESS_KINDS.get((version, len(program)), ScriptKind.UNKNOWN)
+    if len(script) == 25 and script[:3] == b"\x76\xa9\x14" and script[23:] == b"\x88\xac":
+        return ScriptKind.P2PKH
+    if len(script) == 23 and script[:2] == b"\xa9\x14" and script[22:] == b"\x87":
+        return ScriptKind.P2SH
+    return ScriptKind.OP_RETURN if script[:1] == bytes((_OP_RETURN,)) else ScriptKind.UNKNOWN
+
+
+_WITNESS_KINDS = {
+    (0, 20): ScriptKind.P2WPKH,
+    (0, 32): ScriptKind.P2WSH,
+    (1, 32): ScriptKind.P2TR,
+}
+
+
+def dust_threshold(script: bytes) -> Sats:
+    """The least amount that nodes relay in an output with this script, at 3 sat/vB; 0 for OP_RETURN."""
+    if classify(script) is ScriptKind.OP_RETURN:
+        return Sats(0)
+    output = 8 + len(compact_size(len(script))) + len(script)
+    spend = _SPEND_BYTES_LEGACY if parse_witness_output(script) is None else _SPEND_BYTES_SEGWIT
+    return Sats(_DUST_SAT_PER_VB * (output + spend))

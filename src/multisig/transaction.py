@@ -1,0 +1,271 @@
+"""Transactions: strict parsing, serialisation, ids, sizes, and the segwit v0 signature hash.
+
+Sources: BIP-141 and BIP-144 (format, weight), BIP-143 (signature hash).
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from multisig.errors import InvalidAmount, InvalidTransaction
+from multisig.hashes import sha256d
+from multisig.units import Sats, sats
+from multisig.wire import Reader, WireError, compact_size, with_length
+
+# Consensus: a block weighs at most four million units, and a byte of a transaction at least one.
+MAX_TRANSACTION_BYTES = 4_000_000
+MAX_UINT32 = 0xFFFF_FFFF
+
+SIGHASH_ALL = 0x01
+SIGHASH_NONE = 0x02
+SIGHASH_SINGLE = 0x03
+SIGHASH_ANYONECANPAY = 0x80
+
+_LEAST_INPUT_BYTES = 41
+_LEAST_OUTPUT_BYTES = 9
+_SEGWIT_MARKER = b"\x00\x01"
+_TXID = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_ZEROS = bytes(32)
+
+
+@dataclass(frozen=True, order=True)
+class OutPoint:
+    """An output of a transaction: its txid in display order (reversed), lower-case hex, and its place."""
+
+    txid: str
+    vout: int
+
+    def __post_init__(self) -> None:
+        if not _TXID.fullmatch(self.txid):
+            raise InvalidTransaction("A transaction id has 64 lower-case hexadecimal digits.")
+        _require_uint32(self.vout, "place of an output")
+
+    def serialize(self) -> bytes:
+        return bytes.fromhex(self.txid)[::-1] + self.vout.to_bytes(4, "little")
+
+    def __str__(self) -> str:
+        return f"{self.txid}:{self.vout}"
+
+
+@dataclass(frozen=True)
+class TxIn:
+    """An input; `witness` is empty where there is none."""
+
+    outpoint: OutPoint
+    sequence: int
+    script_sig: bytes = b""
+    witness: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_uint32(self.sequence, "sequence")
+
+
+@dataclass(frozen=True)
+class TxOut:
+    """An output. Raises InvalidAmount."""
+
+    amount: Sats
+    script_pubkey: bytes
+
+    def __post_init__(self) -> None:
+        sats(self.amount)
+
+    def serialize(self) -> bytes:
+        return self.amount.to_bytes(8, "little") + with_length(self.script_pubkey)
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """A transaction, signed or not; `version`, `locktime` and sequences are unsigned 32-bit numbers."""
+
+    version: int
+    inputs: tuple[TxIn, ...]
+    outputs: tuple[TxOut, ...]
+    locktime: int
+
+    def __post_init__(self) -> None:
+        _require_uint32(self.version, "version")
+        _require_uint32(self.locktime, "locktime")
+
+    @classmethod
+    def parse(cls, data: bytes, *, witness: bool = True) -> Self:
+        """From exactly these bytes.
+
+        With `witness=False` they are read in the form without witnesses, as the unsigned transaction of a PSBT is
+        (BIP-174), which alone may have no inputs. Raises InvalidTransaction.
+        """
+        if len(data) > MAX_TRANSACTION_BYTES:
+            raise InvalidTransaction("The transaction is larger than a block.")
+        reader = Reader(data)
+        try:
+            transaction = cls._read(reader, witness=witness)
+            reader.finish()
+        except (WireError, InvalidAmount) as error:
+            raise InvalidTransaction(f"This is not a transaction: {error}.") from error
+        return transaction
+
+    @classmethod
+    def _read(cls, reader: Reader, *, witness: bool) -> Self:
+        version = reader.uint(4)
+        segwit = witness and reader.peek(2) == _SEGWIT_MARKER
+        if segwit:
+            reader.take(2)
+        inputs = [_read_input(reader) for _ in range(reader.count(_LEAST_INPUT_BYTES))]
+        if witness and not inputs:
+            raise WireError("it has no inputs")
+        outputs = tuple(_read_output(reader) for _ in range(reader.count(_LEAST_OUTPUT_BYTES)))
+        if segwit:
+            inputs = _read_witnesses(reader, inputs)
+        return cls(version, tuple(inputs), outputs, reader.uint(4))
+
+    def serialize(self, *, include_witness: bool = True) -> bytes:
+        """The bytes on the wire; without witnesses those that the txid is the hash of."""
+        with_witness = include_witness and self.has_witness
+        parts = [
+            self.version.to_bytes(4, "little"),
+            _SEGWIT_MARKER if with_witness else b"",
+            compact_size(len(self.inputs)),
+            *(_serialize_input(txin) for txin in self.inputs),
+            compact_size(len(self.outputs)),
+            *(out.serialize() for out in self.outputs),
+        ]
+        if with_witness:
+            parts.extend(_serialize_witness(txin.witness) for txin in self.inputs)
+        parts.append(self.locktime.to_bytes(4, "little"))
+        return b"".join(parts)
+
+    @property
+    def has_witness(self) -> bool:
+        return any(txin.witness for txin in self.inputs)
+
+    @cached_property
+    def txid(self) -> str:
+        """In display order; it does not change when the transaction is signed, as long as all inputs are segwit."""
+        return sha256d(self.serialize(include_witness=False))[::-1].hex()
+
+    @cached_property
+    def wtxid(self) -> str:
+        """In display order; it covers the witnesses (BIP-141)."""
+        return sha256d(self.serialize())[::-1].hex()
+
+    @cached_property
+    def weight(self) -> int:
+        """Weight units: three times the size without witnesses plus the size with them (BIP-141)."""
+        return 3 * len(self.serialize(include_witness=False)) + len(self.serialize())
+
+    @property
+    def vsize(self) -> int:
+        """Virtual bytes: a quarter of the weight, rounded up."""
+        return -(-self.weight // 4)
+
+
+def _require_uint32(number: int, what: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_UINT32:
+        raise InvalidTransaction(f"The {what} is not a number of 32 bits.")
+
+
+def _read_input(reader: Reader) -> TxIn:
+    txid, vout = reader.take(32)[::-1].hex(), reader.uint(4)
+    script_sig = reader.sized()
+    return TxIn(OutPoint(txid, vout), reader.uint(4), script_sig)
+
+
+def _read_output(reader: Reader) -> TxOut:
+    amount = reader.uint(8)
+    return TxOut(sats(amount), reader.sized())
+
+
+def _read_witnesses(reader: Reader, inputs: list[TxIn]) -> list[TxIn]:
+    signed = [TxIn(txin.outpoint, txin.sequence, txin.script_sig, _read_witness(reader)) for txin in inputs]
+    if not any(txin.witness for txin in signed):
+        # BIP-144 has one form for each transaction: without the marker where no input has a witness.
+        raise WireError("it announces witnesses and has none")
+    return signed
+
+
+def _read_witness(reader: Reader) -> tuple[bytes, ...]:
+    return tuple(reader.sized() for _ in range(reader.count(1)))
+
+
+def _serialize_input(txin: TxIn) -> bytes:
+    return txin.outpoint.serialize() + with_length(txin.script_sig) + txin.sequence.to_bytes(4, "little")
+
+
+def _serialize_witness(witness: tuple[bytes, ...]) -> bytes:
+    return compact_size(len(witness)) + b"".join(with_length(item) for item in witness)
+
+
+@dataclass(frozen=True)
+class SighashCache:
+    """Signature hashes of one transaction: what all inputs share is hashed once, so that n inputs cost n (BIP-143)."""
+
+    transaction: Transaction
+
+    def segwit_v0(
+        self, input_index: int, script_code: bytes, amount: Sats, sighash_type: int = SIGHASH_ALL
+    ) -> bytes:
+        """The 32-byte digest that a key signs.
+
+        `script_code` is the witness script (P2WSH), or the P2PKH script of the key (P2WPKH), without its length;
+        `amount` that of the output spent. Raises InvalidTransaction.
+        """
+        if not 0 <= input_index < len(self.transaction.inputs):
+            raise InvalidTransaction(f"There is no input {input_index}.")
+        anyone = bool(sighash_type & SIGHASH_ANYONECANPAY)
+        base = sighash_type & 0x1F
+        txin = self.transaction.inputs[input_index]
+        all_outputs = base not in {SIGHASH_NONE, SIGHASH_SINGLE}
+        return sha256d(
+            b"".join(
+                (
+                    self.transaction.version.to_bytes(4, "little"),
+                    _ZEROS if anyone else self._prevouts,
+                    self._sequences if all_outputs and not anyone else _ZEROS,
+                    txin.outpoint.serialize(),
+                    with_length(script_code),
+                    sats(amount).to_bytes(8, "little"),
+                    txin.sequence.to_bytes(4, "little"),
+                    self._outputs if all_outputs else self._single(base, input_index),
+                    self.transaction.locktime.to_bytes(4, "little"),
+                    sighash_type.to_bytes(4, "little"),
+                )
+            )
+        )
+
+    def _single(self, base: int, input_index: int) -> bytes:
+        outputs = self.transaction.outputs
+        if base == SIGHASH_SINGLE and input_index < len(outputs):
+            return sha256d(outputs[input_index].serialize())
+        return _ZEROS
+
+    @cached_property
+    def _prevouts(self) -> bytes:
+        return sha256d(b"".join(txin.outpoint.serialize() for txin in self.transaction.inputs))
+
+    @cached_property
+    def _sequences(self) -> bytes:
+        return sha256d(b"".join(txin.sequence.to_bytes(4, "little") for txin in self.transaction.inputs))
+
+    @cached_property
+    def _outputs(self) -> bytes:
+        return sha256d(b"".join(out.serialize() for out in self.transaction.outputs))
+
+
+def sighash_segwit_v0(
+    tx: Transaction,
+    input_index: int,
+    script_code: bytes,
+    amount: Sats,
+    sighash_type: int = SIGHASH_ALL,
+    *,
+    cache: SighashCache | None = None,
+) -> bytes:
+    """As `SighashCache.segwit_v0`; where all inputs are hashed pass one `cache` of the same transaction.
+
+    Raises InvalidTransaction.
+    """
+    cache = cache or SighashCache(tx)
+    if cache.transaction is not tx and cache.transaction != tx:
+        raise InvalidTransaction("The signature hash was asked for with the cache of another transaction.")
+    return cache.segwit_v0(input_index, script_code, amount, sighash_type)

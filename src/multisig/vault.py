@@ -1,0 +1,183 @@
+"""Policies: the vault of several cosigners, and the profile of one person. Both give scripts and addresses."""
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from multisig.accounts import account_of, multisig_account_path, profile_account_path
+from multisig.address import encode_address
+from multisig.descriptor import SortedMulti
+from multisig.errors import InvalidDescriptor, InvalidKey, InvalidPath, MultisigError, WrongNetwork
+from multisig.hashes import sha256
+from multisig.keys import DerivationPath, Fingerprint, KeyOrigin, OriginKey
+from multisig.network import Network
+from multisig.script import multisig_script, p2wpkh, p2wsh
+
+RECEIVE = 0
+CHANGE = 1
+# Beyond it a device warns or refuses, and a wallet that scans would not find the coins again: an absurd index is a way
+# to hold coins to ransom (S9). The figure is Trezor's (trezor-firmware, core/src/apps/common/paths.py).
+MAX_INDEX = 1_000_000
+
+# 160 bits: two quorums with the same code would cost 2^80 tries, as two scripts of one P2SH address do.
+_CODE_BYTES = 20
+_CODE_GROUP = 4
+# Crockford's alphabet has no I, L, O, U, which are misread or misheard.
+_RFC4648 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_CROCKFORD = str.maketrans(_RFC4648, "0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+_AccountPath = Callable[[Network, int], DerivationPath]
+
+
+@dataclass(frozen=True)
+class Vault:
+    """`threshold` of `cosigners` in native segwit: wsh(sortedmulti(…)) with BIP-48 accounts.
+
+    Building one checks all that can be checked (S17; BIP-388, BIP-67): the quorum, keys and fingerprints that differ,
+    and that each key's network, depth, last level and path agree. Raises InvalidDescriptor, InvalidKey, WrongNetwork.
+    """
+
+    network: Network
+    threshold: int
+    cosigners: tuple[OriginKey, ...]
+
+    def __post_init__(self) -> None:
+        SortedMulti(self.threshold, self.cosigners)
+        for key in self.cosigners:
+            _require_account(key, self.network, multisig_account_path)
+        _require_distinct([key.xpub.public_key for key in self.cosigners], "key")
+        _require_distinct([key.fingerprint for key in self.cosigners], "fingerprint")
+
+    @classmethod
+    def from_descriptor(cls, text: str, network: Network, *, strict: bool = True) -> Self:
+        """From a descriptor, with its checksum where `strict`.
+
+        Raises InvalidDescriptor, InvalidKey, WrongNetwork.
+        """
+        parsed = SortedMulti.parse(text, network, strict=strict)
+        return cls(network, parsed.threshold, parsed.keys)
+
+    @cached_property
+    def descriptor(self) -> str:
+        """Canonical text with checksum; the cosigners stand in the order they were given."""
+        return str(SortedMulti(self.threshold, self.cosigners))
+
+    @cached_property
+    def verification_code(self) -> str:
+        """What people read to each other to know that they mean the same quorum, whatever a platform tells them.
+
+        It does not depend on the cosigners' order. Anyone can compute it: sort the key expressions as text, write the
+        descriptor with its checksum, take the first 20 bytes of its SHA-256 in Crockford's base 32, in groups of four.
+        """
+        keys = tuple(sorted(self.cosigners, key=str))
+        digest = sha256(str(SortedMulti(self.threshold, keys)).encode("ascii"))
+        code = base64.b32encode(digest[:_CODE_BYTES]).decode("ascii").translate(_CROCKFORD)
+        return "-".join(code[i : i + _CODE_GROUP] for i in range(0, len(code), _CODE_GROUP))
+
+    def cosigner_for(self, fingerprint: Fingerprint) -> OriginKey | None:
+        """The cosigner whose master key has that fingerprint; None where there is none."""
+        return next((key for key in self.cosigners if key.fingerprint == fingerprint), None)
+
+    def witness_script(self, chain: int, index: int) -> bytes:
+        """The multisig script at /chain/index, keys sorted (BIP-67). Raises InvalidPath."""
+        _require_in_bounds(chain, index)
+        keys = sorted(key.xpub.derive_public_key(chain, index) for key in self.cosigners)
+        return multisig_script(self.threshold, keys)
+
+    def script_pubkey(self, chain: int, index: int) -> bytes:
+        """Raises InvalidPath."""
+        return p2wsh(self.witness_script(chain, index))
+
+    def address(self, chain: int, index: int) -> str:
+        """Raises InvalidPath."""
+        return _address(self.script_pubkey(chain, index), self.network)
+
+    def derivations(self, chain: int, index: int) -> dict[bytes, KeyOrigin]:
+        """Each public key of that script and its origin, as a PSBT needs them (BIP-174). Raises InvalidPath."""
+        return _derivations(self.cosigners, chain, index)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A person's own single-signature account, wpkh at m/84h/coin/accounth (BIP-84).
+
+    Building one checks that the key's network, depth, last level and path agree. Raises InvalidKey, WrongNetwork.
+    """
+
+    network: Network
+    key: OriginKey
+
+    def __post_init__(self) -> None:
+        _require_account(self.key, self.network, profile_account_path)
+
+    def cosigner_for(self, fingerprint: Fingerprint) -> OriginKey | None:
+        """The key, where its master key has that fingerprint; else None."""
+        return self.key if self.key.fingerprint == fingerprint else None
+
+    def script_pubkey(self, chain: int, index: int) -> bytes:
+        """Raises InvalidPath."""
+        _require_in_bounds(chain, index)
+        return p2wpkh(self.key.xpub.derive_public_key(chain, index))
+
+    def address(self, chain: int, index: int) -> str:
+        """Raises InvalidPath."""
+        return _address(self.script_pubkey(chain, index), self.network)
+
+    def derivations(self, chain: int, index: int) -> dict[bytes, KeyOrigin]:
+        """The public key of that script and its origin. Raises InvalidPath."""
+        return _derivations((self.key,), chain, index)
+
+
+Policy = Vault | Profile
+
+
+def _address(script: bytes, network: Network) -> str:
+    address = encode_address(script, network)
+    assert address is not None, "P2WSH and P2WPKH have an address on every network"
+    return address
+
+
+def _derivations(keys: Sequence[OriginKey], chain: int, index: int) -> dict[bytes, KeyOrigin]:
+    _require_in_bounds(chain, index)
+    return {
+        key.xpub.derive_public_key(chain, index): KeyOrigin(
+            key.fingerprint, DerivationPath((*key.origin.path.indexes, chain, index))
+        )
+        for key in keys
+    }
+
+
+def _require_in_bounds(chain: int, index: int) -> None:
+    if chain not in {RECEIVE, CHANGE}:
+        raise InvalidPath("An address is on chain 0 (receive) or 1 (change).")
+    if not 0 <= index <= MAX_INDEX:
+        raise InvalidPath(f"An address index is from 0 to {MAX_INDEX}.")
+
+
+def _require_account(key: OriginKey, network: Network, account_path: _AccountPath) -> None:
+    key.xpub.require_network(network)
+    path = key.origin.path
+    expected = account_path(network, account_of(path))
+    if path != expected:
+        raise _wrong_path(key, network, expected)
+    key.require_agreement()
+
+
+def _wrong_path(key: OriginKey, network: Network, expected: DerivationPath) -> MultisigError:
+    path = key.origin.path
+    if path.indexes[:1] + path.indexes[2:] == expected.indexes[:1] + expected.indexes[2:]:
+        return WrongNetwork(f"The path {path} is for another network than {network}.")
+    return InvalidKey(
+        f"The key of {key.fingerprint} is at {path}, which is no account of this kind.",
+        hint=f"Export the key at a path like {expected}.",
+    )
+
+
+def _require_distinct(values: Sequence[object], what: str) -> None:
+    if len(set(values)) != len(values):
+        raise InvalidDescriptor(
+            f"Two cosigners have the same {what}.",
+            hint="Each cosigner needs a device with a seed of its own.",
+        )
