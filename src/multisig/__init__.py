@@ -2,6 +2,7 @@
 
 from multisig.accounts import multisig_account_path, profile_account_path
 from multisig.address import decode_address, encode_address
+from multisig.builder import ChangeTo, CoinToSpend, build_psbt
 from multisig.descriptor import SortedMulti, checksum
 from multisig.ecdsa import signature_fault, verify_ecdsa
 from multisig.errors import (
@@ -23,9 +24,22 @@ from multisig.errors import (
 )
 from multisig.fees import estimate_vsize, input_weight, output_weight, vault_input_weight
 from multisig.hashes import hash160, sha256, sha256d
+from multisig.inspection import (
+    Change,
+    FeeLimits,
+    Finding,
+    FindingCode,
+    InspectedInput,
+    Inspection,
+    OpReturn,
+    Payment,
+    Severity,
+    inspect,
+)
 from multisig.keys import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey
 from multisig.messages import message_hash, recover_message_key
 from multisig.network import Network, NetworkKind
+from multisig.psbt import Psbt, PsbtInput, PsbtLimits, PsbtOutput
 from multisig.script import (
     MAX_COSIGNERS,
     MAX_OP_RETURN_BYTES,
@@ -41,6 +55,17 @@ from multisig.script import (
     p2wsh,
     parse_multisig_script,
     parse_op_return,
+)
+from multisig.signatures import (
+    InputSignatures,
+    SignatureReport,
+    SignerProgress,
+    accept_signatures,
+    combine,
+    finalise,
+    progress,
+    signer_progress,
+    verify_signatures,
 )
 from multisig.transaction import (
     SIGHASH_ALL,
@@ -64,11 +89,20 @@ __all__ = [
     "RECEIVE",
     "SIGHASH_ALL",
     "BadSignature",
+    "Change",
+    "ChangeTo",
+    "CoinToSpend",
     "DerivationPath",
     "ExtendedPublicKey",
+    "FeeLimits",
     "FeeRate",
+    "Finding",
+    "FindingCode",
     "Fingerprint",
     "ForeignSignature",
+    "InputSignatures",
+    "InspectedInput",
+    "Inspection",
     "InvalidAddress",
     "InvalidAmount",
     "InvalidDescriptor",
@@ -82,30 +116,44 @@ __all__ = [
     "Network",
     "NetworkKind",
     "NotFinalisable",
+    "OpReturn",
     "OriginKey",
     "OutPoint",
+    "Payment",
     "Policy",
     "Profile",
+    "Psbt",
+    "PsbtInput",
+    "PsbtLimits",
     "PsbtMismatch",
+    "PsbtOutput",
     "PsbtTooLarge",
     "Sats",
     "ScriptKind",
+    "Severity",
     "SighashCache",
+    "SignatureReport",
+    "SignerProgress",
     "SortedMulti",
     "Transaction",
     "TxIn",
     "TxOut",
     "Vault",
     "WrongNetwork",
+    "accept_signatures",
+    "build_psbt",
     "checksum",
     "classify",
+    "combine",
     "decode_address",
     "dust_threshold",
     "encode_address",
     "estimate_vsize",
+    "finalise",
     "format_btc",
     "hash160",
     "input_weight",
+    "inspect",
     "message_hash",
     "multisig_account_path",
     "multisig_script",
@@ -120,12 +168,15 @@ __all__ = [
     "parse_multisig_script",
     "parse_op_return",
     "profile_account_path",
+    "progress",
     "recover_message_key",
     "sats",
     "sha256",
     "sha256d",
     "sighash_segwit_v0",
     "signature_fault",
+    "signer_progress",
     "vault_input_weight",
     "verify_ecdsa",
+    "verify_signatures",
 ]

@@ -1,0 +1,117 @@
+"""Making a PSBT that every maker's device accepts (BIP-174, creator and updater).
+
+Each input carries both forms of its coin (a device proves the amount by the whole previous transaction),
+the witness script, and the origins of all keys; each change output its script and origins; the whole the
+account xpubs, by which a Trezor and a Ledger recognise the quorum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from multisig.errors import InvalidPsbt
+from multisig.proofs import policy_keys
+from multisig.psbt import Psbt, PsbtInput, PsbtOutput
+from multisig.transaction import SIGHASH_ALL, OutPoint, Transaction, TxIn, TxOut
+from multisig.units import Sats
+from multisig.vault import Policy, Vault
+
+# Signals replacement (BIP-125) and lets nLockTime hold; Bitcoin Core's wallet uses the same.
+SEQUENCE = 0xFFFFFFFD
+
+
+@dataclass(frozen=True, slots=True)
+class CoinToSpend:
+    """A coin of the policy: where it is, what it holds, and the transaction that made it."""
+
+    outpoint: OutPoint
+    amount: Sats
+    chain: int
+    index: int
+    previous_transaction: Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTo:
+    """An output back to the policy itself."""
+
+    amount: Sats
+    chain: int
+    index: int
+
+
+def build_psbt(
+    policy: Policy,
+    coins: Sequence[CoinToSpend],
+    outputs: Sequence[TxOut | ChangeTo],
+    locktime: int,
+    sequence: int = SEQUENCE,
+    version: int = 2,
+) -> Psbt:
+    """The unsigned PSBT that spends these coins into these outputs, in the given order.
+
+    Raises InvalidPsbt for a coin that its previous transaction contradicts, a coin given twice, and
+    outputs beyond the coins; WrongNetwork and the like come from the policy.
+    """
+    _check_coins(policy, coins)
+    made = tuple(_output(policy, item) for item in outputs)
+    _check_amounts(coins, made)
+    tx = Transaction(
+        version=version,
+        inputs=tuple(TxIn(coin.outpoint, sequence, b"", ()) for coin in coins),
+        outputs=tuple(TxOut(item.amount, item.script_pubkey) for item in made),
+        locktime=locktime,
+    )
+    psbt = Psbt(
+        tx=tx,
+        inputs=tuple(_input(policy, coin, sequence) for coin in coins),
+        outputs=made,
+        xpubs=tuple((key.xpub, key.origin) for key in policy_keys(policy)),
+    )
+    # What leaves has passed the same door as what comes in.
+    return Psbt.parse(psbt.to_bytes())
+
+
+def _check_coins(policy: Policy, coins: Sequence[CoinToSpend]) -> None:
+    if len({coin.outpoint for coin in coins}) != len(coins):
+        raise InvalidPsbt("A coin is spent twice.")
+    for coin in coins:
+        previous, vout = coin.previous_transaction, coin.outpoint.vout
+        if previous.txid != coin.outpoint.txid or vout >= len(previous.outputs):
+            raise InvalidPsbt(f"The previous transaction given is not that of the coin {coin.outpoint}.")
+        stated = TxOut(coin.amount, policy.script_pubkey(coin.chain, coin.index))
+        if previous.outputs[vout] != stated:
+            raise InvalidPsbt(f"The coin {coin.outpoint} has another amount or script than stated.")
+
+
+def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) -> None:
+    if not outputs:
+        raise InvalidPsbt("The transaction pays nobody: it has no outputs.")
+    if sum(item.amount for item in outputs) > sum(coin.amount for coin in coins):
+        raise InvalidPsbt("The outputs are more than the coins hold.")
+
+
+def _input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:
+    return PsbtInput(
+        outpoint=coin.outpoint,
+        sequence=sequence,
+        non_witness_utxo=coin.previous_transaction,
+        witness_utxo=coin.previous_transaction.outputs[coin.outpoint.vout],
+        witness_script=_witness_script(policy, coin.chain, coin.index),
+        derivations=policy.derivations(coin.chain, coin.index),
+        sighash_type=SIGHASH_ALL,
+    )
+
+
+def _output(policy: Policy, item: TxOut | ChangeTo) -> PsbtOutput:
+    if isinstance(item, TxOut):
+        return PsbtOutput(amount=item.amount, script_pubkey=item.script_pubkey)
+    return PsbtOutput(
+        amount=item.amount,
+        script_pubkey=policy.script_pubkey(item.chain, item.index),
+        witness_script=_witness_script(policy, item.chain, item.index),
+        derivations=policy.derivations(item.chain, item.index),
+    )
+
+
+def _witness_script(policy: Policy, chain: int, index: int) -> bytes | None:
+    return policy.witness_script(chain, index) if isinstance(policy, Vault) else None

@@ -1,0 +1,97 @@
+"""What does this transaction do to this vault?
+
+`inspect` answers from the bytes of the PSBT and the policy this machine holds. It never raises for what a PSBT
+says, however hostile: what is wrong becomes findings, and one that refuses makes `Inspection.ok` false.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+from multisig.fees import estimate_vsize
+from multisig.inspection.findings import Finding, FindingCode, Severity
+from multisig.inspection.inputs import InputsSeen, inspect_inputs
+from multisig.inspection.model import Change, InspectedInput, Inspection, OpReturn, Payment
+from multisig.inspection.outputs import OutputsSeen, inspect_outputs
+from multisig.inspection.whole import FeeLimits, Totals, inspect_whole, signals_rbf
+from multisig.network import Network
+from multisig.proofs import policy_keys, policy_threshold
+from multisig.psbt import Psbt
+from multisig.units import Sats
+from multisig.vault import Policy
+
+__all__ = [
+    "Change",
+    "FeeLimits",
+    "Finding",
+    "FindingCode",
+    "InspectedInput",
+    "Inspection",
+    "OpReturn",
+    "Payment",
+    "Severity",
+    "inspect",
+]
+
+_DEFAULT_LIMITS = FeeLimits()
+
+
+def inspect(
+    psbt: Psbt, policy: Policy, *, network: Network, limits: FeeLimits = _DEFAULT_LIMITS
+) -> Inspection:
+    """The summary of a PSBT against a policy, on the network that is asked for. Raises nothing of its own."""
+    ins, outs = inspect_inputs(psbt, policy), inspect_outputs(psbt, policy)
+    totals = _totals(psbt, policy, ins)
+    findings = (*ins.findings, *outs.findings, *inspect_whole(psbt, policy, network, totals, limits))
+    return Inspection(
+        network=network,
+        txid=psbt.tx.txid,
+        inputs=ins.inputs,
+        payments=tuple(outs.payments),
+        change=tuple(outs.change),
+        op_returns=tuple(outs.op_returns),
+        total_in=totals.total_in,
+        total_out=totals.total_out,
+        fee=totals.fee,
+        fee_rate=totals.fee_rate,
+        vsize=totals.vsize,
+        locktime=psbt.tx.locktime,
+        signals_rbf=signals_rbf(psbt),
+        findings=findings,
+        digest=_digest(psbt, policy, network, ins, outs, totals, findings),
+    )
+
+
+def _totals(psbt: Psbt, policy: Policy, ins: InputsSeen) -> Totals:
+    scripts = [output.script_pubkey for output in psbt.outputs]
+    return Totals(
+        total_in=Sats(sum(item.amount for item in ins.inputs)),
+        total_out=Sats(sum(output.amount for output in psbt.outputs)),
+        vsize=estimate_vsize(policy, len(psbt.inputs), scripts),
+        proven=ins.all_proven,
+    )
+
+
+def _digest(
+    psbt: Psbt,
+    policy: Policy,
+    network: Network,
+    ins: InputsSeen,
+    outs: OutputsSeen,
+    totals: Totals,
+    findings: tuple[Finding, ...],
+) -> str:
+    # Who has signed so far is left out: a colleague's signature must not undo an approval.
+    shown: list[Any] = [
+        "multisig-inspection-v1",
+        psbt.tx.serialize(include_witness=False).hex(),
+        [network, policy_threshold(policy), *(str(key) for key in policy_keys(policy))],
+        [(item.amount, item.chain, item.address_index) for item in ins.inputs],
+        [(item.output_index, item.address) for item in outs.payments],
+        [(item.output_index, item.chain, item.index) for item in outs.change],
+        [(item.output_index, item.data.hex()) for item in outs.op_returns],
+        [totals.fee, totals.vsize],
+        [(item.code, item.subject, item.sentence) for item in findings],
+    ]
+    text = json.dumps(shown, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,140 @@
+"""From bytes to typed fields. Every byte of a field we keep is accounted for, or the PSBT is refused."""
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from multisig import base58
+from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
+from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin
+from multisig.psbt import fields as f
+from multisig.psbt.keyvalue import MAGIC, PsbtLimits, read_map
+from multisig.psbt.model import PsbtInput, PsbtOutput
+from multisig.transaction import Transaction, TxIn, TxOut
+from multisig.units import sats
+from multisig.wire import Reader, WireError
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    tx: Transaction
+    inputs: tuple[PsbtInput, ...]
+    outputs: tuple[PsbtOutput, ...]
+    xpubs: tuple[tuple[ExtendedPublicKey, KeyOrigin], ...]
+
+
+def decode_psbt(data: bytes, limits: PsbtLimits) -> Decoded:
+    """Raises InvalidPsbt or PsbtTooLarge; the bytes are already known to be within `limits.max_bytes`."""
+    try:
+        return _decode(data, limits)
+    except (InvalidPsbt, PsbtTooLarge):
+        raise
+    except (MultisigError, WireError) as error:
+        raise InvalidPsbt(f"The PSBT is malformed: {error}") from error
+
+
+def _decode(data: bytes, limits: PsbtLimits) -> Decoded:
+    reader = Reader(data)
+    if reader.take(len(MAGIC)) != MAGIC:
+        raise InvalidPsbt("This is not a PSBT: it does not begin with the magic bytes.")
+    globals_ = read_map(reader, limits.max_fields_per_map)
+    tx = _unsigned_transaction(globals_, limits)
+    inputs = [_input(tx_in, read_map(reader, limits.max_fields_per_map)) for tx_in in tx.inputs]
+    outputs = [_output(tx_out, read_map(reader, limits.max_fields_per_map)) for tx_out in tx.outputs]
+    reader.finish()
+    return Decoded(tx, tuple(inputs), tuple(outputs), _xpubs(globals_))
+
+
+def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -> Transaction:
+    if any(globals_.get(_key(f.GLOBAL_VERSION), b"")):
+        raise InvalidPsbt("Only PSBT version 0 is accepted; this is a later one.")
+    raw = globals_.get(_key(f.GLOBAL_UNSIGNED_TX))
+    if raw is None:
+        raise InvalidPsbt("The PSBT has no unsigned transaction; version 0 must have one.")
+    f.check_fields(globals_, f.GLOBAL_FIELDS, f.GLOBAL_V2_ONLY)
+    tx = Transaction.parse(raw, witness=False)
+    if any(item.script_sig for item in tx.inputs):
+        raise InvalidPsbt("The unsigned transaction of the PSBT carries signatures.")
+    # BIP-174 allows none; there is then nothing to sign, and the bytes read as two different transactions.
+    if not tx.inputs:
+        raise InvalidPsbt("The PSBT spends nothing: it has no inputs.")
+    if len(tx.inputs) > limits.max_inputs or len(tx.outputs) > limits.max_outputs:
+        raise PsbtTooLarge(
+            f"The PSBT has {len(tx.inputs)} inputs and {len(tx.outputs)} outputs; "
+            f"at most {limits.max_inputs} and {limits.max_outputs} are accepted."
+        )
+    return tx
+
+
+def _input(tx_in: TxIn, fields: Mapping[bytes, bytes]) -> PsbtInput:
+    f.check_fields(fields, f.INPUT_FIELDS, f.INPUT_V2_ONLY)
+    previous = fields.get(_key(f.IN_NON_WITNESS_UTXO))
+    spent = fields.get(_key(f.IN_WITNESS_UTXO))
+    sighash = fields.get(_key(f.IN_SIGHASH_TYPE))
+    stack = fields.get(_key(f.IN_FINAL_SCRIPTWITNESS))
+    return PsbtInput(
+        outpoint=tx_in.outpoint,
+        sequence=tx_in.sequence,
+        non_witness_utxo=None if previous is None else Transaction.parse(previous),
+        witness_utxo=None if spent is None else _tx_out(spent),
+        partial_signatures=dict(_of_kind(fields, f.IN_PARTIAL_SIG)),
+        sighash_type=None if sighash is None else int.from_bytes(sighash, "little"),
+        redeem_script=fields.get(_key(f.IN_REDEEM_SCRIPT)),
+        witness_script=fields.get(_key(f.IN_WITNESS_SCRIPT)),
+        derivations=_derivations(fields, f.IN_BIP32_DERIVATION),
+        final_script_sig=fields.get(_key(f.IN_FINAL_SCRIPTSIG)),
+        final_script_witness=None if stack is None else _witness_stack(stack),
+    )
+
+
+def _output(tx_out: TxOut, fields: Mapping[bytes, bytes]) -> PsbtOutput:
+    f.check_fields(fields, f.OUTPUT_FIELDS, f.OUTPUT_V2_ONLY)
+    return PsbtOutput(
+        amount=tx_out.amount,
+        script_pubkey=tx_out.script_pubkey,
+        redeem_script=fields.get(_key(f.OUT_REDEEM_SCRIPT)),
+        witness_script=fields.get(_key(f.OUT_WITNESS_SCRIPT)),
+        derivations=_derivations(fields, f.OUT_BIP32_DERIVATION),
+    )
+
+
+def _xpubs(globals_: Mapping[bytes, bytes]) -> tuple[tuple[ExtendedPublicKey, KeyOrigin], ...]:
+    return tuple(_xpub(key, value) for key, value in _of_kind(globals_, f.GLOBAL_XPUB))
+
+
+def _xpub(key: bytes, value: bytes) -> tuple[ExtendedPublicKey, KeyOrigin]:
+    xpub, origin = ExtendedPublicKey.parse(base58.encode_check(key)), _origin(value)
+    if xpub.depth != len(origin.path):
+        raise InvalidPsbt("The path of a global xpub is not as long as the xpub's depth (BIP-174).")
+    return xpub, origin
+
+
+def _key(kind: int) -> bytes:
+    return bytes((kind,))
+
+
+def _of_kind(fields: Mapping[bytes, bytes], kind: int) -> Iterator[tuple[bytes, bytes]]:
+    return ((key[1:], value) for key, value in fields.items() if key[0] == kind)
+
+
+def _derivations(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, KeyOrigin]:
+    return {key: _origin(value) for key, value in _of_kind(fields, kind)}
+
+
+def _origin(value: bytes) -> KeyOrigin:
+    steps = struct.unpack(f"<{len(value) // 4 - 1}I", value[4:])
+    return KeyOrigin(Fingerprint(value[:4]), DerivationPath(steps))
+
+
+def _tx_out(value: bytes) -> TxOut:
+    reader = Reader(value)
+    output = TxOut(sats(reader.uint(8)), reader.sized())
+    reader.finish()
+    return output
+
+
+def _witness_stack(value: bytes) -> tuple[bytes, ...]:
+    reader = Reader(value)
+    stack = tuple(reader.sized() for _ in range(reader.count(1)))
+    reader.finish()
+    return stack

@@ -1,0 +1,43 @@
+"""The second reader: embit must understand our bytes as the same transaction. The only importer of embit.
+
+embit 0.8.0 is never trusted for a value. It is a reader that others wrote, much like those in wallets and
+devices; a PSBT that it understands differently is one that somebody could be shown differently. It gets
+our own serialisation of the fields we know, never bytes from outside: those may hold taproot fields whose
+counts it does not bound, and version 2 fields that it lets replace the transaction.
+"""
+
+from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
+
+from multisig.errors import InvalidPsbt
+from multisig.transaction import Transaction
+
+
+def require_same_reading(data: bytes, tx: Transaction) -> None:
+    """Raises InvalidPsbt unless embit parses the bytes, and sees this unsigned transaction in them."""
+    try:
+        seen = EmbitPsbt.parse(data)
+        same = _transaction_fields(seen) == _our_fields(tx)
+    # The outermost border to a library that raises six kinds of exception, none of them documented.
+    except Exception as error:
+        raise InvalidPsbt("A field of the PSBT is malformed.") from error
+    if not same:
+        raise InvalidPsbt("Two readers see different transactions in the PSBT.")
+
+
+def _transaction_fields(seen: EmbitPsbt) -> tuple[object, ...]:
+    # Field by field: its `tx` property turns version 0 into 2 and sequence 0 into ffffffff.
+    return (
+        seen.tx_version,
+        seen.locktime,
+        [(item.txid.hex(), item.vout, item.sequence) for item in seen.inputs],
+        [(output.value, output.script_pubkey.data) for output in seen.outputs],
+    )
+
+
+def _our_fields(tx: Transaction) -> tuple[object, ...]:
+    return (
+        tx.version,
+        tx.locktime,
+        [(item.outpoint.txid, item.outpoint.vout, item.sequence) for item in tx.inputs],
+        [(output.amount, output.script_pubkey) for output in tx.outputs],
+    )

@@ -1,0 +1,297 @@
+"""Signatures are verified when they arrive, and only verified ones are ever combined or finalised.
+
+One bad partial signature spoils the finalisation of a PSBT even beside enough good ones, so none is let in:
+strict DER, low S, SIGHASH_ALL, by a key of the policy, over this transaction and a proven amount.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from multisig.ecdsa import verify_ecdsa
+from multisig.errors import BadSignature, ForeignSignature, NotFinalisable, PsbtMismatch
+from multisig.hashes import hash160
+from multisig.keys import Fingerprint
+from multisig.proofs import (
+    Place,
+    Unproven,
+    policy_threshold,
+    policy_witness_script,
+    prove_ours,
+    proven_output,
+)
+from multisig.psbt import Psbt, PsbtInput
+from multisig.script import p2pkh
+from multisig.transaction import SIGHASH_ALL, SighashCache, Transaction
+from multisig.units import Sats
+from multisig.vault import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class InputSignatures:
+    """What is verified on one input: public key to the device it belongs to, and who has not signed."""
+
+    valid: Mapping[bytes, Fingerprint]
+    missing: tuple[Fingerprint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureReport:
+    """One entry for each input, in order."""
+
+    inputs: tuple[InputSignatures, ...]
+
+    @property
+    def progress(self) -> int:
+        """How many signatures every input has at least."""
+        return min(len(item.valid) for item in self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class SignerProgress:
+    """The inputs one signer has signed, and those still missing."""
+
+    signed: tuple[int, ...]
+    missing: tuple[int, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class SigningInput:
+    """One input as the policy sees it: the digest to sign, and whose keys may sign it.
+
+    `signers` is in script order. `witness_script` is None for a single-signature profile.
+    """
+
+    index: int
+    digest: bytes
+    witness_script: bytes | None
+    signers: Mapping[bytes, Fingerprint]
+
+    def is_valid(self, public_key: bytes, signature: bytes) -> bool:
+        """Whether it is this key's signature with SIGHASH_ALL, strict DER, low S."""
+        return (
+            public_key in self.signers
+            and signature[-1:] == bytes((SIGHASH_ALL,))
+            and verify_ecdsa(public_key, self.digest, signature[:-1])
+        )
+
+
+def signing_inputs(psbt: Psbt, policy: Policy) -> tuple[SigningInput, ...]:
+    """Every input of the PSBT, proven to be a coin of the policy.
+
+    Raises PsbtMismatch where an amount or the ownership is not proven.
+    """
+    cache = SighashCache(psbt.tx)
+    return tuple(
+        signing_input(index, policy, *_proven_coin(item, index, policy), cache)
+        for index, item in enumerate(psbt.inputs)
+    )
+
+
+def signing_input(
+    index: int, policy: Policy, place: Place, amount: Sats, cache: SighashCache
+) -> SigningInput:
+    """The input that spends a coin of this amount at this place of the policy (BIP-143)."""
+    witness_script = policy_witness_script(policy, place)
+    origins = policy.derivations(place.chain, place.index)
+    # Sorted keys are script order (BIP-67); a profile has one.
+    signers = {key: origins[key].fingerprint for key in sorted(origins)}
+    script_code = p2pkh(hash160(next(iter(signers)))) if witness_script is None else witness_script
+    digest = cache.segwit_v0(index, script_code, amount, SIGHASH_ALL)
+    return SigningInput(index, digest, witness_script, signers)
+
+
+def _proven_coin(item: PsbtInput, index: int, policy: Policy) -> tuple[Place, Sats]:
+    spent = proven_output(item)
+    if isinstance(spent, Unproven):
+        raise PsbtMismatch(
+            f"The amount of input {index} is not proven: its previous transaction is missing or wrong."
+        )
+    place = prove_ours(policy, spent.script_pubkey, item.derivations)
+    if place is None:
+        raise PsbtMismatch(f"Input {index} does not spend a coin of this vault.")
+    return place, spent.amount
+
+
+def claimed_signatures(item: PsbtInput, signing: SigningInput) -> dict[bytes, bytes]:
+    """The signatures an input carries, with those of a finalised input taken apart; none is verified yet.
+
+    Raises BadSignature for a final witness that does not spend this coin.
+    """
+    if item.final_script_witness is None:
+        return dict(item.partial_signatures)
+    return {**_take_apart(item.final_script_witness, signing), **item.partial_signatures}
+
+
+def _take_apart(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, bytes]:
+    if signing.witness_script is None:
+        return _take_apart_single(stack, signing)
+    if len(stack) < 2 or stack[0] or stack[-1] != signing.witness_script:
+        raise BadSignature(
+            f"The final witness of input {signing.index} is not for this vault.", signing.index
+        )
+    found: dict[bytes, bytes] = {}
+    keys = iter(signing.signers)
+    for signature in stack[1:-1]:
+        # A multisig script takes signatures in the order of its keys, so the keys passed over are done with.
+        key = next((key for key in keys if signing.is_valid(key, signature)), None)
+        if key is None:
+            raise BadSignature(
+                f"A signature in the final witness of input {signing.index} is invalid.", signing.index
+            )
+        found[key] = signature
+    return found
+
+
+def _take_apart_single(stack: Sequence[bytes], signing: SigningInput) -> dict[bytes, bytes]:
+    if len(stack) != 2 or stack[1] not in signing.signers:
+        raise BadSignature(f"The final witness of input {signing.index} is not for this key.", signing.index)
+    return {stack[1]: stack[0]}
+
+
+def verify_signatures(psbt: Psbt, policy: Policy) -> SignatureReport:
+    """What is signed, and who is missing.
+
+    Raises BadSignature with the input's index for any signature that is invalid, foreign, not SIGHASH_ALL, high
+    S or not strict DER; PsbtMismatch where an input is not proven to be the policy's.
+    """
+    return SignatureReport(
+        tuple(
+            _verified_input(item, signing)
+            for item, signing in zip(psbt.inputs, signing_inputs(psbt, policy), strict=True)
+        )
+    )
+
+
+def _verified_input(item: PsbtInput, signing: SigningInput) -> InputSignatures:
+    claimed = claimed_signatures(item, signing)
+    for key, signature in claimed.items():
+        _require_valid(signing, key, signature)
+    valid = {key: fingerprint for key, fingerprint in signing.signers.items() if key in claimed}
+    missing = tuple(fingerprint for key, fingerprint in signing.signers.items() if key not in claimed)
+    return InputSignatures(valid, missing)
+
+
+def _require_valid(signing: SigningInput, key: bytes, signature: bytes) -> None:
+    if key not in signing.signers:
+        raise ForeignSignature(
+            f"Input {signing.index} carries the signature of a key that is not in this vault.", signing.index
+        )
+    if not signing.is_valid(key, signature):
+        raise BadSignature(
+            f"The signature by {signing.signers[key]} on input {signing.index} is invalid.", signing.index
+        )
+
+
+def accept_signatures(base: Psbt, returned: Psbt, policy: Policy, signer: Fingerprint | None) -> Psbt:
+    """`base` with the new signatures of one signer; whatever else `returned` says is ignored.
+
+    Amounts and scripts come from `base`. With `signer` None, any key of the policy may have signed. A
+    signature that `base` already has is passed over, and so is a second one by the same key. Inputs may be left
+    unsigned.
+    Raises PsbtMismatch for another unsigned transaction; BadSignature with the input's index for any
+    signature that does not verify, ForeignSignature for one by another key. Then nothing is taken.
+    """
+    _require_same_transaction(base, returned)
+    return base.with_signatures(
+        {
+            signing.index: _new_signatures(ours, theirs, signing, signer)
+            for ours, theirs, signing in zip(
+                base.inputs, returned.inputs, signing_inputs(base, policy), strict=True
+            )
+        }
+    )
+
+
+def _require_same_transaction(base: Psbt, other: Psbt) -> None:
+    if base.tx.serialize(include_witness=False) != other.tx.serialize(include_witness=False):
+        raise PsbtMismatch("The PSBT that came back is not about the transaction that was proposed.")
+
+
+def _new_signatures(
+    ours: PsbtInput, theirs: PsbtInput, signing: SigningInput, signer: Fingerprint | None
+) -> dict[bytes, bytes]:
+    held = ours.partial_signatures
+    new: dict[bytes, bytes] = {}
+    for key, signature in claimed_signatures(theirs, signing).items():
+        if held.get(key) == signature:
+            continue
+        _require_valid(signing, key, signature)
+        if key in held:
+            continue
+        if signer is not None and signing.signers[key] != signer:
+            raise ForeignSignature(
+                f"Input {signing.index} brings a signature by {signing.signers[key]}, not by {signer}.",
+                signing.index,
+            )
+        new[key] = signature
+    return new
+
+
+def signer_progress(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerProgress:
+    """Which inputs this signer has signed. Raises as `verify_signatures`."""
+    report = verify_signatures(psbt, policy)
+    done = [signer in item.valid.values() for item in report.inputs]
+    return SignerProgress(
+        tuple(index for index, is_signed in enumerate(done) if is_signed),
+        tuple(index for index, is_signed in enumerate(done) if not is_signed),
+    )
+
+
+def progress(psbt: Psbt, policy: Policy) -> int:
+    """How many signatures every input has at least. Raises as `verify_signatures`."""
+    return verify_signatures(psbt, policy).progress
+
+
+def combine(psbts: Sequence[Psbt], policy: Policy) -> Psbt:
+    """The first PSBT with the verified signatures of all (BIP-174, combiner).
+
+    The order does not matter: of two signatures by one key the smaller in byte order is kept. Raises
+    PsbtMismatch for different unsigned transactions or where there is nothing to combine, BadSignature as
+    `verify_signatures`.
+    """
+    if not psbts:
+        raise PsbtMismatch("There is no PSBT to combine.")
+    base = psbts[0].without_signatures()
+    each = [accept_signatures(base, psbt, policy, None) for psbt in psbts]
+    return base.with_signatures(
+        {index: _smallest(psbt.inputs[index] for psbt in each) for index in range(len(base.inputs))}
+    )
+
+
+def _smallest(inputs: Iterable[PsbtInput]) -> dict[bytes, bytes]:
+    kept: dict[bytes, bytes] = {}
+    for item in inputs:
+        for key, signature in item.partial_signatures.items():
+            kept[key] = min(signature, kept.get(key, signature))
+    return kept
+
+
+def finalise(psbt: Psbt, policy: Policy) -> Transaction:
+    """The complete transaction, from verified signatures: the first M in script order (BIP-174, finalizer).
+
+    Raises NotFinalisable where an input has too few; else as `verify_signatures`.
+    """
+    needed = policy_threshold(policy)
+    witnesses = [
+        _witness(item, signing, needed)
+        for item, signing in zip(psbt.inputs, signing_inputs(psbt, policy), strict=True)
+    ]
+    inputs = (replace(item, witness=witness) for item, witness in zip(psbt.tx.inputs, witnesses, strict=True))
+    return replace(psbt.tx, inputs=tuple(inputs))
+
+
+def _witness(item: PsbtInput, signing: SigningInput, needed: int) -> tuple[bytes, ...]:
+    verified = _verified_input(item, signing)
+    if len(verified.valid) < needed:
+        raise NotFinalisable(f"Input {signing.index} has {len(verified.valid)} of {needed} signatures.")
+    claimed = claimed_signatures(item, signing)
+    if signing.witness_script is None:
+        (key,) = verified.valid
+        return (claimed[key], key)
+    chosen = [claimed[key] for key in verified.valid][:needed]
+    # The empty item is the one that CHECKMULTISIG takes too many (BIP-147).
+    return (b"", *chosen, signing.witness_script)
