@@ -1,0 +1,53 @@
+"""What it costs to decide from the bytes: parse and inspect a 2-of-3 spend, beside libraries that only parse it."""
+
+import base64
+import gc
+import warnings
+
+import bdkpython
+from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
+from hwilib.psbt import PSBT as HwiPsbt  # noqa: N811 - a class named like a constant
+
+from benchmarks.measure import best_ms
+from multisig import ChangeTo, Psbt, build_psbt, inspect, sats
+from tests.support.wallets import fund, make_vault, pay
+
+SIZES = ((1, 1), (10, 10), (100, 1), (100, 100), (1_000, 1), (1_000, 1_000))
+INPUT_SATS = 100_000
+
+
+def spend(n_inputs: int, n_outputs: int) -> bytes:
+    vault = make_vault()
+    coins = [fund(vault, INPUT_SATS, index=index) for index in range(n_inputs)]
+    share = n_inputs * INPUT_SATS // (n_outputs + 1) - 1_000
+    outputs = [pay(share, f"shop {index}") for index in range(n_outputs)]
+    return build_psbt(vault, coins, [*outputs, ChangeTo(sats(share), 1, 7)], 0).to_bytes()
+
+
+def main() -> None:
+    print("inspection of a 2-of-3 spend, milliseconds (best of five); the peers only parse")
+    print(f"{'inputs × outputs':>18} {'ours':>9} {'embit':>9} {'HWI':>9} {'bdk':>9} {'ours ÷ bdk':>11}")
+    gc.disable()
+    for n_inputs, n_outputs in SIZES:
+        data = spend(n_inputs, n_outputs)
+        text = base64.b64encode(data).decode()
+        vault = make_vault()
+
+        def ours(data: bytes = data) -> None:
+            inspection = inspect(Psbt.parse(data), vault, network=vault.network)
+            if not inspection.ok:
+                raise RuntimeError(inspection.findings)
+
+        def hwi(text: str = text) -> None:
+            HwiPsbt().deserialize(text)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mine = best_ms(ours)
+            embit = best_ms(lambda data=data: EmbitPsbt.parse(data))
+            theirs = best_ms(hwi)
+            bdk = best_ms(lambda text=text: bdkpython.Psbt(text))
+        print(
+            f"{f'{n_inputs} × {n_outputs}':>18} {mine:9.2f} {embit:9.2f} {theirs:9.2f} {bdk:9.2f} {mine / bdk:11.2f}"
+        )
+    gc.enable()
