@@ -5,8 +5,6 @@ from multisig.errors import InvalidAddress, WrongNetwork
 from multisig.network import Network
 from multisig.script import ScriptKind, classify, p2pkh, p2sh, parse_witness_output, witness_output
 
-# The longest is a segwit address with a 32-byte program on regtest; nothing longer than Bech32 allows is looked at.
-_MAX_CHARACTERS = bech32.MAX_CHARACTERS
 _KINDS_IN_USE = {ScriptKind.P2WPKH, ScriptKind.P2WSH, ScriptKind.P2TR}
 
 
@@ -29,8 +27,7 @@ def decode_address(text: str, network: Network) -> bytes:
     Witness versions that have no rules yet are refused, although BIP-350 gives them an address: today anyone could
     take such coins. Raises InvalidAddress, WrongNetwork.
     """
-    text = text.strip()
-    if not text or len(text) > _MAX_CHARACTERS:
+    if not text or len(text) > bech32.MAX_CHARACTERS:
         raise InvalidAddress("This is not an address: it is empty or too long.")
     hrp = next((n.hrp for n in Network if text.lower().startswith(n.hrp + "1")), None)
     return _decode_base58(text, network) if hrp is None else _decode_segwit(text, hrp, network)

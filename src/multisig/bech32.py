@@ -2,10 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from functools import reduce
+from operator import xor
 
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _VALUES = {character: value for value, character in enumerate(_CHARSET)}
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+# What the five bits that are shifted out add to the remainder, for each of their 32 values.
+_REDUCTION = tuple(
+    reduce(xor, (generator for bit, generator in enumerate(_GENERATOR) if top >> bit & 1), 0)
+    for top in range(32)
+)
 _CHECKSUM_LENGTH = 6
 # BIP-173: the error detection holds up to here.
 MAX_CHARACTERS = 90
@@ -64,11 +71,7 @@ def _expand(hrp: str) -> list[int]:
 def _polymod(values: Iterable[int]) -> int:
     residue = 1
     for value in values:
-        top = residue >> 25
-        residue = (residue & 0x1FFFFFF) << 5 ^ value
-        for bit, generator in enumerate(_GENERATOR):
-            if top >> bit & 1:
-                residue ^= generator
+        residue = (residue & 0x1FFFFFF) << 5 ^ value ^ _REDUCTION[residue >> 25]
     return residue
 
 

@@ -43,8 +43,11 @@ def _parse_integer(field: bytes) -> int | None:
 
 
 def verify_ecdsa(pubkey: bytes, digest: bytes, der: bytes) -> bool:
-    """Whether `der` is `pubkey`'s signature of the 32-byte `digest`: strict DER, low S, without sighash byte."""
-    if len(digest) != 32 or signature_fault(der) is not None:
+    """Whether `der` (strict DER, low S, without sighash byte) is the signature of the 32-byte `digest`.
+
+    Only compressed keys verify, as segwit has no others (BIP-143, Restrictions on public key type).
+    """
+    if len(pubkey) != 33 or len(digest) != 32 or signature_fault(der) is not None:
         return False
     try:
         return PublicKey(pubkey).verify(der, digest, hasher=None)

@@ -13,8 +13,12 @@ _FIRST_HEADER, _LAST_HEADER = 27, 42
 
 
 def message_hash(text: str) -> bytes:
-    """The 32-byte digest of `text` (UTF-8) as a signed message."""
-    return sha256d(with_length(_MAGIC) + with_length(text.encode("utf-8")))
+    """The 32-byte digest of `text` (UTF-8) as a signed message. Raises InvalidMessage for half a surrogate pair."""
+    try:
+        encoded = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidMessage("The message is not text that can be written in UTF-8.") from error
+    return sha256d(with_length(_MAGIC) + with_length(encoded))
 
 
 def recover_message_key(text: str, signature65: bytes) -> bytes:

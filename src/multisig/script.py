@@ -75,7 +75,7 @@ def p2wsh(script: bytes) -> bytes:
 
 def p2wpkh(pubkey: bytes) -> bytes:
     """The output script that pays to a compressed public key (BIP-141)."""
-    return bytes((_OP_0, 20)) + hash160(pubkey)
+    return bytes((_OP_0, 20)) + hash160(_exactly(_KEY_BYTES, pubkey))
 
 
 def p2pkh(key_hash: bytes) -> bytes:
@@ -94,7 +94,12 @@ def p2tr(output_key: bytes) -> bytes:
 
 
 def witness_output(version: int, program: bytes) -> bytes:
-    """The output script of any witness program (BIP-141)."""
+    """The output script of any witness program: version 0 to 16, 2 to 40 bytes (BIP-141).
+
+    Raises InvalidTransaction.
+    """
+    if not 0 <= version <= 16 or not 2 <= len(program) <= 40:
+        raise InvalidTransaction("There is no such witness program.")
     return bytes((version + _OP_1 - 1 if version else _OP_0, len(program))) + program
 
 

@@ -55,15 +55,14 @@ class FeeRate:
         """From sat/vB with at most three decimal places. Raises InvalidAmount."""
         if isinstance(rate, bool) or not isinstance(rate, Decimal | int):
             raise InvalidAmount("A fee rate is a decimal or whole number, never a float.")
-        if not Decimal(rate).is_finite():
-            raise InvalidAmount("A fee rate is a finite number.")
-        # An upper bound first: scaling a number with a huge exponent would need a huge amount of memory.
-        if not 0 <= rate <= MAX_MONEY // 1000:
+        exact = Decimal(rate)
+        # The bound comes before any arithmetic: a huge exponent would need a huge amount of memory.
+        if not exact.is_finite() or not 0 <= exact <= MAX_MONEY // 1000:
             raise InvalidAmount("The fee rate is out of range.")
-        per_kvb = Decimal(rate) * 1000
-        if per_kvb != int(per_kvb):
+        exponent = exact.as_tuple().exponent
+        if not isinstance(exponent, int) or exponent < -3:
             raise InvalidAmount("A fee rate has at most three decimal places in sat/vB.")
-        return cls(int(per_kvb))
+        return cls(int(exact.scaleb(3)))
 
     @classmethod
     def of(cls, fee: Sats, vsize: int) -> Self:
