@@ -4,7 +4,9 @@ VirtualColdcardError
 ├── BadFraming        `fram` + reason
 ├── CommandRefused    `err_` + sentence
 ├── PromptOpen        `busy`
+├── PersonRefused     kept as the outcome of the request; `stok` answers `refu`
 ├── TransactionRefused  kept as the outcome of the request; `stok` answers `err_` + sentence
+├── ScriptMismatch    becomes part of such a sentence
 └── IllegalStep       a bug of ours: the table of requests knows no such step
 """
 
@@ -37,11 +39,25 @@ class PromptOpen(VirtualColdcardError):
     hint = "Wait for the decision on the device, collect it, then try again."
 
 
+class PersonRefused(VirtualColdcardError):
+    """The person pressed the other button."""
+
+    code = "person-refused"
+    hint = "Nothing was signed. Start again if that was a mistake."
+
+
 class TransactionRefused(VirtualColdcardError):
     """A transaction that the device will not sign, in the firmware's words."""
 
     code = "transaction-refused"
     hint = "Look at the transaction: the sentence says what the device objects to."
+
+
+class ScriptMismatch(VirtualColdcardError):
+    """A script that is not one of the enrolled wallet's; the message is the firmware's."""
+
+    code = "script-mismatch"
+    hint = "Compare the enrolled wallet with the one that the transaction spends from."
 
 
 class IllegalStep(VirtualColdcardError):

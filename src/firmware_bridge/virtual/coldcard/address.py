@@ -1,0 +1,63 @@
+"""Address formats as the protocol numbers them, and what the screen prints.
+
+The device knows one test chain: regtest and signet addresses are printed as `tb1…`, as on the hardware.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from firmware_bridge.virtual.coldcard.errors import CommandRefused
+from multisig import Network, Sats, encode_address, format_btc, hash160, p2pkh, p2sh, p2wpkh
+
+
+class Format(IntEnum):
+    """hwilib `ckcc/constants.py`: AF_CLASSIC and its siblings."""
+
+    P2PKH = 0x01
+    P2WPKH = 0x07
+    P2WPKH_IN_P2SH = 0x13
+    P2WSH = 0x0E
+
+
+# First byte of a 65-byte message signature before the recovery id is added (BIP-137).
+MESSAGE_HEADERS = {Format.P2PKH: 31, Format.P2WPKH_IN_P2SH: 35, Format.P2WPKH: 39}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The names and forms that the screen uses on the network the device is set to."""
+
+    network: Network
+
+    @property
+    def name(self) -> str:
+        """What `blkc` answers, and the unit after every amount."""
+        return "BTC" if self.network is Network.MAINNET else "XTN"
+
+    def address(self, script_pubkey: bytes) -> str | None:
+        """The address, or None for a script that has none."""
+        shown = Network.MAINNET if self.network is Network.MAINNET else Network.TESTNET4
+        return encode_address(script_pubkey, shown)
+
+    def amount(self, value: Sats) -> str:
+        return f"{format_btc(value)} {self.name}"
+
+
+def single_key_format(number: int) -> Format:
+    """Raises CommandRefused for formats of scripts, and for those this device does not know."""
+    try:
+        chosen = Format(number)
+    except ValueError:
+        chosen = Format.P2WSH
+    if chosen not in MESSAGE_HEADERS:
+        raise CommandRefused("Unknown/unsupported addr format")
+    return chosen
+
+
+def single_key_script(public_key: bytes, chosen: Format) -> bytes:
+    """The output script that pays one key in this format."""
+    if chosen is Format.P2PKH:
+        return p2pkh(hash160(public_key))
+    if chosen is Format.P2WPKH:
+        return p2wpkh(public_key)
+    return p2sh(hash160(p2wpkh(public_key)))

@@ -1,0 +1,173 @@
+"""A virtual Coldcard Mk4: powered up at a socket, powered down again."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.virtual.coldcard import replies
+from firmware_bridge.virtual.coldcard.address import Chain
+from firmware_bridge.virtual.coldcard.errors import BadFraming
+from firmware_bridge.virtual.coldcard.firmware import Firmware
+from firmware_bridge.virtual.coldcard.flows import Flows
+from firmware_bridge.virtual.coldcard.framing import Assembler, Message, to_packets
+from firmware_bridge.virtual.coldcard.link import Link
+from firmware_bridge.virtual.coldcard.misbehaviour import GARBAGE, Misbehaviour
+from firmware_bridge.virtual.coldcard.staging import Staging
+from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
+from firmware_bridge.virtual.errors import AddressUnavailable
+from firmware_bridge.virtual.faults import Faults
+from firmware_bridge.virtual.panel import Panel
+from firmware_bridge.virtual.seed import Seed
+from multisig import Fingerprint, Network
+
+GOOD_ORDER = Faults()
+
+
+class VirtualColdcard:
+    """A device with its own seed and screen. Start, stop and start again: what it has enrolled stays."""
+
+    def __init__(
+        self,
+        seed: Seed,
+        panel: Panel,
+        network: Network,
+        *,
+        faults: Faults = GOOD_ORDER,
+        allow_keypress: bool = False,
+        xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
+        wallets_file: Path | None = None,
+        entropy: Callable[[int], bytes] = secrets.token_bytes,
+    ) -> None:
+        """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
+
+        `wallets_file` keeps the enrolled wallets from one run to the next; its folder must exist.
+        :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
+        """
+        self.seed = seed
+        self.panel = panel
+        self.wallets = WalletStore(network, wallets_file)
+        self._chain = Chain(network)
+        self._faults = faults
+        self._allow_keypress = allow_keypress
+        self._xpub_policy = xpub_policy
+        self._entropy = entropy
+        self._locked = False
+        self._link: Link | None = None
+        self._firmware: Firmware | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self.seed.fingerprint
+
+    async def start(self, socket_path: Path | str) -> Endpoint:
+        """Power up and listen at a Unix socket, which must not be in use.
+
+        hwilib makes its own socket's name out of this one: keep every dot out of the folders, and let the file's
+        name end in a hyphen and a word of its own, as in `coldcard-7f3a.sock`.
+        :raises AddressUnavailable, InvalidListenAddress: nobody can listen there.
+        """
+        if self._task is not None:
+            raise AddressUnavailable("this device is running already")
+        path = Path(socket_path)
+        self._link = Link(path)
+        misbehaviour = Misbehaviour(self._faults, self._vanish)
+        self._firmware = self._power_up(misbehaviour)
+        self._task = asyncio.create_task(_serve(self._link, self._firmware, misbehaviour))
+        return Endpoint(Family.COLDCARD, f"unix:{path}")
+
+    def _power_up(self, misbehaviour: Misbehaviour) -> Firmware:
+        staging = Staging()
+        flows = Flows(
+            seed=self.seed,
+            panel=self.panel,
+            chain=self._chain,
+            store=self.wallets,
+            xpub_policy=self._xpub_policy,
+            misbehaviour=misbehaviour,
+            offer=staging.offer,
+        )
+        firmware = Firmware(flows, staging, entropy=self._entropy, allow_keypress=self._allow_keypress)
+        firmware.locked = self._locked
+        return firmware
+
+    async def stop(self) -> None:
+        """Power down: the prompt leaves the screen, the session and every uncollected result are gone."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        if self._firmware is not None:
+            await self._firmware.approvals.discard()
+            self._firmware = None
+
+    async def lock(self) -> None:
+        """From now on the device tells nobody who it is and does nothing for anybody."""
+        self._locked = True
+        if self._firmware is not None:
+            self._firmware.locked = True
+            await self._firmware.approvals.discard()
+
+    def unlock(self) -> None:
+        """The person has entered the PIN. Hosts must shake hands again to learn who it is."""
+        self._locked = False
+        if self._firmware is not None:
+            self._firmware.locked = False
+
+    def _vanish(self) -> None:
+        """The cable is pulled, at whatever the device was doing."""
+        if self._task is not None:
+            self._task.cancel()
+        if self._link is not None:
+            self._link.close()
+        if self._firmware is not None:
+            self._firmware.approvals.abandon()
+
+
+async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> None:
+    """Take packets one by one, whoever sends them, and answer each message to the sender of its last packet."""
+    assembler = Assembler()
+    encrypted = False
+    while not misbehaviour.gone:
+        packet, sender = await link.receive()
+        try:
+            message = assembler.feed(packet)
+            if message is None:
+                continue
+            encrypted = message.encrypted
+            reply = await _answer(firmware, message)
+        except BadFraming as fault:
+            reply = replies.framing_error(str(fault))
+        if misbehaviour.stalled or misbehaviour.gone:
+            continue
+        for part in _outgoing(firmware, misbehaviour, reply, encrypted=encrypted):
+            if not await link.send(part, sender):
+                break
+
+
+async def _answer(firmware: Firmware, message: Message) -> bytes:
+    data = message.data
+    if message.encrypted:
+        if firmware.session is None:
+            raise BadFraming("no key")
+        data = firmware.session.decrypt(data)
+    elif firmware.bound:
+        raise BadFraming("must encrypt")
+    return await firmware.answer(data, encrypted=message.encrypted)
+
+
+def _outgoing(
+    firmware: Firmware, misbehaviour: Misbehaviour, reply: bytes, *, encrypted: bool
+) -> list[bytes]:
+    if misbehaviour.take_garbage():
+        return [GARBAGE]
+    session = firmware.session if encrypted else None
+    data = reply if session is None else session.encrypt(reply)
+    return to_packets(Message(data, encrypted=session is not None))

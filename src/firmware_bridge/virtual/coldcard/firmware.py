@@ -1,0 +1,253 @@
+"""The commands of a Coldcard, one row each, from its power-up to its power-down."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from coincurve import PrivateKey
+
+from firmware_bridge.virtual.coldcard import arguments, replies
+from firmware_bridge.virtual.coldcard.address import Format, single_key_format
+from firmware_bridge.virtual.coldcard.approvals import Approvals
+from firmware_bridge.virtual.coldcard.cipher import Session, raw_public_key, shared_key
+from firmware_bridge.virtual.coldcard.errors import BadFraming, CommandRefused, PromptOpen, ScriptMismatch
+from firmware_bridge.virtual.coldcard.flows import Flows
+from firmware_bridge.virtual.coldcard.limits import (
+    MAX_ENROLMENT,
+    MAX_PSBT,
+    MAX_SPACES_TOGETHER,
+    MAX_TEXT,
+    MIN_ENROLMENT,
+    MIN_PSBT,
+    MIN_TEXT,
+)
+from firmware_bridge.virtual.coldcard.pending import Kind, State
+from firmware_bridge.virtual.coldcard.staging import Staging
+from firmware_bridge.virtual.coldcard.wallet_file import parse_wallet_file
+from firmware_bridge.virtual.errors import NoSuchPrompt
+from firmware_bridge.virtual.faults import Phase
+from multisig import DerivationPath, Fingerprint, MultisigError, parse_multisig_script
+
+_log = logging.getLogger(__name__)
+
+# Build date, version, bootloader, build time, hardware: what `vers` of the 5.4.5 release for the Mk4 says.
+VERSION: Final = "2025-11-03\n5.4.5\n3.2.1\n20251103152700\nmk4"
+LINK_VERSIONS: Final = frozenset({1, 2})
+BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
+MASTER: Final = DerivationPath(())
+NOBODY: Final = Fingerprint(bytes(4))
+
+
+@dataclass(frozen=True)
+class Command:
+    """How a command is carried out. `encrypted`: only over an encrypted link. `locked`: also while locked."""
+
+    run: Callable[["Firmware", bytes], Awaitable[bytes]]
+    encrypted: bool = False
+    locked: bool = False
+    phase: Phase | None = None
+
+
+class Firmware:
+    """One power-up. It has a single session, a single upload and a single request, whoever writes to it."""
+
+    def __init__(
+        self, flows: Flows, staging: Staging, *, entropy: Callable[[int], bytes], allow_keypress: bool
+    ) -> None:
+        """`entropy` gives that many random bytes. `allow_keypress`: the host may press the buttons (XKEY)."""
+        self.session: Session | None = None
+        self.bound = False
+        self.locked = False
+        self.approvals = Approvals()
+        self._flows = flows
+        self._staging = staging
+        self._entropy = entropy
+        self._allow_keypress = allow_keypress
+
+    async def answer(self, message: bytes, *, encrypted: bool) -> bytes:
+        """The reply to one decrypted message. Raises BadFraming; everything else is put into words."""
+        name, rest = message[:4], message[4:]
+        if not name.isascii():
+            raise BadFraming("decode")
+        try:
+            return await self._run(COMMANDS.get(name), rest, encrypted=encrypted)
+        except PromptOpen:
+            return replies.BUSY
+        except CommandRefused as refusal:
+            return replies.error(str(refusal))
+        except BadFraming:
+            raise
+        except Exception:  # noqa: BLE001 - the border: no host may bring the device down, as in the firmware
+            _log.exception("a command failed in a way that nobody foresaw")
+            return replies.error("Confused")
+
+    async def _run(self, command: Command | None, rest: bytes, *, encrypted: bool) -> bytes:
+        if command is None:
+            raise CommandRefused("Unknown cmd")
+        if self.locked and not command.locked:
+            raise CommandRefused("Not allowed in HSM mode")
+        if command.encrypted and not encrypted:
+            raise CommandRefused("must encrypt")
+        if command.phase is not None:
+            self._flows.misbehaviour.reach(command.phase)
+        return await command.run(self, rest)
+
+    async def handshake(self, rest: bytes) -> bytes:
+        """`ncry`: a new key for the link. Whoever spoke before cannot be understood any more."""
+        version, raw_peer = arguments.unpack("I64s", rest)
+        if version not in LINK_VERSIONS:
+            raise BadFraming("bad ncry version")
+        if self.bound:
+            raise BadFraming("crypto already set up")
+        private = PrivateKey(self._entropy(32))
+        self.session = Session(shared_key(private, raw_peer))
+        self.bound = version == BINDING_VERSION
+        if self.locked:
+            return replies.handshake(raw_public_key(private), bytes(NOBODY), "")
+        seed = self._flows.seed
+        return replies.handshake(raw_public_key(private), bytes(seed.fingerprint), self._xpub(MASTER))
+
+    async def version(self, _rest: bytes) -> bytes:
+        return replies.text(VERSION)
+
+    async def ping(self, rest: bytes) -> bytes:
+        return replies.binary(rest)
+
+    async def chain(self, _rest: bytes) -> bytes:
+        return replies.text(self._flows.chain.name)
+
+    async def prove_link(self, _rest: bytes) -> bytes:
+        """`mitm`: the master key signs the link's key, so that the host knows who is at the other end (S21)."""
+        assert self.session is not None, "the command came encrypted"
+        return replies.binary(self._flows.seed.sign_recoverable(MASTER, self.session.key))
+
+    async def xpub(self, rest: bytes) -> bytes:
+        return replies.text(self._xpub(arguments.path(arguments.ascii_text(rest))))
+
+    def _xpub(self, path: DerivationPath) -> str:
+        return str(self._flows.seed.xpub(path, self._flows.chain.network))
+
+    async def upload(self, rest: bytes) -> bytes:
+        offset, total = arguments.unpack("II", rest, exact=False)
+        return replies.number(self._staging.receive(offset, total, rest[8:]))
+
+    async def checksum(self, _rest: bytes) -> bytes:
+        return replies.binary(self._staging.checksum)
+
+    async def download(self, rest: bytes) -> bytes:
+        offset, length, file_number = arguments.unpack("III", rest)
+        return replies.binary(self._staging.send(offset, length, file_number))
+
+    async def sign_transaction(self, rest: bytes) -> bytes:
+        mark = arguments.transaction_mark(rest)
+        if not MIN_PSBT <= mark.length <= MAX_PSBT:
+            raise CommandRefused("badlen")
+        if mark.flags:  # the hardware could also finalise, or only describe
+            raise CommandRefused("only partial PSBTs are returned")
+        data = self._staging.take(mark.length, mark.digest)
+        self.approvals.check_free(Kind.TRANSACTION)
+        await self.approvals.begin(Kind.TRANSACTION, self._flows.transaction(data))
+        return replies.OKAY
+
+    async def sign_text(self, rest: bytes) -> bytes:
+        request = arguments.text_to_sign(rest)
+        self.approvals.check_free(Kind.TEXT)
+        chosen = single_key_format(request.address_format)
+        text, path = check_text(request.text), arguments.path(request.path)
+        await self.approvals.begin(Kind.TEXT, self._flows.text(text, path, chosen))
+        return replies.OKAY
+
+    async def enrol(self, rest: bytes) -> bytes:
+        mark = arguments.enrolment_mark(rest)
+        content = self._staging.take(mark.length, mark.digest)
+        if not MIN_ENROLMENT <= mark.length <= MAX_ENROLMENT:
+            raise CommandRefused("badlen")
+        await self.approvals.discard()
+        wallet = parse_wallet_file(content, self._flows.seed, self._flows.chain.network)
+        await self.approvals.begin(Kind.ENROLMENT, self._flows.enrolment(wallet))
+        return replies.OKAY
+
+    async def knows_wallet(self, rest: bytes) -> bytes:
+        return replies.number(int(self._flows.store.knows(*arguments.unpack("III", rest))))
+
+    async def collect(self, _rest: bytes) -> bytes:
+        if self.approvals.pending.state is State.READY:
+            self._flows.misbehaviour.reach(Phase.RETURN)
+        return self.approvals.collect()
+
+    async def show_address(self, rest: bytes) -> bytes:
+        (number,) = arguments.unpack("I", rest, exact=False)
+        chosen, path = single_key_format(number), arguments.path(arguments.ascii_text(rest[4:]))
+        address = self._flows.address_of(path, chosen)
+        await self.approvals.begin(Kind.ADDRESS, self._flows.show(address, (f"Key: {path}",)))
+        return replies.text(address)
+
+    async def show_script_address(self, rest: bytes) -> bytes:
+        request = arguments.script_to_show(rest)
+        if request.address_format != Format.P2WSH:
+            raise CommandRefused("Unknown/unsupported addr format")
+        wallet = self._flows.store.find(request.threshold, request.origins)
+        if wallet is None:
+            raise CommandRefused("Multisig wallet with those fingerprints not found")
+        try:
+            _, keys = parse_multisig_script(request.script)
+            wallet.check_script(request.script, dict(zip(keys, request.origins, strict=False)))
+        except (MultisigError, ScriptMismatch) as error:
+            raise CommandRefused(str(error)) from error
+        self.approvals.check_free(Kind.SCRIPT_ADDRESS)
+        address = self._flows.script_address(request.script)
+        details = (f"Wallet: {wallet.name}", wallet.policy)
+        await self.approvals.begin(Kind.SCRIPT_ADDRESS, self._flows.show(address, details))
+        return replies.text(address)
+
+    async def press_key(self, rest: bytes) -> bytes:
+        """`XKEY`, which HWI sends to everything that it reaches by a socket: a press of a button, where allowed."""
+        if not self._allow_keypress:
+            raise CommandRefused("Unknown cmd")
+        panel = self._flows.panel
+        press = {b"y": panel.press_yes, b"x": panel.press_no}.get(rest)
+        try:
+            if press is not None:
+                press()
+        except NoSuchPrompt:
+            pass  # a key pressed while the screen asks nothing has no effect
+        return replies.OKAY
+
+
+def check_text(data: bytes) -> str:
+    """A text that the screen can show without hiding any of it. Raises CommandRefused in the firmware's words."""
+    text = arguments.ascii_text(data)
+    if len(text) < MIN_TEXT:
+        raise CommandRefused(f"msg too short (min. {MIN_TEXT})")
+    if len(text) > MAX_TEXT:
+        raise CommandRefused(f"msg too long (max. {MAX_TEXT})")
+    if " " * (MAX_SPACES_TOGETHER + 1) in text:
+        raise CommandRefused("too many spaces together in msg(max. 3)")
+    if text.startswith(" "):
+        raise CommandRefused("leading space(s) in msg")
+    if text.endswith(" "):
+        raise CommandRefused("trailing space(s) in msg")
+    return text
+
+
+COMMANDS: Final[dict[bytes, Command]] = {
+    b"ncry": Command(Firmware.handshake, locked=True, phase=Phase.PROBE),
+    b"vers": Command(Firmware.version, locked=True),
+    b"ping": Command(Firmware.ping, locked=True),
+    b"blkc": Command(Firmware.chain, locked=True),
+    b"mitm": Command(Firmware.prove_link, encrypted=True),
+    b"xpub": Command(Firmware.xpub, encrypted=True, phase=Phase.XPUB),
+    b"upld": Command(Firmware.upload, phase=Phase.RECEIVE),
+    b"sha2": Command(Firmware.checksum),
+    b"dwld": Command(Firmware.download),
+    b"stxn": Command(Firmware.sign_transaction),
+    b"smsg": Command(Firmware.sign_text),
+    b"enrl": Command(Firmware.enrol),
+    b"msck": Command(Firmware.knows_wallet),
+    b"stok": Command(Firmware.collect),
+    b"smok": Command(Firmware.collect),
+    b"show": Command(Firmware.show_address),
+    b"p2sh": Command(Firmware.show_script_address),
+    b"XKEY": Command(Firmware.press_key),
+}

@@ -1,0 +1,107 @@
+"""What happens between a request and its outcome: check, ask the person, do it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from firmware_bridge.virtual.coldcard import replies, story
+from firmware_bridge.virtual.coldcard.address import MESSAGE_HEADERS, Chain, Format, single_key_script
+from firmware_bridge.virtual.coldcard.errors import PersonRefused, TransactionRefused
+from firmware_bridge.virtual.coldcard.misbehaviour import Misbehaviour
+from firmware_bridge.virtual.coldcard.review import check_own_keys, check_previous_transactions, read, review
+from firmware_bridge.virtual.coldcard.signing import sign
+from firmware_bridge.virtual.coldcard.wallet import Wallet
+from firmware_bridge.virtual.coldcard.wallet_choice import choose_wallet
+from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
+from firmware_bridge.virtual.faults import Phase
+from firmware_bridge.virtual.panel import Panel, Prompt
+from firmware_bridge.virtual.seed import Seed
+from multisig import DerivationPath, message_hash, p2wsh
+from multisig.psbt import Psbt
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The device's person, secret and records. `offer` makes a result fetchable: its length and SHA-256 come back."""
+
+    seed: Seed
+    panel: Panel
+    chain: Chain
+    store: WalletStore
+    xpub_policy: XpubPolicy
+    misbehaviour: Misbehaviour
+    offer: Callable[[bytes], tuple[int, bytes]]
+
+    async def transaction(self, data: bytes) -> bytes:
+        """Check a PSBT, show it, sign it. Raises TransactionRefused, PersonRefused."""
+        psbt = read(data)
+        check_previous_transactions(psbt)
+        wallet = await self._wallet_of(psbt)
+        check_own_keys(psbt, self.seed)
+        found = review(psbt, self.seed, self.store, wallet)
+        await self._require_yes(story.transaction(found, self.chain))
+        self.misbehaviour.reach(Phase.SIGN)
+        signed = sign(found, self.seed, self.misbehaviour.faults)
+        return replies.file_ready(*self.offer(signed.to_bytes()))
+
+    async def _wallet_of(self, psbt: Psbt) -> Wallet | None:
+        """The wallet that the xpubs name; one that is not on record is kept if the person agrees."""
+        choice = choose_wallet(psbt, self.seed, self.store, self.xpub_policy)
+        if choice.wallet is not None and choice.needs_approval:
+            prompt = story.wallet(story.IMPORT_WALLET, choice.wallet, self._remark(choice.wallet))
+            if not await self._ask(prompt):
+                raise TransactionRefused("Refused to import new wallet")
+            self.store.keep(choice.wallet)
+        return choice.wallet
+
+    async def text(self, text: str, path: DerivationPath, chosen: Format) -> bytes:
+        """Show a text and sign it with the key at `path`. Raises PersonRefused."""
+        address = self.address_of(path, chosen)
+        await self._require_yes(story.message(text, str(path), address))
+        self.misbehaviour.reach(Phase.SIGN)
+        digest = message_hash(text)
+        if self.misbehaviour.faults.wrong_signatures:
+            digest = sha256(digest).digest()
+        signature = self.seed.sign_recoverable(path, digest, header=MESSAGE_HEADERS[chosen])
+        return replies.message_signed(address, signature)
+
+    async def enrolment(self, wallet: Wallet) -> None:
+        """Show a wallet and put it on record if the person agrees; the host learns of it by `msck`."""
+        approved = await self._ask(story.wallet(story.ENROL_WALLET, wallet, self._remark(wallet)))
+        if approved and not self._is_duplicate(wallet):
+            self.store.keep(wallet)
+
+    async def show(self, address: str, details: tuple[str, ...]) -> None:
+        """Show an address until a button is pressed, whichever."""
+        await self._ask(story.address(address, details))
+
+    def address_of(self, path: DerivationPath, chosen: Format) -> str:
+        address = self.chain.address(single_key_script(self.seed.public_key(path), chosen))
+        assert address is not None, "each of these scripts has an address"
+        return address
+
+    def script_address(self, script: bytes) -> str:
+        address = self.chain.address(p2wsh(script))
+        assert address is not None, "P2WSH has an address"
+        return address
+
+    def _remark(self, wallet: Wallet) -> str:
+        twin = self.store.twin(wallet)
+        if twin is not None:
+            same = "Duplicate wallet. All details are the same as existing!"
+            return same if twin.name == wallet.name else "Update NAME only of existing multisig wallet?"
+        if self.store.candidates(key.origin for key in wallet.cosigners):
+            return "WARNING: This new wallet is similar to an existing wallet, but will NOT replace it."
+        return "Create new multisig wallet?"
+
+    def _is_duplicate(self, wallet: Wallet) -> bool:
+        twin = self.store.twin(wallet)
+        return twin is not None and twin.name == wallet.name
+
+    async def _require_yes(self, prompt: Prompt) -> None:
+        if not await self._ask(prompt):
+            raise PersonRefused(prompt.kind)
+
+    async def _ask(self, prompt: Prompt) -> bool:
+        self.misbehaviour.reach(Phase.PROMPT)
+        return await self.panel.ask(prompt)
