@@ -167,7 +167,6 @@ class HDNodePath(Message):
 class MultisigRedeemScript(Message):
     pubkeys: tuple[HDNodePath, ...] = repeated(1, HDNodePath)
     m: int = required(3, Kind.UINT32)
-    nodes: tuple[HDNode, ...] = repeated(4, HDNode)
     pubkeys_order: int | None = optional(6, Kind.UINT32)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from firmware_bridge.virtual.faults import Phase
+from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.panel import Panel, Prompt
 from firmware_bridge.virtual.trezor.messages import ButtonAck, ButtonCode, ButtonRequest, FailureCode
 from firmware_bridge.virtual.trezor.protobuf import Message
@@ -23,6 +23,10 @@ class Refused(Exception):
         self.code = code
 
 
+class Silenced(Exception):
+    """A fault has struck: the work ends, and nobody is told."""
+
+
 def data_error(message: str) -> Refused:
     """What the firmware says to a request that makes no sense or is not allowed."""
     return Refused(FailureCode.DATA_ERROR, message)
@@ -37,11 +41,15 @@ class Work:
         panel: Panel,
         send: Callable[[Peer, Message], None],
         strike: Callable[[Phase], None],
+        faults: Faults,
     ) -> None:
         self.peer = peer
         self.panel = panel
         self.reach = strike
-        """Tell the device's faults which phase this is. May end the work without an answer."""
+        """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
+        self.faults = faults
+        self.heard_at = 0.0
+        """When the owner last sent something, on the device's clock."""
         self.awaits: type[Message] | None = None
         """What the host has to send next. None while the device or the person is at work."""
         self._send = send

@@ -1,0 +1,112 @@
+"""Who may use the seed: the PIN lock, and the sessions that remember a passphrase."""
+
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable
+
+from firmware_bridge.virtual.seed import Seed
+from firmware_bridge.virtual.trezor import screens
+from firmware_bridge.virtual.trezor.messages import (
+    FailureCode,
+    PassphraseAck,
+    PassphraseRequest,
+    PinMatrixAck,
+    PinMatrixRequest,
+)
+from firmware_bridge.virtual.trezor.work import Refused, Work, data_error
+
+MAX_SESSIONS = 10
+SESSION_ID_BYTES = 32
+MAX_PASSPHRASE_CHARACTERS = 50
+"""Limits of the firmware."""
+
+_DIGITS = "123456789"
+_CURRENT_PIN = 1
+
+
+class Access:
+    """The lock and the sessions. Without a PIN the device is never locked, as a real one."""
+
+    def __init__(
+        self,
+        seed: Seed,
+        pin: str | None,
+        *,
+        passphrase_protection: bool,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        if pin is not None and (not pin or not set(pin) <= set(_DIGITS)):
+            raise ValueError("a PIN is made of the digits 1 to 9")
+        self._seed = seed
+        self._pin = pin
+        self._random_bytes = random_bytes
+        self._sessions: OrderedDict[bytes, Seed | None] = OrderedDict()
+        self.passphrase_protection = passphrase_protection
+        self.unlocked = pin is None
+        self.matrix: str | None = None
+        """The digits as they stand on the screen while a PIN is asked for: bottom row first, as places are numbered."""
+
+    @property
+    def pin_protection(self) -> bool:
+        return self._pin is not None
+
+    def lock(self) -> None:
+        self.unlocked = not self.pin_protection
+
+    def session(self, wanted: bytes | None) -> bytes:
+        """The wanted session if it is still known, else a new one."""
+        if wanted is not None and wanted in self._sessions:
+            self._sessions.move_to_end(wanted)
+            return wanted
+        session_id = self._random_bytes(SESSION_ID_BYTES)
+        self._sessions[session_id] = None
+        if len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        return session_id
+
+    def end_session(self, session_id: bytes | None) -> None:
+        if session_id is not None:
+            self._sessions.pop(session_id, None)
+
+    async def open(self, work: Work, session_id: bytes) -> Seed:
+        """The seed, once PIN and passphrase are given.
+
+        :raises Refused: a wrong PIN, a passphrase that is too long.
+        """
+        if not self.unlocked:
+            await self._ask_pin(work)
+        if not self.passphrase_protection:
+            return self._seed
+        seed = self._sessions.get(session_id)
+        if seed is None:
+            seed = self._sessions[session_id] = await self._ask_passphrase(work)
+        return seed
+
+    async def _ask_pin(self, work: Work) -> None:
+        self.matrix = self._shuffle()
+        work.panel.notify(screens.pin_matrix(self.matrix))
+        try:
+            work.send(PinMatrixRequest(type=_CURRENT_PIN))
+            answer = await work.receive(PinMatrixAck)
+            entered = self._read_places(answer.pin, self.matrix)
+        finally:
+            self.matrix = None
+        if not hmac.compare_digest(entered, self._pin or ""):
+            raise Refused(FailureCode.PIN_INVALID, "PIN invalid")
+        self.unlocked = True
+
+    def _read_places(self, places: str, matrix: str) -> str:
+        if not set(places) <= set(_DIGITS):
+            raise Refused(FailureCode.PIN_INVALID, "PIN invalid")
+        return "".join(matrix[int(place) - 1] for place in places)
+
+    def _shuffle(self) -> str:
+        weights = self._random_bytes(8 * len(_DIGITS))
+        return "".join(sorted(_DIGITS, key=lambda digit: weights[8 * int(digit) - 8 : 8 * int(digit)]))
+
+    async def _ask_passphrase(self, work: Work) -> Seed:
+        work.send(PassphraseRequest())
+        passphrase = (await work.receive(PassphraseAck)).passphrase or ""
+        if len(passphrase) > MAX_PASSPHRASE_CHARACTERS:
+            raise data_error("Passphrase too long")
+        return self._seed.with_passphrase(passphrase)

@@ -1,0 +1,248 @@
+"""The virtual Trezor: its ports, its frames, its faults; the desk behind them does the work."""
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import sha256
+
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.virtual.errors import NoSuchPrompt
+from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.panel import Panel
+from firmware_bridge.virtual.seed import Seed
+from firmware_bridge.virtual.trezor.access import Access
+from firmware_bridge.virtual.trezor.desk import MAX_HOSTS, Desk, Surroundings
+from firmware_bridge.virtual.trezor.framing import (
+    CHUNK,
+    PING,
+    PONG,
+    MalformedFrame,
+    Reassembler,
+    to_chunks,
+)
+from firmware_bridge.virtual.trezor.link import Link, open_link
+from firmware_bridge.virtual.trezor.messages import (
+    BY_NUMBER,
+    NUMBERS,
+    DebugLinkDecision,
+    DebugLinkGetState,
+    DebugLinkState,
+    Failure,
+    FailureCode,
+    Features,
+)
+from firmware_bridge.virtual.trezor.protobuf import MalformedMessage, Message, decode, encode
+from firmware_bridge.virtual.trezor.work import Peer, Silenced
+from multisig.keys import Fingerprint
+from multisig.network import Network
+
+DEFAULT_HOST = "127.0.0.1"
+VERSION = (1, 14, 1)
+"""The firmware whose behaviour this follows."""
+
+_BITCOIN_CAPABILITY = 1
+_GARBAGE = b"\xff" * CHUNK
+_MAX_QUEUED = 4096
+"""Chunks: more than a hundred of the largest messages. What comes on top is lost, as UDP may."""
+
+
+class VirtualTrezor:
+    """A Trezor model 1 on two neighbouring UDP ports of this machine.
+
+    `debug_link`: whether hosts may press the buttons, as HWI does with an emulator. Set it to False where only the panel
+    is to decide. Without a `pin` it is never locked; with one it starts locked. `clock` is in seconds.
+    """
+
+    def __init__(
+        self,
+        seed: Seed,
+        panel: Panel,
+        network: Network,
+        *,
+        label: str = "Virtual Trezor",
+        pin: str | None = None,
+        passphrase_protection: bool = False,
+        faults: Faults | None = None,
+        debug_link: bool = True,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.panel = panel
+        self.faults = faults or Faults()
+        self.fingerprint: Fingerprint = seed.fingerprint
+        self._debug_link = debug_link
+        self._access = Access(
+            seed, pin, passphrase_protection=passphrase_protection, random_bytes=random_bytes
+        )
+        self._desk = Desk(
+            features=_features(seed.fingerprint, label),
+            access=self._access,
+            network=network,
+            panel=panel,
+            around=Surroundings(self._send, self._strike, lambda: self.faults, clock),
+        )
+        self._link: Link | None = None
+        self._server: asyncio.Task[None] | None = None
+        self._chunks: asyncio.Queue[tuple[Peer, bytes]] = asyncio.Queue(_MAX_QUEUED)
+        self._reassemblers: OrderedDict[Peer, Reassembler] = OrderedDict()
+        self._silent = False
+        self._garble = False
+
+    async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
+        """Listen on `port` and the next one (0: any two); also plugs in again a device that has vanished or stalled.
+
+        :raises InvalidListenAddress: not an address of this machine only.
+        :raises AddressUnavailable: it is taken.
+        """
+        await self.stop()
+        self._silent = self._garble = False
+        self._link = await open_link(host, port, self._on_wire, self._on_debug)
+        self._server = asyncio.create_task(self._serve())
+        address, bound = self._link.wire.address
+        return Endpoint(Family.TREZOR, f"udp:{address}:{bound}")
+
+    async def stop(self) -> None:
+        """Unplug: the ports are closed, open prompts withdrawn, a PIN is needed again."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.cancel()
+            await asyncio.wait({server})
+        await self._desk.clear()
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+            await link.wait_closed()
+        self._reassemblers.clear()
+        self._chunks = asyncio.Queue(_MAX_QUEUED)
+        self._access.lock()
+
+    def lock(self) -> None:
+        """Ask for the PIN again. Without a PIN there is nothing to lock."""
+        self._access.lock()
+
+    def _on_wire(self, peer: Peer, data: bytes) -> None:
+        if self._silent or self._link is None:
+            return
+        if data == PING:
+            self._link.wire.send(peer, PONG)
+        elif not self._chunks.full():
+            self._chunks.put_nowait((peer, data))
+
+    async def _serve(self) -> None:
+        while True:
+            peer, data = await self._chunks.get()
+            if not self._silent:
+                await self._take(peer, data)
+
+    async def _take(self, peer: Peer, data: bytes) -> None:
+        try:
+            complete = self._reassembler(peer).feed(data)
+        except MalformedFrame:
+            return  # the firmware drops such chunks without a word, too
+        if complete is None:
+            return
+        try:
+            message = _parse(*complete)
+        except MalformedMessage as error:
+            self._send(peer, Failure(code=FailureCode.DATA_ERROR, message=f"Malformed message: {error}"))
+            return
+        if message is None:
+            self._send(peer, Failure(code=FailureCode.UNEXPECTED_MESSAGE, message="Unknown message"))
+            return
+        await self._desk.heed(peer, message)
+
+    def _reassembler(self, peer: Peer) -> Reassembler:
+        reassembler = self._reassemblers.setdefault(peer, Reassembler())
+        self._reassemblers.move_to_end(peer)
+        if len(self._reassemblers) > MAX_HOSTS:
+            self._reassemblers.popitem(last=False)
+        return reassembler
+
+    def _send(self, peer: Peer, message: Message) -> None:
+        if self._silent or self._link is None:
+            return
+        garble, self._garble = self._garble, False
+        chunks = [_GARBAGE] if garble else to_chunks(NUMBERS[type(message)], encode(message))
+        for chunk in chunks:
+            self._link.wire.send(peer, chunk)
+
+    def _strike(self, phase: Phase) -> None:
+        """Misbehave, if that is due at this phase."""
+        if self.faults.vanish_at is phase and self._link is not None:
+            self._link.close()
+        if phase in {self.faults.vanish_at, self.faults.stall_at}:
+            self._silent = True
+            raise Silenced
+        if self.faults.garbage_at is phase:
+            self._garble = True
+
+    def _on_debug(self, peer: Peer, data: bytes) -> None:
+        if self._silent or self._link is None:
+            return
+        if data == PING:
+            self._link.debug.send(peer, PONG)
+        elif self._debug_link:
+            self._obey(peer, data)
+
+    def _obey(self, peer: Peer, data: bytes) -> None:
+        """The debug link's two requests; each fits one chunk. What is no request is dropped."""
+        try:
+            complete = Reassembler().feed(data)
+            message = None if complete is None else _parse(*complete)
+        except (MalformedFrame, MalformedMessage):
+            return
+        match message:
+            case DebugLinkDecision(yes_no=bool(yes)):
+                self._press(yes=yes)
+            case DebugLinkGetState():
+                self._tell_state(peer)
+
+    def _press(self, *, yes: bool) -> None:
+        try:
+            if yes:
+                self.panel.press_yes()
+            else:
+                self.panel.press_no()
+        except NoSuchPrompt:
+            return  # a script was faster
+
+    def _tell_state(self, peer: Peer) -> None:
+        assert self._link is not None
+        shown = self.panel.pending
+        state = DebugLinkState(
+            matrix=self._access.matrix,
+            passphrase_protection=self._access.passphrase_protection,
+            layout_lines=() if shown is None else shown[1].lines,
+        )
+        for chunk in to_chunks(NUMBERS[DebugLinkState], encode(state)):
+            self._link.debug.send(peer, chunk)
+
+
+def _parse(number: int, payload: bytes) -> Message | None:
+    """None for a number that this device does not know.
+
+    :raises MalformedMessage: the payload is no such message.
+    """
+    kind = BY_NUMBER.get(number)
+    return None if kind is None else decode(kind, payload)
+
+
+def _features(fingerprint: Fingerprint, label: str) -> Features:
+    return Features(
+        vendor="trezor.io",
+        major_version=VERSION[0],
+        minor_version=VERSION[1],
+        patch_version=VERSION[2],
+        bootloader_mode=False,
+        device_id=sha256(bytes(fingerprint)).hexdigest()[:24].upper(),
+        pin_protection=False,
+        passphrase_protection=False,
+        label=label,
+        initialized=True,
+        unlocked=True,
+        firmware_present=True,
+        model="1",
+        capabilities=(_BITCOIN_CAPABILITY,),
+    )

@@ -1,0 +1,84 @@
+"""The multisig that a host describes beside an input, an output or an address.
+
+The firmware has no registered wallets: whoever asks describes the quorum each time, and the device recognises change by
+the quorum's *identity*. Keys hash into it in the order they are sent, unless the host says that their order is
+lexicographic (firmware 1.13.0). So change of a sortedmulti whose keys are sent in script order is not recognised, and
+neither is it where keys come without their chain code.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from firmware_bridge.virtual.trezor.messages import HDNodePath, KeyOrder, MultisigRedeemScript
+from firmware_bridge.virtual.trezor.work import data_error
+from multisig.hashes import sha256
+from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint
+from multisig.network import NetworkKind
+from multisig.script import multisig_script, p2wsh
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """m of the given keys, derived and ordered: one script, and the identity that its siblings share."""
+
+    threshold: int
+    public_keys: tuple[bytes, ...]
+    identity: bytes
+
+    @classmethod
+    def from_message(cls, message: MultisigRedeemScript, own_key: bytes) -> Self:
+        """:raises Refused: the device's own key for this path is not among them.
+
+        :raises MultisigError: no possible quorum, a repeated key, or a key that is none.
+        """
+        keys = tuple(_derive(path) for path in message.pubkeys)
+        if own_key not in keys:
+            raise data_error("Pubkey not found in multisig script")
+        if _order(message) is KeyOrder.LEXICOGRAPHIC:
+            keys = tuple(sorted(keys))
+        multisig_script(message.m, keys)
+        return cls(message.m, keys, _identity(message))
+
+    @property
+    def witness_script(self) -> bytes:
+        return multisig_script(self.threshold, self.public_keys)
+
+    @property
+    def script_pubkey(self) -> bytes:
+        return p2wsh(self.witness_script)
+
+
+def _order(message: MultisigRedeemScript) -> KeyOrder:
+    try:
+        return KeyOrder(message.pubkeys_order or 0)
+    except ValueError:
+        raise data_error("Unknown order of keys") from None
+
+
+def _derive(path: HDNodePath) -> bytes:
+    node = path.node
+    key = ExtendedPublicKey(
+        kind=NetworkKind.MAINNET,  # of no consequence: nothing is written out
+        depth=node.depth,
+        parent_fingerprint=Fingerprint(node.fingerprint.to_bytes(4, "big")),
+        child_number=node.child_num,
+        chain_code=node.chain_code,
+        public_key=node.public_key,
+    )
+    if len(path.address_n) == 2:
+        return key.derive_public_key(*path.address_n)
+    return key.derive(DerivationPath(path.address_n)).public_key
+
+
+def _identity(message: MultisigRedeemScript) -> bytes:
+    nodes = [path.node for path in message.pubkeys]
+    order = _order(message)
+    if order is KeyOrder.LEXICOGRAPHIC:
+        nodes.sort(key=lambda node: node.public_key)
+    numbers = [message.m, len(nodes), order]
+    for node in nodes:
+        numbers += [node.depth, node.fingerprint, node.child_num]
+    return sha256(
+        b"".join(number.to_bytes(4, "big") for number in numbers)
+        + b"".join(node.chain_code + node.public_key for node in nodes)
+    )
