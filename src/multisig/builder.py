@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from multisig.errors import InvalidPsbt
-from multisig.proofs import policy_keys
+from multisig.proofs import Place, derive, policy_keys
 from multisig.psbt import Psbt, PsbtInput, PsbtOutput
 from multisig.transaction import SIGHASH_ALL, OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
-from multisig.vault import Policy, Vault
+from multisig.vault import Policy
 
 # Signals replacement (BIP-125) and lets nLockTime hold; Bitcoin Core's wallet uses the same.
 SEQUENCE = 0xFFFFFFFD
@@ -91,13 +91,14 @@ def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) 
 
 
 def _input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:
+    ours = derive(policy, Place(coin.chain, coin.index))
     return PsbtInput(
         outpoint=coin.outpoint,
         sequence=sequence,
         non_witness_utxo=coin.previous_transaction,
         witness_utxo=coin.previous_transaction.outputs[coin.outpoint.vout],
-        witness_script=_witness_script(policy, coin.chain, coin.index),
-        derivations=policy.derivations(coin.chain, coin.index),
+        witness_script=ours.witness_script,
+        derivations=ours.derivations,
         sighash_type=SIGHASH_ALL,
     )
 
@@ -105,13 +106,10 @@ def _input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:
 def _output(policy: Policy, item: TxOut | ChangeTo) -> PsbtOutput:
     if isinstance(item, TxOut):
         return PsbtOutput(amount=item.amount, script_pubkey=item.script_pubkey)
+    ours = derive(policy, Place(item.chain, item.index))
     return PsbtOutput(
         amount=item.amount,
-        script_pubkey=policy.script_pubkey(item.chain, item.index),
-        witness_script=_witness_script(policy, item.chain, item.index),
-        derivations=policy.derivations(item.chain, item.index),
+        script_pubkey=ours.script_pubkey,
+        witness_script=ours.witness_script,
+        derivations=ours.derivations,
     )
-
-
-def _witness_script(policy: Policy, chain: int, index: int) -> bytes | None:
-    return policy.witness_script(chain, index) if isinstance(policy, Vault) else None

@@ -5,14 +5,18 @@ Ownership is proven by deriving the script again from the policy this machine ho
 the PSBT only say where to look.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from multisig.keys import HARDENED, Fingerprint, KeyOrigin, OriginKey
 from multisig.psbt import PsbtInput
+from multisig.script import p2wsh
 from multisig.transaction import TxOut
 from multisig.vault import CHANGE, MAX_INDEX, RECEIVE, Policy, Vault
+
+Derivations = Mapping[bytes, KeyOrigin]
+"""Public keys and where they are said to come from, as a PSBT states them."""
 
 
 class Unproven(Enum):
@@ -29,6 +33,29 @@ class Place:
     chain: int
     index: int
 
+    @property
+    def is_absurd(self) -> bool:
+        """Whether no wallet would ever look for coins there."""
+        return self.chain not in {RECEIVE, CHANGE} or self.index > MAX_INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class OurScript:
+    """A script derived from the policy, with all that a PSBT must say about it.
+
+    `witness_script` is None for a single-signature profile, whose spend reveals a key only.
+    """
+
+    place: Place
+    script_pubkey: bytes
+    witness_script: bytes | None
+    derivations: Derivations
+
+    @property
+    def signers(self) -> dict[bytes, Fingerprint]:
+        """Each public key and its device, in script order: keys are sorted (BIP-67)."""
+        return {key: self.derivations[key].fingerprint for key in sorted(self.derivations)}
+
 
 def policy_keys(policy: Policy) -> tuple[OriginKey, ...]:
     return policy.cosigners if isinstance(policy, Vault) else (policy.key,)
@@ -38,9 +65,14 @@ def policy_threshold(policy: Policy) -> int:
     return policy.threshold if isinstance(policy, Vault) else 1
 
 
-def policy_witness_script(policy: Policy, place: Place) -> bytes | None:
-    """The script that a spend reveals; None for a single-signature profile, which reveals a key only."""
-    return policy.witness_script(place.chain, place.index) if isinstance(policy, Vault) else None
+def derive(policy: Policy, place: Place) -> OurScript:
+    """Raises InvalidPath for a place outside the bounds of a vault."""
+    chain, index = place.chain, place.index
+    derivations = policy.derivations(chain, index)
+    if isinstance(policy, Vault):
+        witness_script = policy.witness_script(chain, index)
+        return OurScript(place, p2wsh(witness_script), witness_script, derivations)
+    return OurScript(place, policy.script_pubkey(chain, index), None, derivations)
 
 
 def proven_output(item: PsbtInput) -> TxOut | Unproven:
@@ -53,44 +85,37 @@ def proven_output(item: PsbtInput) -> TxOut | Unproven:
     return previous.outputs[item.outpoint.vout]
 
 
-def claims_policy(policy: Policy, derivations: Mapping[bytes, KeyOrigin]) -> bool:
-    """Whether any origin names one of the policy's devices."""
-    ours = {key.origin.fingerprint for key in policy_keys(policy)}
-    return any(origin.fingerprint in ours for origin in derivations.values())
+class Prover:
+    """Tells what belongs to one policy."""
 
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._accounts = {bytes(key.fingerprint): key.origin.path.indexes for key in policy_keys(policy)}
 
-def claimed_places(policy: Policy, derivations: Mapping[bytes, KeyOrigin]) -> set[Place]:
-    """The places the origins point to, in the accounts of this policy."""
-    accounts = {key.origin.fingerprint: tuple(key.origin.path) for key in policy_keys(policy)}
-    return set(_places(accounts, derivations.values()))
+    def is_named_in(self, derivations: Derivations) -> bool:
+        """Whether any origin names one of the policy's devices."""
+        return any(bytes(origin.fingerprint) in self._accounts for origin in derivations.values())
 
+    def claimed_places(self, derivations: Derivations) -> set[Place]:
+        """The places the origins point to, in the accounts of this policy."""
+        places = (self._place(origin) for origin in derivations.values())
+        return {place for place in places if place is not None}
 
-def _places(accounts: Mapping[Fingerprint, tuple[int, ...]], origins: Iterable[KeyOrigin]) -> Iterable[Place]:
-    for origin in origins:
-        account = accounts.get(origin.fingerprint)
-        path = tuple(origin.path)
-        if account is None or len(path) != len(account) + 2 or path[: len(account)] != account:
-            continue
+    def _place(self, origin: KeyOrigin) -> Place | None:
+        account, path = self._accounts.get(bytes(origin.fingerprint)), origin.path.indexes
+        if account is None or path[:-2] != account:
+            return None
         chain, index = path[-2:]
-        if chain < HARDENED and index < HARDENED:
-            yield Place(chain, index)
+        return Place(chain, index) if chain < HARDENED and index < HARDENED else None
 
+    def prove(self, script_pubkey: bytes, derivations: Derivations) -> OurScript | None:
+        """What the policy derives where the origins point, if that is this very script; else None.
 
-def is_absurd(place: Place) -> bool:
-    """Whether no wallet would ever look for coins there."""
-    return place.chain not in {RECEIVE, CHANGE} or place.index > MAX_INDEX
-
-
-def prove_ours(policy: Policy, script_pubkey: bytes, derivations: Mapping[bytes, KeyOrigin]) -> Place | None:
-    """The place whose script, derived from the policy, is this one; None where there is no proof.
-
-    Origins that point to different places, a chain that is neither receive nor change, and an absurd index
-    prove nothing.
-    """
-    places = claimed_places(policy, derivations)
-    if len(places) != 1:
-        return None
-    (place,) = places
-    if is_absurd(place):
-        return None
-    return place if policy.script_pubkey(place.chain, place.index) == script_pubkey else None
+        Origins that point to different places, a chain that is neither receive nor change, and an absurd
+        index prove nothing.
+        """
+        places = self.claimed_places(derivations)
+        if len(places) != 1 or (place := places.pop()).is_absurd:
+            return None
+        ours = derive(self.policy, place)
+        return ours if ours.script_pubkey == script_pubkey else None

@@ -11,14 +11,7 @@ from multisig.ecdsa import verify_ecdsa
 from multisig.errors import BadSignature, ForeignSignature, NotFinalisable, PsbtMismatch
 from multisig.hashes import hash160
 from multisig.keys import Fingerprint
-from multisig.proofs import (
-    Place,
-    Unproven,
-    policy_threshold,
-    policy_witness_script,
-    prove_ours,
-    proven_output,
-)
+from multisig.proofs import OurScript, Prover, Unproven, policy_threshold, proven_output
 from multisig.psbt import Psbt, PsbtInput
 from multisig.script import p2pkh
 from multisig.transaction import SIGHASH_ALL, SighashCache, Transaction
@@ -84,36 +77,34 @@ def signing_inputs(psbt: Psbt, policy: Policy) -> tuple[SigningInput, ...]:
 
     Raises PsbtMismatch where an amount or the ownership is not proven.
     """
-    cache = SighashCache(psbt.tx)
+    cache, prover = SighashCache(psbt.tx), Prover(policy)
     return tuple(
-        signing_input(index, policy, *_proven_coin(item, index, policy), cache)
+        signing_input(index, *_proven_coin(item, index, prover), cache)
         for index, item in enumerate(psbt.inputs)
     )
 
 
-def signing_input(
-    index: int, policy: Policy, place: Place, amount: Sats, cache: SighashCache
-) -> SigningInput:
-    """The input that spends a coin of this amount at this place of the policy (BIP-143)."""
-    witness_script = policy_witness_script(policy, place)
-    origins = policy.derivations(place.chain, place.index)
-    # Sorted keys are script order (BIP-67); a profile has one.
-    signers = {key: origins[key].fingerprint for key in sorted(origins)}
-    script_code = p2pkh(hash160(next(iter(signers)))) if witness_script is None else witness_script
+def signing_input(index: int, ours: OurScript, amount: Sats, cache: SighashCache) -> SigningInput:
+    """The input that spends a coin of this amount with this script of the policy (BIP-143)."""
+    signers = ours.signers
+    script_code = ours.witness_script
+    if script_code is None:
+        (key,) = signers
+        script_code = p2pkh(hash160(key))
     digest = cache.segwit_v0(index, script_code, amount, SIGHASH_ALL)
-    return SigningInput(index, digest, witness_script, signers)
+    return SigningInput(index, digest, ours.witness_script, signers)
 
 
-def _proven_coin(item: PsbtInput, index: int, policy: Policy) -> tuple[Place, Sats]:
+def _proven_coin(item: PsbtInput, index: int, prover: Prover) -> tuple[OurScript, Sats]:
     spent = proven_output(item)
     if isinstance(spent, Unproven):
         raise PsbtMismatch(
             f"The amount of input {index} is not proven: its previous transaction is missing or wrong."
         )
-    place = prove_ours(policy, spent.script_pubkey, item.derivations)
-    if place is None:
+    ours = prover.prove(spent.script_pubkey, item.derivations)
+    if ours is None:
         raise PsbtMismatch(f"Input {index} does not spend a coin of this vault.")
-    return place, spent.amount
+    return ours, spent.amount
 
 
 def claimed_signatures(item: PsbtInput, signing: SigningInput) -> dict[bytes, bytes]:

@@ -15,7 +15,7 @@ from multisig.inspection.model import Change, InspectedInput, Inspection, OpRetu
 from multisig.inspection.outputs import OutputsSeen, inspect_outputs
 from multisig.inspection.whole import FeeLimits, Totals, inspect_whole, signals_rbf
 from multisig.network import Network
-from multisig.proofs import policy_keys, policy_threshold
+from multisig.proofs import Prover, policy_keys, policy_threshold
 from multisig.psbt import Psbt
 from multisig.units import Sats
 from multisig.vault import Policy
@@ -40,7 +40,8 @@ def inspect(
     psbt: Psbt, policy: Policy, *, network: Network, limits: FeeLimits = _DEFAULT_LIMITS
 ) -> Inspection:
     """The summary of a PSBT against a policy, on the network that is asked for. Raises nothing of its own."""
-    ins, outs = inspect_inputs(psbt, policy), inspect_outputs(psbt, policy)
+    prover = Prover(policy)
+    ins, outs = inspect_inputs(psbt, prover), inspect_outputs(psbt, prover)
     totals = _totals(psbt, policy, ins)
     findings = (*ins.findings, *outs.findings, *inspect_whole(psbt, policy, network, totals, limits))
     return Inspection(

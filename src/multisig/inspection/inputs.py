@@ -6,20 +6,11 @@ from dataclasses import dataclass
 from multisig.inspection.findings import Finding, FindingCode, found
 from multisig.inspection.model import InspectedInput
 from multisig.keys import Fingerprint
-from multisig.proofs import (
-    Place,
-    Unproven,
-    claimed_places,
-    is_absurd,
-    policy_witness_script,
-    prove_ours,
-    proven_output,
-)
+from multisig.proofs import OurScript, Prover, Unproven, proven_output
 from multisig.psbt import Psbt, PsbtInput
 from multisig.signatures import signing_input
 from multisig.transaction import SIGHASH_ALL, SighashCache, TxOut
 from multisig.units import Sats
-from multisig.vault import Policy
 
 _WHY_UNPROVEN = {
     Unproven.MISSING: (
@@ -40,9 +31,9 @@ class InputsSeen:
     all_proven: bool
 
 
-def inspect_inputs(psbt: Psbt, policy: Policy) -> InputsSeen:
+def inspect_inputs(psbt: Psbt, prover: Prover) -> InputsSeen:
     cache = SighashCache(psbt.tx)
-    seen = [_inspect(psbt, index, policy, cache) for index in range(len(psbt.inputs))]
+    seen = [_inspect(psbt, index, prover, cache) for index in range(len(psbt.inputs))]
     return InputsSeen(
         inputs=tuple(item for item, _ in seen),
         findings=tuple(finding for _, findings in seen for finding in findings),
@@ -51,7 +42,7 @@ def inspect_inputs(psbt: Psbt, policy: Policy) -> InputsSeen:
 
 
 def _inspect(
-    psbt: Psbt, index: int, policy: Policy, cache: SighashCache
+    psbt: Psbt, index: int, prover: Prover, cache: SighashCache
 ) -> tuple[InspectedInput, list[Finding]]:
     item, subject = psbt.inputs[index], f"input {index}"
     findings = list(_how_it_is_signed(item, subject))
@@ -60,14 +51,14 @@ def _inspect(
         findings.append(found(*_WHY_UNPROVEN[spent], subject))
         return InspectedInput(index, item.outpoint, Sats(0), None, None, ()), findings
     findings += _claimed_coin(item, spent, subject)
-    place = prove_ours(policy, spent.script_pubkey, item.derivations)
-    if place is None:
-        findings.append(_not_ours(item, policy, subject))
+    ours = prover.prove(spent.script_pubkey, item.derivations)
+    if ours is None:
+        findings.append(_not_ours(item, prover, subject))
         return InspectedInput(index, item.outpoint, spent.amount, None, None, ()), findings
-    findings += _claimed_script(item, policy, place, subject)
-    signed_by, bad = _signatures(psbt, index, policy, place, spent.amount, cache)
+    findings += _claimed_script(item, ours, subject)
+    signed_by, bad = _signatures(psbt, index, ours, spent.amount, cache)
     findings += bad
-    seen = InspectedInput(index, item.outpoint, spent.amount, place.chain, place.index, signed_by)
+    seen = InspectedInput(index, item.outpoint, spent.amount, ours.place.chain, ours.place.index, signed_by)
     return seen, findings
 
 
@@ -105,22 +96,22 @@ def _claimed_coin(item: PsbtInput, spent: TxOut, subject: str) -> Iterator[Findi
         )
 
 
-def _not_ours(item: PsbtInput, policy: Policy, subject: str) -> Finding:
-    if any(is_absurd(place) for place in claimed_places(policy, item.derivations)):
+def _not_ours(item: PsbtInput, prover: Prover, subject: str) -> Finding:
+    if any(place.is_absurd for place in prover.claimed_places(item.derivations)):
         return found(
             FindingCode.ABSURD_PATH, "The coin is said to lie at an index where no wallet looks.", subject
         )
     return found(FindingCode.INPUT_NOT_OURS, "The coin is not proven to belong to this vault.", subject)
 
 
-def _claimed_script(item: PsbtInput, policy: Policy, place: Place, subject: str) -> Iterator[Finding]:
-    if item.witness_script != policy_witness_script(policy, place) or item.redeem_script is not None:
+def _claimed_script(item: PsbtInput, ours: OurScript, subject: str) -> Iterator[Finding]:
+    if item.witness_script != ours.witness_script or item.redeem_script is not None:
         yield found(
             FindingCode.WITNESS_SCRIPT_MISMATCH,
             "The script given for this coin is missing, or is not the vault's.",
             subject,
         )
-    if item.derivations != policy.derivations(place.chain, place.index):
+    if item.derivations != ours.derivations:
         yield found(
             FindingCode.ORIGINS_MISMATCH,
             "The keys given for this coin, or their paths, are not those of the vault.",
@@ -129,12 +120,12 @@ def _claimed_script(item: PsbtInput, policy: Policy, place: Place, subject: str)
 
 
 def _signatures(
-    psbt: Psbt, index: int, policy: Policy, place: Place, amount: Sats, cache: SighashCache
+    psbt: Psbt, index: int, ours: OurScript, amount: Sats, cache: SighashCache
 ) -> tuple[tuple[Fingerprint, ...], list[Finding]]:
     claimed = psbt.inputs[index].partial_signatures
     if not claimed:
         return (), []
-    signing = signing_input(index, policy, place, amount, cache)
+    signing = signing_input(index, ours, amount, cache)
     valid = {key for key, signature in claimed.items() if signing.is_valid(key, signature)}
     signed_by = tuple(device for key, device in signing.signers.items() if key in valid)
     if len(valid) == len(claimed):

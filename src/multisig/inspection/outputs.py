@@ -6,17 +6,10 @@ from dataclasses import dataclass, field
 from multisig.address import encode_address
 from multisig.inspection.findings import Finding, FindingCode, found
 from multisig.inspection.model import Change, OpReturn, Payment
-from multisig.proofs import (
-    Place,
-    claimed_places,
-    claims_policy,
-    is_absurd,
-    policy_witness_script,
-    prove_ours,
-)
+from multisig.network import Network
+from multisig.proofs import OurScript, Prover
 from multisig.psbt import Psbt, PsbtOutput
 from multisig.script import ScriptKind, classify, dust_threshold, parse_op_return
-from multisig.vault import Policy
 
 OP_RETURN = b"\x6a"
 
@@ -29,13 +22,13 @@ class OutputsSeen:
     findings: list[Finding] = field(default_factory=list)
 
 
-def inspect_outputs(psbt: Psbt, policy: Policy) -> OutputsSeen:
+def inspect_outputs(psbt: Psbt, prover: Prover) -> OutputsSeen:
     seen = OutputsSeen()
     for index, output in enumerate(psbt.outputs):
         if output.script_pubkey.startswith(OP_RETURN):
-            _data(index, output, policy, seen)
+            _data(index, output, prover.policy.network, seen)
         else:
-            _money(index, output, policy, seen)
+            _money(index, output, prover, seen)
     if not psbt.outputs:
         seen.findings.append(
             found(FindingCode.NO_OUTPUTS, "The transaction pays nobody: all of it would be fee.")
@@ -48,7 +41,7 @@ def inspect_outputs(psbt: Psbt, policy: Policy) -> OutputsSeen:
     return seen
 
 
-def _data(index: int, output: PsbtOutput, policy: Policy, seen: OutputsSeen) -> None:
+def _data(index: int, output: PsbtOutput, network: Network, seen: OutputsSeen) -> None:
     subject = f"output {index}"
     data = parse_op_return(output.script_pubkey)
     if data is None:
@@ -56,7 +49,7 @@ def _data(index: int, output: PsbtOutput, policy: Policy, seen: OutputsSeen) -> 
             "The data output is not exactly one push of at most 80 bytes; a device might not show all of it."
         )
         seen.findings.append(found(FindingCode.OP_RETURN_MALFORMED, sentence, subject))
-        seen.payments.append(_payment(index, output, policy))
+        seen.payments.append(_payment(index, output, network))
         return
     if output.amount:
         seen.findings.append(
@@ -65,34 +58,35 @@ def _data(index: int, output: PsbtOutput, policy: Policy, seen: OutputsSeen) -> 
     seen.op_returns.append(OpReturn(index, data))
 
 
-def _money(index: int, output: PsbtOutput, policy: Policy, seen: OutputsSeen) -> None:
-    place = prove_ours(policy, output.script_pubkey, output.derivations)
-    if place is None:
-        seen.payments.append(_payment(index, output, policy))
-        seen.findings += _pretending(index, output, policy)
+def _money(index: int, output: PsbtOutput, prover: Prover, seen: OutputsSeen) -> None:
+    network = prover.policy.network
+    ours = prover.prove(output.script_pubkey, output.derivations)
+    if ours is None:
+        seen.payments.append(_payment(index, output, network))
+        seen.findings += _pretending(index, output, prover)
     else:
-        address = policy.address(place.chain, place.index)
+        place, address = ours.place, prover.policy.address(ours.place.chain, ours.place.index)
         seen.change.append(Change(index, output.amount, place.chain, place.index, address))
-        seen.findings += _claims_about_change(index, output, policy, place)
+        seen.findings += _claims_about_change(index, output, ours)
     if output.amount < dust_threshold(output.script_pubkey):
         sentence = f"{output.amount} sat are too few for nodes to pass the transaction on."
         seen.findings.append(found(FindingCode.DUST_OUTPUT, sentence, f"output {index}"))
 
 
-def _payment(index: int, output: PsbtOutput, policy: Policy) -> Payment:
-    address = encode_address(output.script_pubkey, policy.network)
+def _payment(index: int, output: PsbtOutput, network: Network) -> Payment:
+    address = encode_address(output.script_pubkey, network)
     return Payment(index, output.amount, output.script_pubkey, address)
 
 
-def _pretending(index: int, output: PsbtOutput, policy: Policy) -> Iterator[Finding]:
+def _pretending(index: int, output: PsbtOutput, prover: Prover) -> Iterator[Finding]:
     subject = f"output {index}"
-    if any(is_absurd(place) for place in claimed_places(policy, output.derivations)):
+    if any(place.is_absurd for place in prover.claimed_places(output.derivations)):
         yield found(
             FindingCode.ABSURD_PATH,
             "The output is said to come back at an index where no wallet looks.",
             subject,
         )
-    elif claims_policy(policy, output.derivations):
+    elif prover.is_named_in(output.derivations):
         yield found(
             FindingCode.FAKE_CHANGE, "The output is said to come back to this vault, but does not.", subject
         )
@@ -100,15 +94,15 @@ def _pretending(index: int, output: PsbtOutput, policy: Policy) -> Iterator[Find
         yield found(FindingCode.UNKNOWN_OUTPUT_SCRIPT, "The output pays a script of no known kind.", subject)
 
 
-def _claims_about_change(index: int, output: PsbtOutput, policy: Policy, place: Place) -> Iterator[Finding]:
+def _claims_about_change(index: int, output: PsbtOutput, ours: OurScript) -> Iterator[Finding]:
     subject = f"output {index}"
-    if output.witness_script != policy_witness_script(policy, place) or output.redeem_script is not None:
+    if output.witness_script != ours.witness_script or output.redeem_script is not None:
         yield found(
             FindingCode.WITNESS_SCRIPT_MISMATCH,
             "The script given for this change is missing, or is not the vault's.",
             subject,
         )
-    if output.derivations != policy.derivations(place.chain, place.index):
+    if output.derivations != ours.derivations:
         yield found(
             FindingCode.ORIGINS_MISMATCH,
             "The keys given for this change, or their paths, are not those of the vault.",

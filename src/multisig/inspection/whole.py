@@ -86,11 +86,11 @@ def _network(psbt: Psbt, policy: Policy, network: Network) -> Iterator[Finding]:
 
 def _coin_types(psbt: Psbt, policy: Policy) -> set[int]:
     """Of which networks the origins by the policy's devices speak (BIP-44: the second step of a path)."""
-    ours = {key.origin.fingerprint for key in policy_keys(policy)}
+    ours = {bytes(key.fingerprint) for key in policy_keys(policy)}
     stated = [item.derivations for item in psbt.inputs] + [output.derivations for output in psbt.outputs]
     origins = [origin for derivations in stated for origin in derivations.values()]
     origins += [origin for _, origin in psbt.xpubs]
-    paths = (tuple(origin.path) for origin in origins if origin.fingerprint in ours)
+    paths = (origin.path.indexes for origin in origins if bytes(origin.fingerprint) in ours)
     return {path[1] for path in paths if len(path) > 1}
 
 

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from multisig import base58
 from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
@@ -122,8 +123,13 @@ def _derivations(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, KeyOri
 
 
 def _origin(value: bytes) -> KeyOrigin:
-    steps = struct.unpack(f"<{len(value) // 4 - 1}I", value[4:])
-    return KeyOrigin(Fingerprint(value[:4]), DerivationPath(steps))
+    return KeyOrigin(Fingerprint(value[:4]), _path(value[4:]))
+
+
+# All cosigners of a coin, and often its change, stand at the same path.
+@lru_cache(maxsize=1024)
+def _path(value: bytes) -> DerivationPath:
+    return DerivationPath(struct.unpack(f"<{len(value) // 4}I", value))
 
 
 def _tx_out(value: bytes) -> TxOut:

@@ -114,12 +114,11 @@ def check_fields(
     """Raises InvalidPsbt for a field of a wrong length, or of a version that is not ours."""
     for key, value in fields.items():
         kind = key[0]
-        if kind in v2_only:
-            raise InvalidPsbt(f"The PSBT is of version 0 but carries the version 2 field 0x{kind:02x}.")
         rule = rules.get(kind)
         if rule is None:
-            continue
-        if not rule.key_data(len(key) - 1):
+            if kind in v2_only:
+                raise InvalidPsbt(f"The PSBT is of version 0 but carries the version 2 field 0x{kind:02x}.")
+        elif not rule.key_data(len(key) - 1):
             raise InvalidPsbt(f"The key of {rule.name} has a wrong length.")
-        if not rule.value(len(value)):
+        elif not rule.value(len(value)):
             raise InvalidPsbt(f"The value of {rule.name} has a wrong length.")
