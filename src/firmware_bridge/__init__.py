@@ -1,1 +1,66 @@
-"""Part of the house; see docs/architecture.md."""
+"""Signing devices for programs: what is plugged in, in which state, and what a person lets it sign.
+
+    async with Bridge(network=Network.SIGNET) as bridge:
+        for device in await bridge.refresh():
+            ...
+        key = await bridge.xpub(device.id, multisig_account_path(Network.SIGNET))
+        signed = await bridge.sign(device.id, psbt, vault)
+
+Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs elsewhere.
+"""
+
+from firmware_bridge.bridge import Bridge
+from firmware_bridge.errors import (
+    BadDeviceSignature,
+    BridgeError,
+    Busy,
+    Cancelled,
+    DeviceFault,
+    Disconnected,
+    Locked,
+    NeedsPassphrase,
+    NoPermission,
+    NotEnrolled,
+    RefusedByPerson,
+    TimedOut,
+    Unsupported,
+    WorkerCrashed,
+    WrongApp,
+    WrongDevice,
+)
+from firmware_bridge.model import (
+    Deadlines,
+    Device,
+    DeviceEvent,
+    DeviceState,
+    Endpoint,
+    Family,
+    Progress,
+)
+
+__all__ = [
+    "BadDeviceSignature",
+    "Bridge",
+    "BridgeError",
+    "Busy",
+    "Cancelled",
+    "Deadlines",
+    "Device",
+    "DeviceEvent",
+    "DeviceFault",
+    "DeviceState",
+    "Disconnected",
+    "Endpoint",
+    "Family",
+    "Locked",
+    "NeedsPassphrase",
+    "NoPermission",
+    "NotEnrolled",
+    "Progress",
+    "RefusedByPerson",
+    "TimedOut",
+    "Unsupported",
+    "WorkerCrashed",
+    "WrongApp",
+    "WrongDevice",
+]

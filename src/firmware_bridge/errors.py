@@ -1,0 +1,170 @@
+"""Every way in which work with a device can end other than well, in neutral words.
+
+    BridgeError
+    ├── RefusedByPerson      the person said no on the device
+    ├── Cancelled            this program gave the operation up
+    ├── Disconnected         the device is gone
+    ├── Locked               it wants its PIN
+    ├── WrongApp             another app is open on it
+    ├── NeedsPassphrase      it wants a passphrase that nobody gave
+    ├── TimedOut             no answer within the deadline
+    ├── Busy                 it works for somebody else, or shows a question that waits for an answer
+    ├── NoPermission         the operating system keeps us from opening it
+    ├── Unsupported          the device, or HWI, cannot do this
+    ├── NotEnrolled          it does not know this vault yet
+    ├── WrongDevice          it holds other keys than the ones that were asked for
+    ├── BadDeviceSignature   it returned a signature that does not verify
+    ├── DeviceFault          it failed in a way that has no name; `detail` has its own words
+    └── WorkerCrashed        the process that drove it died
+
+What is wrong with a PSBT, a key or a text is told by the errors of `multisig`.
+"""
+
+from typing import ClassVar
+
+
+class BridgeError(Exception):
+    """One outcome. `code` is stable, the text says what is wrong, `hint` says what to do, `detail` is the device's own words."""
+
+    code: ClassVar[str] = "bridge-error"
+    sentence: ClassVar[str] = "The device could not do this."
+    hint: ClassVar[str] = "Read the message; it names what is wrong."
+
+    def __init__(self, sentence: str | None = None, *, detail: str | None = None) -> None:
+        super().__init__(sentence or self.sentence)
+        self.detail = detail or None
+
+
+class RefusedByPerson(BridgeError):
+    code = "refused-by-person"
+    sentence = "The request was refused on the device."
+    hint = "Nothing was signed. Start again if the refusal was a mistake."
+
+
+class Cancelled(BridgeError):
+    code = "cancelled"
+    sentence = "The operation was cancelled before the device had finished."
+    hint = "If the device still shows a question, answer no there."
+
+
+class Disconnected(BridgeError):
+    code = "disconnected"
+    sentence = "The device is not connected."
+    hint = "Check the cable, connect the device again and repeat."
+
+
+class Locked(BridgeError):
+    code = "locked"
+    sentence = "The device is locked."
+    hint = "Unlock it with its PIN and repeat."
+
+
+class WrongApp(BridgeError):
+    """`app` is the name of the app that is open, where the device tells."""
+
+    code = "wrong-app"
+    hint = "Open the Bitcoin app of the right network on the device and repeat."
+
+    def __init__(self, app: str | None = None) -> None:
+        super().__init__(
+            f"The device has another app open: {app}." if app else "The Bitcoin app is not open.", detail=app
+        )
+        self.app = app or None
+
+
+class NeedsPassphrase(BridgeError):
+    code = "needs-passphrase"
+    sentence = "The device wants a passphrase."
+    hint = "Enter the passphrase on the device, or switch passphrase protection off."
+
+
+class TimedOut(BridgeError):
+    code = "timed-out"
+    sentence = "The device did not finish in time."
+    hint = "Look at its screen: answer what it asks, or connect it again. Then repeat."
+
+
+class Busy(BridgeError):
+    code = "busy"
+    sentence = "The device is busy with something else."
+    hint = "Finish what its screen shows, close other wallet programs, and repeat."
+
+
+class NoPermission(BridgeError):
+    code = "no-permission"
+    sentence = "The operating system does not let this program open the device."
+    hint = "On Linux install the udev rules of this project; elsewhere close other wallet programs."
+
+
+class Unsupported(BridgeError):
+    code = "unsupported"
+    sentence = "The device does not support this."
+    hint = "Update its firmware, or use another device."
+
+
+class NotEnrolled(BridgeError):
+    code = "not-enrolled"
+    sentence = "The device does not know this vault."
+    hint = "Enrol the vault on the device, compare the details on its screen, and repeat."
+
+
+class WrongDevice(BridgeError):
+    code = "wrong-device"
+    sentence = "The device holds other keys than expected."
+    hint = "Connect the device that belongs to this key, with the right passphrase if it has one."
+
+
+class BadDeviceSignature(BridgeError):
+    """`input_index` is the input of the bad signature; None for a signed message."""
+
+    code = "bad-device-signature"
+    hint = "Do not use this device until its firmware is known to be genuine and sound."
+
+    def __init__(self, input_index: int | None = None) -> None:
+        where = "the message" if input_index is None else f"input {input_index}"
+        super().__init__(f"The device returned a signature for {where} that does not verify.")
+        self.input_index = input_index
+
+
+class DeviceFault(BridgeError):
+    code = "device-fault"
+    hint = "Connect the device again and repeat; if it stays, note the detail and report it."
+
+    def __init__(self, detail: str | None = None) -> None:
+        super().__init__(
+            f"The device failed: {detail}" if detail else "The device failed without saying why.",
+            detail=detail,
+        )
+
+
+class WorkerCrashed(BridgeError):
+    code = "worker-crashed"
+    sentence = "The helper process that talks to the device died."
+    hint = "Nothing was lost. Repeat; a new one is started."
+
+
+# What a worker may report. The rest is decided on this side of the pipe.
+_FROM_WORKER: dict[str, type[BridgeError]] = {
+    leaf.code: leaf
+    for leaf in (
+        RefusedByPerson,
+        Disconnected,
+        Locked,
+        NeedsPassphrase,
+        TimedOut,
+        Busy,
+        NoPermission,
+        Unsupported,
+        NotEnrolled,
+        WrongDevice,
+    )
+}
+
+
+def from_worker(code: str, detail: str | None) -> BridgeError:
+    """The outcome for a code that a worker sent; a code nobody knows is a `DeviceFault`."""
+    if code == WrongApp.code:
+        return WrongApp(detail)
+    if code in _FROM_WORKER:
+        return _FROM_WORKER[code](detail=detail)
+    return DeviceFault(detail)

@@ -1,0 +1,248 @@
+"""What differs by maker, as data: USB numbers, and which code, status word or phrase means which outcome."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from firmware_bridge import errors
+from firmware_bridge.model import Family
+
+# A device's words go to screens and logs: bounded, and without control characters (L8).
+MAX_DETAIL: Final = 300
+
+_REFUSED: Final = errors.RefusedByPerson.code
+_DISCONNECTED: Final = errors.Disconnected.code
+_LOCKED: Final = errors.Locked.code
+_WRONG_APP: Final = errors.WrongApp.code
+_PASSPHRASE: Final = errors.NeedsPassphrase.code
+_TIMED_OUT: Final = errors.TimedOut.code
+_BUSY: Final = errors.Busy.code
+_PERMISSION: Final = errors.NoPermission.code
+_UNSUPPORTED: Final = errors.Unsupported.code
+_NOT_ENROLLED: Final = errors.NotEnrolled.code
+_WRONG_DEVICE: Final = errors.WrongDevice.code
+_FAULT: Final = errors.DeviceFault.code
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What an exception of HWI, a maker's library or the system says, without its type: so that it can cross a pipe.
+
+    `kinds`: names of the exception's class and its ancestors, nearest first, the innermost cause before what wraps it. `status`: the maker's own code (Trezor's
+    failure type, Ledger's status word). `hwi_code`: HWI's negative code.
+    """
+
+    kinds: tuple[str, ...]
+    text: str
+    status: int | None = None
+    hwi_code: int | None = None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How one maker's devices tell what is wrong: by status, else by phrase (lower case, first match)."""
+
+    name: str
+    statuses: Mapping[int, str] = field(default_factory=dict)
+    phrases: tuple[tuple[str, str], ...] = ()
+
+
+MAKERS: Mapping[Family, Maker] = MappingProxyType(
+    {
+        Family.TREZOR: Maker(
+            "Trezor",
+            # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy.
+            statuses={
+                4: _REFUSED,
+                5: _LOCKED,
+                6: _LOCKED,
+                7: _LOCKED,
+                15: _BUSY,
+            },
+            phrases=(
+                ("cannot sign external inputs", _WRONG_DEVICE),
+                ("unsupported trezor model", _UNSUPPORTED),
+                ("unsupported device", _UNSUPPORTED),
+                ("firmware is out of date", _UNSUPPORTED),
+                ("could not find device by path", _DISCONNECTED),
+                ("device is busy", _BUSY),
+                ("unexpected chunk size", _FAULT),
+            ),
+        ),
+        Family.COLDCARD: Maker(
+            "Coldcard",
+            phrases=(
+                ("unknown multisig wallet", _NOT_ENROLLED),
+                ("none of the keys involved", _WRONG_DEVICE),
+                ("framing error", _BUSY),
+                ("cannot connect to simulator", _DISCONNECTED),
+                ("timeout reading usb", _TIMED_OUT),
+                ("doesn't have any secrets", _UNSUPPORTED),
+                ("open failed", _PERMISSION),
+            ),
+        ),
+        Family.LEDGER: Maker(
+            "Ledger",
+            statuses={
+                0x5515: _LOCKED,
+                0x6511: _LOCKED,
+                0x6804: _LOCKED,
+                0x6901: _BUSY,
+                0x6982: _LOCKED,
+                0x6985: _REFUSED,
+                0x6D00: _WRONG_APP,
+                0x6E00: _WRONG_APP,
+                0x6E01: _WRONG_APP,
+                0x6FAA: _LOCKED,
+                0xB008: _NOT_ENROLLED,
+                # A status of nothing at all: the other end closed the connection.
+                0x0000: _DISCONNECTED,
+            },
+            phrases=(
+                ("not in either the bitcoin", _WRONG_APP),
+                ("device is asleep", _LOCKED),
+                ("open failed", _PERMISSION),
+            ),
+        ),
+    }
+)
+
+# HWI's own codes (hwilib.errors). The codes that are missing here name no outcome: their text does, or nothing does.
+_HWI_CODES: Final[Mapping[int, str]] = {
+    -3: _DISCONNECTED,
+    -6: _PASSPHRASE,
+    -8: _UNSUPPORTED,
+    -9: _UNSUPPORTED,
+    -12: _LOCKED,
+    -14: _REFUSED,
+    -15: _BUSY,
+    -18: _UNSUPPORTED,
+}
+
+# Exceptions that HWI lets through, by name: trezorlib, ckcc, libusb, the system's own.
+_KINDS: Final[Mapping[str, str]] = {
+    "Cancelled": _REFUSED,
+    "CCUserRefused": _REFUSED,
+    "CCBusyError": _BUSY,
+    "PinNeeded": _LOCKED,
+    "PinException": _LOCKED,
+    "PassphraseNeeded": _PASSPHRASE,
+    "OutdatedFirmwareError": _UNSUPPORTED,
+    "TransportException": _DISCONNECTED,
+    "USBErrorNoDevice": _DISCONNECTED,
+    "USBErrorNotFound": _DISCONNECTED,
+    "USBErrorIO": _DISCONNECTED,
+    "USBErrorPipe": _DISCONNECTED,
+    "USBErrorAccess": _PERMISSION,
+    "USBErrorBusy": _BUSY,
+    "USBErrorTimeout": _TIMED_OUT,
+    "PermissionError": _PERMISSION,
+    "TimeoutError": _TIMED_OUT,
+    "ConnectionError": _DISCONNECTED,
+    "FileNotFoundError": _DISCONNECTED,
+    "OSError": _DISCONNECTED,
+    "NotImplementedError": _UNSUPPORTED,
+    "NotAvailable": _UNSUPPORTED,
+}
+
+
+def outcome(family: Family, fault: Fault) -> tuple[str, str]:
+    """(code of a leaf of `BridgeError`, the device's own words). What no table knows is a device fault."""
+    maker = MAKERS.get(family, Maker(family))
+    detail = clean_detail(fault.text or fault.kinds[0])
+    if fault.status is not None and fault.status in maker.statuses:
+        return maker.statuses[fault.status], detail
+    lowered = fault.text.lower()
+    for phrase, code in maker.phrases:
+        if phrase in lowered:
+            return code, detail
+    for kind in fault.kinds:
+        if kind in _KINDS:
+            return _KINDS[kind], detail
+    if fault.hwi_code is not None and fault.hwi_code in _HWI_CODES:
+        return _HWI_CODES[fault.hwi_code], detail
+    return _FAULT, detail
+
+
+def clean_detail(text: str) -> str:
+    """A device's words, fit for a screen: one line, printable, bounded."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text[: 2 * MAX_DETAIL]).split())
+    return words if len(words) <= MAX_DETAIL else words[: MAX_DETAIL - 1] + "…"
+
+
+# What Trezor's button requests ask (ButtonRequestType in messages-common.proto): a stable word, a sentence.
+TREZOR_BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
+    2: ("confirm-fee", "The fee is high: confirm it on the device"),
+    3: ("confirm-output", "Confirm an output on the device"),
+    7: ("confirm-message", "Confirm the message on the device"),
+    8: ("confirm-transaction", "Confirm the total and the fee on the device"),
+    10: ("confirm-address", "Compare the address on the device"),
+    19: ("enter-passphrase", "Enter the passphrase on the device"),
+    20: ("enter-pin", "Enter the PIN on the device"),
+}
+TREZOR_BUTTON: Final = ("confirm", "Confirm on the device")
+
+
+@dataclass(frozen=True)
+class UsbModel:
+    """One line of what the bus may show. `product_mask` picks the bits of the product id that name the model.
+
+    `transport` is how HWI reaches it, None where HWI cannot drive what the bus shows; `reason` then says why.
+    """
+
+    vendor: int
+    product: int
+    family: Family
+    model: str
+    transport: str | None = "hid"
+    product_mask: int = 0xFFFF
+    reason: str | None = None
+
+    def matches(self, vendor: int, product: int) -> bool:
+        return vendor == self.vendor and product & self.product_mask == self.product
+
+
+_BOOTLOADER: Final = "The device is in its bootloader: connect it again without pressing a button."
+_LATER: Final = "This program cannot drive this make yet."
+
+# First match wins. Numbers: the vendors' udev rules and hwilib/devices.
+USB_MODELS: Final[tuple[UsbModel, ...]] = (
+    UsbModel(0x1209, 0x53C0, Family.TREZOR, "Trezor", None, reason=_BOOTLOADER),
+    UsbModel(0x1209, 0x53C1, Family.TREZOR, "Trezor", "webusb"),
+    UsbModel(0x534C, 0x0001, Family.TREZOR, "Trezor One", "hid-or-webusb"),
+    UsbModel(0xD13E, 0xCC10, Family.COLDCARD, "Coldcard"),
+    UsbModel(0x2C97, 0x1000, Family.LEDGER, "Ledger Nano S", product_mask=0xFF00),
+    UsbModel(0x2C97, 0x4000, Family.LEDGER, "Ledger Nano X", product_mask=0xFF00),
+    UsbModel(0x2C97, 0x5000, Family.LEDGER, "Ledger Nano S Plus", product_mask=0xFF00),
+    UsbModel(0x2C97, 0x6000, Family.LEDGER, "Ledger Stax", product_mask=0xFF00),
+    UsbModel(0x2C97, 0x7000, Family.LEDGER, "Ledger Flex", product_mask=0xFF00),
+    UsbModel(0x2C97, 0x0001, Family.LEDGER, "Ledger Nano S"),
+    UsbModel(0x2C97, 0x0004, Family.LEDGER, "Ledger Nano X"),
+    UsbModel(
+        0x2C97,
+        0,
+        Family.LEDGER,
+        "Ledger",
+        None,
+        product_mask=0,
+        reason="HWI does not know this Ledger model.",
+    ),
+    UsbModel(0x2B24, 0x0001, Family.KEEPKEY, "KeepKey", None, reason=_LATER),
+    UsbModel(0x2B24, 0x0002, Family.KEEPKEY, "KeepKey", None, reason=_LATER),
+    UsbModel(0x03EB, 0x2403, Family.BITBOX02, "BitBox02", None, reason=_LATER),
+    UsbModel(0x03EB, 0x2402, Family.DIGITALBITBOX, "Digital Bitbox", None, reason=_LATER),
+    UsbModel(0x303A, 0x4001, Family.JADE, "Jade", None, reason=_LATER),
+)
+
+
+def usb_model(vendor: int, product: int) -> UsbModel | None:
+    """The signing device with these numbers, or None for everything else on the bus."""
+    return next((model for model in USB_MODELS if model.matches(vendor, product)), None)
+
+
+VIRTUAL_MODELS: Final[Mapping[Family, str]] = {
+    Family.TREZOR: "Trezor (virtual)",
+    Family.COLDCARD: "Coldcard (virtual)",
+    Family.LEDGER: "Ledger (virtual)",
+}

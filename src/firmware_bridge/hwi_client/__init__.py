@@ -1,0 +1,41 @@
+"""The only part of the house that knows HWI, and the makers' libraries inside it. It runs in workers.
+
+HWI's own clients are built for one endpoint; `hwilib.commands` is never called, because it opens every device of seven makers.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+# First: it loads the bundled libusb before anything of HWI looks for a system's.
+from firmware_bridge.hwi_client import libusb
+from firmware_bridge.hwi_client.base import OpenDevice, failure
+from firmware_bridge.hwi_client.coldcard import open_coldcard
+from firmware_bridge.hwi_client.ledger import open_ledger
+from firmware_bridge.hwi_client.trezor import open_trezor
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.worker import DeviceFailure, Notify
+from multisig import Network
+
+__all__ = ["libusb", "open_device"]
+
+_OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
+    Family.TREZOR: open_trezor,
+    Family.COLDCARD: open_coldcard,
+    Family.LEDGER: open_ledger,
+}
+
+
+def open_device(endpoint: Endpoint, network: Network, notify: Notify, *, recover: bool) -> OpenDevice:
+    """Open the device at this endpoint. `recover`: an earlier conversation with it was cut off.
+
+    :raises DeviceFailure: it cannot be opened, and why.
+    """
+    opener = _OPENERS.get(endpoint.family)
+    if opener is None:
+        raise DeviceFailure("unsupported", f"{endpoint.family} devices cannot be driven yet")
+    try:
+        return opener(endpoint, network, notify, recover=recover)
+    except DeviceFailure:
+        raise
+    except Exception as error:
+        raise failure(endpoint.family, error) from error

@@ -1,0 +1,138 @@
+"""What the three makers' drivers share: named operations on plain values, and one way out for everything that is raised."""
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hwilib.common import Chain
+from hwilib.errors import HWWError
+from hwilib.psbt import PSBT
+
+from firmware_bridge.errors import Unsupported
+from firmware_bridge.families import Fault, outcome
+from firmware_bridge.model import Family
+from firmware_bridge.worker import DeviceFailure
+from multisig import Network
+
+Args = Mapping[str, Any]
+Operation = Callable[[Args], Any]
+
+_CHAINS: Final = {
+    Network.MAINNET: Chain.MAIN,
+    Network.TESTNET4: Chain.TESTNET4,
+    Network.SIGNET: Chain.SIGNET,
+    Network.REGTEST: Chain.REGTEST,
+}
+
+
+class NotAvailable(Exception):
+    """The device is known to be unable to do what is asked."""
+
+
+class OpenDevice:
+    """An open device of one maker: see `firmware_bridge.worker.DeviceClient`."""
+
+    family: Family
+
+    def operations(self) -> Mapping[str, Operation]:
+        raise NotImplementedError
+
+    def call(self, op: str, args: Args) -> Any:
+        """:raises DeviceFailure: whatever went wrong, as an outcome."""
+        operation = self.operations().get(op)
+        if operation is None:
+            raise DeviceFailure(Unsupported.code, f"{op} is not available on this make")
+        try:
+            return operation(args)
+        except DeviceFailure:
+            raise
+        except Exception as error:
+            raise failure(self.family, error) from error
+
+    def cancel(self) -> None:
+        """Most devices cannot be asked to give up; the bridge then ends the worker."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def chain_of(network: Network) -> Chain:
+    return _CHAINS[network]
+
+
+def parse_psbt(text: str) -> PSBT:
+    """A fresh HWI PSBT from base64: `sign_tx` changes the object that it is given."""
+    psbt = PSBT()
+    psbt.deserialize(text)
+    return psbt
+
+
+def probed(
+    model: str, *, label: str | None = None, fingerprint: str | None = None, obstacle: str | None = None
+) -> dict[str, Any]:
+    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working now."""
+    return {"model": model, "label": label, "fingerprint": fingerprint, "obstacle": obstacle}
+
+
+def failure(family: Family, error: BaseException) -> DeviceFailure:
+    """The outcome of anything raised by HWI, a maker's library, libusb, hidapi or the system."""
+    return DeviceFailure(*outcome(family, describe(error)))
+
+
+def describe(error: BaseException) -> Fault:
+    """What the exception says, with what HWI hid when it wrapped it."""
+    chain = _chain(error)
+    statuses = (status for link in chain if (status := _status(link)) is not None)
+    codes = (link.get_code() for link in reversed(chain) if isinstance(link, HWWError))
+    return Fault(
+        kinds=tuple(kind.__name__ for link in chain for kind in type(link).__mro__),
+        text=_text(error),
+        status=next(statuses, None),
+        hwi_code=next(codes, None),
+    )
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and what HWI wrapped in it, innermost first."""
+    links: list[BaseException] = [error]
+    while isinstance(links[0], HWWError) and links[0].__context__ is not None:
+        links.insert(0, links[0].__context__)
+    return links
+
+
+def _status(error: BaseException) -> int | None:
+    """Ledger's status word (`sw`, or hexadecimal in the first argument), Trezor's failure type (`code`)."""
+    if isinstance(error, HWWError):
+        return None
+    for name in ("sw", "code"):
+        value = getattr(error, name, None)
+        if isinstance(value, int):
+            return int(value)
+    first = error.args[0] if error.args else None
+    if isinstance(first, str) and first.startswith("0x"):
+        try:
+            return int(first, 16)
+        except ValueError:
+            return None
+    return None
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, HWWError):
+        return str(error.get_msg())
+    message = getattr(error, "message", None)
+    if isinstance(message, str) and message:
+        return message
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 - trezorlib's own str() raises KeyError for failure codes that it does not know
+        words = repr(error.args)
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def decode_base64(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def encode_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

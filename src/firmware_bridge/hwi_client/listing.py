@@ -1,0 +1,48 @@
+"""The bus as hidapi and libusb list it, where there is no sysfs. Descriptors only: nothing is opened."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import hid
+import usb1
+
+from firmware_bridge.families import usb_model
+from firmware_bridge.model import Endpoint
+from firmware_bridge.presence import Sighting, webusb_address
+
+# The first interface of a device, or the vendor's page where interfaces are not numbered (HWI looks for the same).
+_FIRST_INTERFACE = 0
+_LEDGER_USAGE_PAGE = 0xFFA0
+
+
+def list_usb() -> list[Sighting]:
+    """Signing devices on the bus. Blocks for some milliseconds."""
+    return [*hid_sightings(hid.enumerate()), *_webusb_sightings()]
+
+
+def hid_sightings(entries: Iterable[Mapping[str, Any]]) -> list[Sighting]:
+    """From what `hid.enumerate` returns."""
+    return [sighting for entry in entries if (sighting := _hid_sighting(entry)) is not None]
+
+
+def _hid_sighting(entry: Mapping[str, Any]) -> Sighting | None:
+    model = usb_model(entry["vendor_id"], entry["product_id"])
+    first = entry["interface_number"] in {-1, _FIRST_INTERFACE} or entry["usage_page"] == _LEDGER_USAGE_PAGE
+    if model is None or not first or model.transport == "webusb":
+        return None
+    path = entry["path"].decode(errors="replace")
+    return Sighting(Endpoint(model.family, f"hid:{path}"), model.model, unsupported=model.reason)
+
+
+def _webusb_sightings() -> list[Sighting]:
+    with usb1.USBContext() as context:
+        devices = list(context.getDeviceIterator(skip_on_error=True))
+        return [sighting for device in devices if (sighting := _webusb_sighting(device)) is not None]
+
+
+def _webusb_sighting(device: Any) -> Sighting | None:
+    model = usb_model(device.getVendorID(), device.getProductID())
+    if model is None or model.transport != "webusb":
+        return None
+    address = webusb_address(device.getBusNumber(), device.getPortNumberList())
+    return Sighting(Endpoint(model.family, address), model.model, unsupported=model.reason)

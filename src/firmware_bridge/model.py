@@ -1,0 +1,225 @@
+"""What a device is, in values: where it is, whose make, in which state; and the one table of state changes."""
+
+import hashlib
+from dataclasses import dataclass, replace
+from enum import StrEnum, unique
+from typing import Self
+
+from multisig import Fingerprint
+
+
+@unique
+class Family(StrEnum):
+    """A maker whose devices speak one protocol."""
+
+    TREZOR = "trezor"
+    COLDCARD = "coldcard"
+    LEDGER = "ledger"
+    KEEPKEY = "keepkey"
+    BITBOX02 = "bitbox02"
+    JADE = "jade"
+    DIGITALBITBOX = "digitalbitbox"
+
+
+@unique
+class DeviceState(StrEnum):
+    ABSENT = "absent"
+    PRESENT = "present"
+    """It is there; nobody has asked it anything yet, or the last attempt failed."""
+    PROBING = "probing"
+    LOCKED = "locked"
+    WRONG_APP = "wrong-app"
+    NEEDS_PASSPHRASE = "needs-passphrase"  # noqa: S105 - a state, no secret
+    READY = "ready"
+    BUSY = "busy"
+    """It works: for this program, or for another one (`Device.detail` says which)."""
+    NO_PERMISSION = "no-permission"
+    UNSUPPORTED = "unsupported"
+
+
+@unique
+class Happening(StrEnum):
+    """What moves a device from state to state."""
+
+    APPEARED = "appeared"
+    VANISHED = "vanished"
+    PROBE_STARTED = "probe-started"
+    USE_STARTED = "use-started"
+    FOUND_READY = "found-ready"
+    FOUND_LOCKED = "found-locked"
+    FOUND_WRONG_APP = "found-wrong-app"
+    FOUND_NEEDS_PASSPHRASE = "found-needs-passphrase"  # noqa: S105 - an event, no secret
+    FOUND_BUSY = "found-busy"
+    FOUND_NO_PERMISSION = "found-no-permission"
+    FOUND_UNSUPPORTED = "found-unsupported"
+    FAILED = "failed"
+
+
+_FOUND = {
+    Happening.FOUND_READY: DeviceState.READY,
+    Happening.FOUND_LOCKED: DeviceState.LOCKED,
+    Happening.FOUND_WRONG_APP: DeviceState.WRONG_APP,
+    Happening.FOUND_NEEDS_PASSPHRASE: DeviceState.NEEDS_PASSPHRASE,
+    Happening.FOUND_BUSY: DeviceState.BUSY,
+    Happening.FOUND_NO_PERMISSION: DeviceState.NO_PERMISSION,
+    Happening.FOUND_UNSUPPORTED: DeviceState.UNSUPPORTED,
+    Happening.FAILED: DeviceState.PRESENT,
+    Happening.VANISHED: DeviceState.ABSENT,
+}
+_AT_REST = frozenset(DeviceState) - {DeviceState.ABSENT, DeviceState.PROBING}
+
+# (state, what happened) -> state. What is not here cannot happen, and raises.
+TRANSITIONS: dict[tuple[DeviceState, Happening], DeviceState] = {
+    (DeviceState.ABSENT, Happening.APPEARED): DeviceState.PRESENT,
+    **{
+        (state, Happening.VANISHED): DeviceState.ABSENT
+        for state in DeviceState
+        if state != DeviceState.ABSENT
+    },
+    **{(state, Happening.PROBE_STARTED): DeviceState.PROBING for state in _AT_REST},
+    **{(state, Happening.USE_STARTED): DeviceState.BUSY for state in _AT_REST},
+    **{(DeviceState.PROBING, happening): state for happening, state in _FOUND.items()},
+    **{(DeviceState.BUSY, happening): state for happening, state in _FOUND.items()},
+    # Seen without opening it: the bus lists a model that nobody can drive, or a device file that is not ours to open.
+    (DeviceState.PRESENT, Happening.FOUND_UNSUPPORTED): DeviceState.UNSUPPORTED,
+    (DeviceState.PRESENT, Happening.FOUND_NO_PERMISSION): DeviceState.NO_PERMISSION,
+}
+
+
+class IllegalTransition(Exception):
+    """A bug of ours: a device was said to do what it cannot do in its state. Nothing was changed."""
+
+
+def next_state(state: DeviceState, happening: Happening) -> DeviceState:
+    """:raises IllegalTransition: the table has no such row."""
+    try:
+        return TRANSITIONS[state, happening]
+    except KeyError:
+        raise IllegalTransition(f"a device that is {state} cannot have {happening}") from None
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a device is reached: `udp:host:port`, `unix:/path`, `tcp:host:port`, `hid:path` or `webusb:bus:ports`."""
+
+    family: Family
+    address: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From `family:address`, such as `trezor:udp:127.0.0.1:21324`.
+
+        :raises ValueError: no such family, or nothing after it.
+        """
+        family, colon, address = text.partition(":")
+        if not colon or ":" not in address:
+            raise ValueError(
+                f"an endpoint is family:kind:address, such as trezor:udp:127.0.0.1:21324, not {text!r}"
+            )
+        return cls(Family(family), address)
+
+    def __str__(self) -> str:
+        return f"{self.family}:{self.address}"
+
+    @property
+    def kind(self) -> str:
+        """The part before the first colon of the address."""
+        return self.address.partition(":")[0]
+
+    @property
+    def place(self) -> str:
+        """The part after the first colon of the address."""
+        return self.address.partition(":")[2]
+
+    @property
+    def virtual(self) -> bool:
+        """Whether it is a program, not a thing on the bus."""
+        return self.kind in {"udp", "unix", "tcp"}
+
+    @property
+    def device_id(self) -> str:
+        """The same for the same endpoint, always; safe in a URL."""
+        return f"{self.family}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Device:
+    """What is known about one device. `fingerprint` is None until it was asked; `detail` is a sentence about the state."""
+
+    id: str
+    family: Family
+    model: str
+    label: str | None
+    endpoint: Endpoint
+    state: DeviceState
+    fingerprint: Fingerprint | None
+    virtual: bool
+    detail: str | None
+
+    @classmethod
+    def at(cls, endpoint: Endpoint, model: str) -> Self:
+        """A device at this endpoint of which nothing is known, not even whether it is there."""
+        return cls(
+            id=endpoint.device_id,
+            family=endpoint.family,
+            model=model,
+            label=None,
+            endpoint=endpoint,
+            state=DeviceState.ABSENT,
+            fingerprint=None,
+            virtual=endpoint.virtual,
+            detail=None,
+        )
+
+    def after(self, happening: Happening, detail: str | None = None) -> Self:
+        """The same device after this. Who leaves takes its label and fingerprint along.
+
+        :raises IllegalTransition: it cannot happen in this state.
+        """
+        state = next_state(self.state, happening)
+        if state == DeviceState.ABSENT:
+            return replace(self, state=state, label=None, fingerprint=None, detail=detail)
+        return replace(self, state=state, detail=detail)
+
+
+@dataclass(frozen=True)
+class DeviceEvent:
+    """One change of state, with the device as it is afterwards."""
+
+    device_id: str
+    old: DeviceState
+    new: DeviceState
+    device: Device
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a device is doing while it works. `step` is a stable word, `text` a sentence for the person."""
+
+    device_id: str
+    step: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """How long to wait, in seconds. Nothing in this library waits without one of these."""
+
+    start: float = 20.0
+    """A worker process until it says hello; the first one imports HWI."""
+    probe: float = 10.0
+    read: float = 30.0
+    """Keys and fingerprints: no person is asked."""
+    person: float = 600.0
+    """A person reads, compares and decides."""
+    per_input: float = 2.0
+    """Added for each input to sign; a Coldcard takes 0.2 s at 250 inputs, a Ledger 3 APDU rounds."""
+    grace: float = 2.0
+    """From the polite request to stop until the worker is killed."""
+    idle: float = 30.0
+    """An unused worker is let go, and its device with it."""
+    retry: float = 3.0
+    """Between two probes of a device that is locked, busy or failed."""
+
+    def signing(self, inputs: int) -> float:
+        return self.person + self.per_input * inputs

@@ -1,0 +1,98 @@
+"""What passes between the bridge and a worker: length-prefixed JSON, plain values only, bounded.
+
+Bridge to worker: `Request`, or a request whose operation is `CANCEL`. Worker to bridge: `Hello` once, then for each request
+any number of `Note`s and one `Done` or `Failed`.
+"""
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+# A Coldcard takes PSBTs of 2 MiB (Mk4); base64 makes that 2.8 MiB, and the answer carries it again.
+MAX_FRAME: Final = 8 * 1024 * 1024
+CANCEL: Final = "cancel"
+_HEADER: Final = struct.Struct(">I")
+HEADER_SIZE: Final = _HEADER.size
+
+
+class ProtocolError(Exception):
+    """The other end sent what no end of ours sends."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """`recover`: a worker of this device was killed in the middle; the device may still wait for an answer."""
+
+    id: int
+    op: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    recover: bool = False
+
+
+@dataclass(frozen=True)
+class Hello:
+    """`preloaded`: HWI was there before the process began. multiprocessing skips a preload that fails without a word."""
+
+    pid: int
+    preloaded: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    id: int
+    step: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Done:
+    id: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class Failed:
+    """`code` is that of a leaf of `BridgeError`."""
+
+    id: int
+    code: str
+    detail: str | None
+
+
+Message = Request | Hello | Note | Done | Failed
+_TYPES: Final[dict[str, type[Message]]] = {
+    "request": Request,
+    "hello": Hello,
+    "note": Note,
+    "done": Done,
+    "failed": Failed,
+}
+_NAMES: Final = {kind: name for name, kind in _TYPES.items()}
+
+
+def encode(message: Message) -> bytes:
+    """:raises ProtocolError: the message is larger than `MAX_FRAME`."""
+    body = json.dumps({"type": _NAMES[type(message)], **asdict(message)}, separators=(",", ":")).encode()
+    if len(body) > MAX_FRAME:
+        raise ProtocolError(f"a message of {len(body)} bytes is over the limit of {MAX_FRAME}")
+    return _HEADER.pack(len(body)) + body
+
+
+def body_size(header: bytes) -> int:
+    """:raises ProtocolError: the header announces more than `MAX_FRAME`."""
+    (size,) = _HEADER.unpack(header)
+    if size > MAX_FRAME:
+        raise ProtocolError(f"a message of {size} bytes is over the limit of {MAX_FRAME}")
+    return int(size)
+
+
+def decode(body: bytes) -> Message:
+    """:raises ProtocolError: this is no message."""
+    try:
+        values = json.loads(body)
+        kind = _TYPES[values.pop("type")]
+        return kind(**values)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ProtocolError(f"not a message: {type(error).__name__}") from None

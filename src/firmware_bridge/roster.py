@@ -1,0 +1,270 @@
+"""Which devices there are and in which state: noticed without touching them, probed once when new and idle.
+
+Every change goes through the one table in `firmware_bridge.model` and is published.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from firmware_bridge import errors
+from firmware_bridge.errors import BridgeError
+from firmware_bridge.events import Hub
+from firmware_bridge.lane import Lane
+from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Happening
+from firmware_bridge.presence import Listing, Sighting
+from multisig import Fingerprint
+
+Clock = Callable[[], float]
+MakeLane = Callable[[Endpoint], Lane]
+
+# How an operation or a probe ended, as the device's next state sees it. A person's "no" is no fault of the device.
+_AFTER_ERROR: Final[dict[type[BridgeError], Happening]] = {
+    errors.RefusedByPerson: Happening.FOUND_READY,
+    errors.Cancelled: Happening.FOUND_READY,
+    errors.NotEnrolled: Happening.FOUND_READY,
+    errors.WrongDevice: Happening.FOUND_READY,
+    errors.BadDeviceSignature: Happening.FOUND_READY,
+    errors.Unsupported: Happening.FOUND_READY,
+    errors.Disconnected: Happening.VANISHED,
+    errors.Locked: Happening.FOUND_LOCKED,
+    errors.WrongApp: Happening.FOUND_WRONG_APP,
+    errors.NeedsPassphrase: Happening.FOUND_NEEDS_PASSPHRASE,
+    errors.Busy: Happening.FOUND_BUSY,
+    errors.NoPermission: Happening.FOUND_NO_PERMISSION,
+    errors.TimedOut: Happening.FAILED,
+    errors.DeviceFault: Happening.FAILED,
+    errors.WorkerCrashed: Happening.FAILED,
+}
+# A probe that ends so has not found a working device, though an operation may end so on one.
+_AFTER_PROBE: Final = {**_AFTER_ERROR, errors.Unsupported: Happening.FOUND_UNSUPPORTED}
+
+# Worth asking again after a while: what the device shows may have changed without leaving the bus.
+_ASK_AGAIN: Final = frozenset(
+    {
+        DeviceState.LOCKED,
+        DeviceState.WRONG_APP,
+        DeviceState.BUSY,
+        DeviceState.PRESENT,
+    }
+)
+
+
+@dataclass
+class Record:
+    """What the program knows about one endpoint, and its lane."""
+
+    device: Device
+    lane: Lane
+    in_use: bool = False
+    probed_at: float | None = None
+    probe: asyncio.Task[None] | None = None
+    # Vaults the device has refused for not knowing them, though its quick check says otherwise.
+    unknown_vaults: set[str] = field(default_factory=set)
+    # The transaction that was on its way to a person when the conversation was cut off.
+    unanswered: bytes | None = None
+
+
+class Roster:
+    """The devices of one bridge."""
+
+    def __init__(
+        self,
+        *,
+        listings: Sequence[Listing],
+        make_lane: MakeLane,
+        deadlines: Deadlines,
+        clock: Clock,
+    ) -> None:
+        self.hub = Hub()
+        self._listings = listings
+        self._make_lane = make_lane
+        self._deadlines = deadlines
+        self._clock = clock
+        self._records: dict[str, Record] = {}
+        self._looking = asyncio.Lock()
+
+    def devices(self) -> tuple[Device, ...]:
+        """Those that are there, as last seen."""
+        present = (record.device for record in self._records.values())
+        return tuple(device for device in present if device.state != DeviceState.ABSENT)
+
+    def records(self) -> tuple[Record, ...]:
+        return tuple(self._records.values())
+
+    async def look(self) -> None:
+        """Notice who came and who left. Nothing is opened."""
+        async with self._looking:
+            in_use = [record.device.endpoint for record in self._records.values() if self._is_working(record)]
+            seen = await asyncio.gather(*(listing(in_use) for listing in self._listings))
+            sightings = {s.endpoint.device_id: s for listed in seen for s in listed}
+            for device_id, sighting in sightings.items():
+                self._notice(device_id, sighting)
+            self._miss(sightings.keys())
+
+    def start_probes(self) -> list[asyncio.Task[None]]:
+        """Ask every device that is new and idle who it is, each in its own worker; the tasks never raise."""
+        for record in self._records.values():
+            if self._wants_probe(record):
+                self._move(record, Happening.PROBE_STARTED)
+                record.probe = asyncio.create_task(self._probe(record))
+        return [record.probe for record in self._records.values() if record.probe is not None]
+
+    @contextlib.asynccontextmanager
+    async def using(self, device_id: str) -> AsyncIterator[Record]:
+        """The device for one operation: busy meanwhile, afterwards in the state that the outcome tells.
+
+        :raises Busy: another operation of this program has it.
+        :raises Disconnected: it is not there, or was never seen.
+        """
+        record = await self._find(device_id)
+        if record.in_use:
+            raise errors.Busy("Another operation of this program is running on the device.")
+        record.in_use = True
+        try:
+            async with record.lane.lock:
+                self._require_usable(record)
+                self._move(record, Happening.USE_STARTED, "In use by this program.")
+                async with self._settling(record):
+                    yield record
+        finally:
+            record.in_use = False
+
+    def identify(self, record: Record, fingerprint: Fingerprint) -> None:
+        """Remember whose keys the device holds."""
+        record.device = replace(record.device, fingerprint=fingerprint)
+
+    async def close(self) -> None:
+        """End every probe and every worker."""
+        probes = [record.probe for record in self._records.values() if record.probe is not None]
+        for probe in probes:
+            probe.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)
+        for record in self._records.values():
+            record.lane.release()
+        self.hub.close()
+
+    @contextlib.asynccontextmanager
+    async def _settling(self, record: Record) -> AsyncIterator[None]:
+        happening, detail = Happening.FAILED, None
+        try:
+            yield
+            happening = Happening.FOUND_READY
+        except BridgeError as outcome:
+            happening = _AFTER_ERROR.get(type(outcome), Happening.FAILED)
+            detail = None if happening == Happening.FOUND_READY else str(outcome)
+            raise
+        finally:
+            # The device may have been unplugged, and noticed as gone, in the meantime.
+            if record.device.state == DeviceState.BUSY:
+                record.probed_at = self._clock()
+                self._move(record, happening, detail)
+
+    async def _find(self, device_id: str) -> Record:
+        record = self._records.get(device_id)
+        if record is None or record.device.state == DeviceState.ABSENT:
+            await self.look()
+            record = self._records.get(device_id)
+        if record is None or record.device.state == DeviceState.ABSENT:
+            raise errors.Disconnected
+        return record
+
+    def _require_usable(self, record: Record) -> None:
+        """Who waited for a probe may find that the device is gone, or is none that we can drive."""
+        match record.device.state:
+            case DeviceState.ABSENT:
+                raise errors.Disconnected
+            case DeviceState.UNSUPPORTED:
+                raise errors.Unsupported(record.device.detail)
+            case DeviceState.NO_PERMISSION:
+                raise errors.NoPermission(record.device.detail)
+            case _:
+                return
+
+    def _is_working(self, record: Record) -> bool:
+        return record.in_use or record.device.state == DeviceState.PROBING
+
+    def _notice(self, device_id: str, sighting: Sighting) -> None:
+        record = self._records.get(device_id)
+        if record is None:
+            device = Device.at(sighting.endpoint, sighting.model)
+            record = self._records[device_id] = Record(device, self._make_lane(sighting.endpoint))
+        if record.device.state == DeviceState.ABSENT:
+            record.probed_at = None
+            self._move(record, Happening.APPEARED)
+        if record.device.state == DeviceState.NO_PERMISSION and sighting.permitted:
+            # The udev rules have been installed since.
+            record.probed_at = None
+        elif record.device.state == DeviceState.PRESENT and record.probed_at is None:
+            self._note_obstacle(record, sighting)
+
+    def _note_obstacle(self, record: Record, sighting: Sighting) -> None:
+        if sighting.unsupported is not None:
+            self._move(record, Happening.FOUND_UNSUPPORTED, sighting.unsupported)
+        elif not sighting.permitted:
+            self._move(record, Happening.FOUND_NO_PERMISSION, errors.NoPermission.sentence)
+
+    def _miss(self, seen: Collection[str]) -> None:
+        for device_id, record in self._records.items():
+            if device_id not in seen and record.device.state != DeviceState.ABSENT:
+                record.lane.abort(errors.Disconnected())
+                self._move(record, Happening.VANISHED)
+
+    def _wants_probe(self, record: Record) -> bool:
+        state = record.device.state
+        if self._is_working(record) or record.lane.lock.locked():
+            return False
+        if record.probed_at is None:
+            return state in {DeviceState.PRESENT, DeviceState.NO_PERMISSION} and self._may_open(record)
+        return state in _ASK_AGAIN and self._clock() - record.probed_at >= self._deadlines.retry
+
+    def _may_open(self, record: Record) -> bool:
+        return record.device.state != DeviceState.NO_PERMISSION or record.probed_at is None
+
+    async def _probe(self, record: Record) -> None:
+        happening, detail, answer = Happening.FAILED, None, None
+        try:
+            async with record.lane.lock:
+                answer = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
+            happening, detail = _after_answer(answer)
+        except BridgeError as outcome:
+            happening = _AFTER_PROBE.get(type(outcome), Happening.FAILED)
+            detail = str(outcome)
+        finally:
+            record.probe = None
+            record.probed_at = self._clock()
+            if record.device.state == DeviceState.PROBING:
+                self._learn(record, answer)
+                self._move(record, happening, detail)
+
+    def _learn(self, record: Record, answer: Any) -> None:
+        if answer is None:
+            return
+        fingerprint = answer["fingerprint"]
+        record.device = replace(
+            record.device,
+            model=_model_name(answer["model"] or record.device.model, virtual=record.device.virtual),
+            label=answer["label"] or None,
+            fingerprint=None if fingerprint is None else Fingerprint.from_hex(fingerprint),
+        )
+
+    def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:
+        old = record.device.state
+        record.device = record.device.after(happening, detail)
+        if record.device.state != old:
+            event = DeviceEvent(record.device.id, old, record.device.state, record.device)
+            self.hub.publish(event)
+
+
+def _after_answer(answer: Any) -> tuple[Happening, str | None]:
+    """What a probe's answer says: ready, or what keeps the device from working."""
+    if answer["obstacle"] is None:
+        return Happening.FOUND_READY, None
+    outcome = errors.from_worker(answer["obstacle"], None)
+    return _AFTER_PROBE[type(outcome)], str(outcome)
+
+
+def _model_name(model: str, *, virtual: bool) -> str:
+    return f"{model} (virtual)" if virtual and "(virtual)" not in model else model

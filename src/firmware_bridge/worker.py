@@ -1,0 +1,174 @@
+"""The process that drives one device: it may hang, crash or be killed, and nobody above notices more than an outcome.
+
+The main thread talks to the device, one request after the other. A second thread reads the pipe, so that a cancel reaches
+the device while the first one waits, and so that the process ends when the bridge is gone, whatever HWI is doing.
+"""
+
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from firmware_bridge import protocol
+from firmware_bridge.errors import DeviceFault
+from firmware_bridge.families import clean_detail
+from firmware_bridge.model import Endpoint
+from multisig import Network
+
+# What the fork server imports ahead, and what `Hello.preloaded` looks for.
+PRELOAD: Final = "firmware_bridge.hwi_client"
+# After the bridge has gone: the time to close the device properly before the process ends the hard way.
+_FAREWELL_SECONDS: Final = 1.0
+
+Notify = Callable[[str, str], None]
+
+
+class DeviceFailure(Exception):
+    """A device's failure that has its outcome already: (code of a `BridgeError`, detail)."""
+
+    def __init__(self, code: str, detail: str | None) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class DeviceClient(Protocol):
+    """One open device. Every operation takes and returns plain values and raises `DeviceFailure` only."""
+
+    def call(self, op: str, args: Mapping[str, Any]) -> Any: ...
+
+    def cancel(self) -> None:
+        """From another thread: ask the device to give up what it waits for."""
+
+    def close(self) -> None: ...
+
+
+# (notify, recover) -> an open device
+Opener = Callable[[Notify, bool], DeviceClient]
+
+# Reading twice does no harm; a person is asked once.
+_REPEATABLE: Final = frozenset({"probe", "fingerprint", "xpubs"})
+
+
+def main(channel: socket.socket, endpoint: str, network: str) -> None:
+    """The child's entry: serve requests about one device until the other end closes."""
+    preloaded = PRELOAD in sys.modules
+    silence()
+    # Ctrl-C reaches every process of the terminal; only the bridge decides when a device is let go.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    where, chain = Endpoint.parse(endpoint), Network(network)
+
+    def open_device(notify: Notify, recover: bool) -> DeviceClient:
+        from firmware_bridge import hwi_client
+
+        return hwi_client.open_device(where, chain, notify, recover=recover)
+
+    Server(channel, open_device).serve(preloaded=preloaded)
+
+
+def silence() -> None:
+    """HWI prints to both streams and asks for input; none of it reaches the caller's terminal."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.close(null)
+
+
+class Server:
+    """Answers the requests of one channel."""
+
+    def __init__(self, channel: socket.socket, opener: Opener) -> None:
+        self._channel = channel
+        self._open = opener
+        self._client: DeviceClient | None = None
+        self._requests: queue.SimpleQueue[protocol.Request | None] = queue.SimpleQueue()
+        self._writing = threading.Lock()
+        self._current = 0
+
+    def serve(self, *, preloaded: bool) -> None:
+        self._send(protocol.Hello(os.getpid(), preloaded))
+        threading.Thread(target=self._read, name="pipe", daemon=True).start()
+        while (request := self._requests.get()) is not None:
+            self._send(self._answer(request))
+        self._drop_client()
+
+    def _answer(self, request: protocol.Request) -> protocol.Message:
+        self._current = request.id
+        try:
+            return protocol.Done(request.id, self._perform(request))
+        except DeviceFailure as failure:
+            return protocol.Failed(request.id, failure.code, failure.detail)
+        except Exception as error:  # noqa: BLE001 - the border of the process: a bug of ours is an outcome too
+            self._drop_client()
+            return protocol.Failed(
+                request.id, DeviceFault.code, clean_detail(f"{type(error).__name__}: {error}")
+            )
+
+    def _perform(self, request: protocol.Request) -> Any:
+        reused = self._client is not None
+        try:
+            return self._attempt(request)
+        except DeviceFailure as failure:
+            # Somebody else may have opened the device since our last request: that ends our session, not the device.
+            if reused and failure.code == DeviceFault.code and request.op in _REPEATABLE:
+                return self._attempt(request)
+            raise
+
+    def _attempt(self, request: protocol.Request) -> Any:
+        try:
+            if self._client is None:
+                self._client = self._open(self._notify, request.recover)
+            return self._client.call(request.op, request.args)
+        except DeviceFailure:
+            # Replies carry no numbers: after any failure a late one would answer the next question.
+            self._drop_client()
+            raise
+
+    def _drop_client(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _notify(self, step: str, text: str) -> None:
+        self._send(protocol.Note(self._current, step, text))
+
+    def _send(self, message: protocol.Message) -> None:
+        with self._writing:
+            self._channel.sendall(protocol.encode(message))
+
+    def _read(self) -> None:
+        try:
+            while (request := self._receive()) is not None:
+                if request.op != protocol.CANCEL:
+                    self._requests.put(request)
+                elif (client := self._client) is not None:
+                    client.cancel()
+        except (OSError, protocol.ProtocolError):
+            pass
+        self._requests.put(None)
+        end = threading.Timer(_FAREWELL_SECONDS, os._exit, (0,))
+        end.daemon = True
+        end.start()
+
+    def _receive(self) -> protocol.Request | None:
+        header = self._receive_exactly(protocol.HEADER_SIZE)
+        body = header and self._receive_exactly(protocol.body_size(header))
+        if not body:
+            return None
+        message = protocol.decode(body)
+        if not isinstance(message, protocol.Request):
+            raise protocol.ProtocolError("a worker takes requests only")
+        return message
+
+    def _receive_exactly(self, size: int) -> bytes | None:
+        chunks = bytearray()
+        while len(chunks) < size:
+            chunk = self._channel.recv(size - len(chunks))
+            if not chunk:
+                return None
+            chunks += chunk
+        return bytes(chunks)
