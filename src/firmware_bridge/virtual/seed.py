@@ -11,9 +11,7 @@ from coincurve import PrivateKey
 from mnemonic import Mnemonic
 
 from firmware_bridge.virtual.errors import InvalidSeed
-from multisig.hashes import hash160
-from multisig.keys import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint
-from multisig.network import Network
+from multisig import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, Network, hash160
 
 COMPACT_HEADER_P2PKH = 31
 """First byte of a 65-byte message signature by a compressed key, before the recovery id is added (Bitcoin Core's convention)."""

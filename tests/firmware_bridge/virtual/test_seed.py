@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from firmware_bridge.virtual.errors import InvalidSeed
 from firmware_bridge.virtual.seed import Seed
-from multisig.keys import DerivationPath
-from multisig.network import Network
+from multisig import DerivationPath, Network
 
 ABANDON = "abandon " * 11 + "about"
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0

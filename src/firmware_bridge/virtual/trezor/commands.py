@@ -23,9 +23,7 @@ from firmware_bridge.virtual.trezor.paths import (
 )
 from firmware_bridge.virtual.trezor.wallet import Place, Wallet
 from firmware_bridge.virtual.trezor.work import Work, data_error
-from multisig.keys import DerivationPath, ExtendedPublicKey
-from multisig.messages import message_hash
-from multisig.network import Network, NetworkKind
+from multisig import DerivationPath, ExtendedPublicKey, Network, NetworkKind, message_hash
 
 MAX_MESSAGE_BYTES = 1024
 """The firmware's limit on a message to sign."""

@@ -39,8 +39,7 @@ from firmware_bridge.virtual.trezor.routing import (
 from firmware_bridge.virtual.trezor.signing import sign_tx
 from firmware_bridge.virtual.trezor.wallet import Wallet
 from firmware_bridge.virtual.trezor.work import Peer, Refused, Silenced, Work
-from multisig.errors import MultisigError
-from multisig.network import Network
+from multisig import MultisigError, Network
 
 MAX_HOSTS = 64
 """Whose sessions are remembered; every scan comes from a port of its own."""

@@ -35,8 +35,7 @@ from firmware_bridge.virtual.trezor.messages import (
 )
 from firmware_bridge.virtual.trezor.protobuf import MalformedMessage, Message, decode, encode
 from firmware_bridge.virtual.trezor.work import Peer, Silenced
-from multisig.keys import Fingerprint
-from multisig.network import Network
+from multisig import Fingerprint, Network
 
 DEFAULT_HOST = "127.0.0.1"
 VERSION = (1, 14, 1)

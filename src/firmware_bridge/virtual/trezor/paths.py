@@ -4,8 +4,7 @@ Paths are tuples of child numbers, as they come on the wire.
 """
 
 from firmware_bridge.virtual.trezor.work import Refused, data_error
-from multisig.keys import HARDENED
-from multisig.network import Network, NetworkKind
+from multisig import HARDENED, Network, NetworkKind
 
 Path = tuple[int, ...]
 

@@ -7,8 +7,7 @@ that from nowhere but its hash (S5).
 
 from firmware_bridge.virtual.trezor.messages import Request, TxAck, TxPart, TxRequest, TxRequestDetails
 from firmware_bridge.virtual.trezor.work import Work, data_error
-from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
-from multisig.units import Sats
+from multisig import OutPoint, Sats, Transaction, TxIn, TxOut
 
 MAX_PARTS = 25_000
 """Inputs or outputs: a block of 4 million weight units has room for fewer inputs, and for few more outputs."""

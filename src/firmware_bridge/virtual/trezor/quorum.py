@@ -11,10 +11,15 @@ from typing import Self
 
 from firmware_bridge.virtual.trezor.messages import HDNodePath, KeyOrder, MultisigRedeemScript
 from firmware_bridge.virtual.trezor.work import data_error
-from multisig.hashes import sha256
-from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint
-from multisig.network import NetworkKind
-from multisig.script import multisig_script, p2wsh
+from multisig import (
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    NetworkKind,
+    multisig_script,
+    p2wsh,
+    sha256,
+)
 
 
 @dataclass(frozen=True)

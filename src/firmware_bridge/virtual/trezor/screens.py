@@ -1,8 +1,7 @@
 """What the device shows: each prompt's lines, from values that the device itself derived or verified."""
 
 from firmware_bridge.virtual.panel import Prompt
-from multisig.keys import DerivationPath
-from multisig.units import FeeRate, Sats, format_btc
+from multisig import DerivationPath, FeeRate, Sats, format_btc
 
 LOCKTIME_THRESHOLD = 500_000_000
 """Below it a lock time is a block height, from it on a time (Bitcoin Core, script/script.h)."""

@@ -23,7 +23,7 @@ from firmware_bridge.virtual.trezor.previous import MAX_PARTS, ask, fetch_previo
 from firmware_bridge.virtual.trezor.spend import Coin, Output, Spend, read_coin, read_output, require_distinct
 from firmware_bridge.virtual.trezor.wallet import Wallet
 from firmware_bridge.virtual.trezor.work import Refused, Work, data_error
-from multisig.transaction import SighashCache, Transaction
+from multisig import SighashCache, Transaction
 
 MAX_SILENT_CHANGE = 2
 """More change outputs than this are announced, as the firmware does."""

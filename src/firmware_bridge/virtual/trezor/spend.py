@@ -11,11 +11,20 @@ from firmware_bridge.virtual.trezor.messages import FailureCode, OutputScript, T
 from firmware_bridge.virtual.trezor.paths import Path, is_address_suffix
 from firmware_bridge.virtual.trezor.wallet import Place, Wallet
 from firmware_bridge.virtual.trezor.work import Refused, data_error
-from multisig.address import decode_address
-from multisig.fees import output_weight, profile_input_weight, vault_input_weight
-from multisig.script import op_return_script
-from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
-from multisig.units import FeeRate, Sats, sats
+from multisig import (
+    FeeRate,
+    OutPoint,
+    Sats,
+    Transaction,
+    TxIn,
+    TxOut,
+    decode_address,
+    op_return_script,
+    output_weight,
+    sats,
+    vault_input_weight,
+)
+from multisig.fees import profile_input_weight
 
 DEFAULT_SEQUENCE = 0xFFFFFFFF
 

@@ -6,11 +6,7 @@ from firmware_bridge.virtual.seed import Seed
 from firmware_bridge.virtual.trezor.messages import MultisigRedeemScript
 from firmware_bridge.virtual.trezor.paths import Path, require_address_path
 from firmware_bridge.virtual.trezor.quorum import Quorum
-from multisig.address import encode_address
-from multisig.hashes import hash160
-from multisig.keys import DerivationPath
-from multisig.network import Network
-from multisig.script import p2pkh, p2wpkh
+from multisig import DerivationPath, Network, encode_address, hash160, p2pkh, p2wpkh
 
 
 @dataclass(frozen=True)
