@@ -1,0 +1,1 @@
+"""What decides: pure values and functions. No socket, no clock, no database, no randomness."""

@@ -1,0 +1,59 @@
+"""The chain of decisions: each entry's hash covers the one before, so that an edited or missing row shows."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from signerd.core.text import canonical
+
+DOMAIN = b"signerd-audit-v1"
+GENESIS = bytes(32)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that was decided or happened, not yet in the chain. ``facts``: text, whole numbers, lists of them."""
+
+    kind: str
+    subject: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of the chain. ``at`` is RFC 3339 UTC, the machine's word: the order is the chain's, not the clock's."""
+
+    sequence: int
+    at: str
+    note: Note
+    previous: bytes
+    digest: bytes
+
+
+def link(sequence: int, at: str, note: Note, previous: bytes) -> Entry:
+    """The entry that follows ``previous``."""
+    body = canonical(
+        {
+            "at": at,
+            "facts": dict(note.facts),
+            "kind": note.kind,
+            "sequence": sequence,
+            "subject": note.subject,
+        }
+    )
+    return Entry(sequence, at, note, previous, hashlib.sha256(DOMAIN + previous + body).digest())
+
+
+def first_fault(entries: Iterable[Entry]) -> tuple[int, str] | None:
+    """The place of the first entry that is not what the chain says, and why; None where all are whole."""
+    previous, expected = GENESIS, 1
+    for entry in entries:
+        if entry.sequence != expected:
+            return expected, f"entry {expected} is missing"
+        if entry.previous != previous:
+            return entry.sequence, f"entry {entry.sequence} does not follow the entry before it"
+        if link(entry.sequence, entry.at, entry.note, previous).digest != entry.digest:
+            return entry.sequence, f"entry {entry.sequence} was changed"
+        previous, expected = entry.digest, expected + 1
+    return None

@@ -1,0 +1,116 @@
+"""The platform's word about a proposal, and what this machine makes of it."""
+
+import hashlib
+from dataclasses import replace
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import MultisigError, Psbt
+from signerd.core import events
+from signerd.core.audit import Note
+from signerd.core.effects import Level, Notify
+from signerd.core.review import review
+from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
+from signerd.core.step import Step, go_on, standing_effects
+from signerd.core.values import Record, Snapshot, Surroundings
+
+ENDS = {
+    ProposalStatus.BROADCASTING: Move.WENT_OUT,
+    ProposalStatus.CONFIRMED: Move.CONFIRM,
+    ProposalStatus.EXPIRED: Move.EXPIRE,
+    ProposalStatus.REPLACED: Move.SUPERSEDE,
+    ProposalStatus.REJECTED: Move.WITHDRAW,
+    ProposalStatus.CANCELLED: Move.WITHDRAW,
+    ProposalStatus.INVALIDATED: Move.WITHDRAW,
+    ProposalStatus.FAILED: Move.WITHDRAW,
+}
+# The threshold was met by the others: our signature is not wanted any more.
+MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
+
+
+def receive(snapshot: Snapshot, around: Surroundings) -> Step:
+    """A proposal seen for the first time: judged at once."""
+    record = Record(snapshot, State.RECEIVED, identity_of(snapshot.psbt))
+    first = Note("received", snapshot.psbt_id, {"transaction": record.identity, "vault": snapshot.vault_id})
+    return go_on(Step(record, notes=(first,)), lambda r: ended(r) or judged(r, around))
+
+
+def polled(record: Record, event: events.Polled, around: Surroundings) -> Step:
+    if event.snapshot == record.snapshot:
+        return Step(record)
+    if identity_of(event.snapshot.psbt) != record.identity:
+        return _altered(record, event.snapshot)
+    updated = replace(record, snapshot=event.snapshot)
+    at_its_end = ended(updated)
+    if at_its_end is not None:
+        return at_its_end
+    if record.state in (State.REFUSED, State.WAITING_PERSON) and _reads_differently(record, updated, around):
+        return reconsidered(updated, events.Reconsidered(), around)
+    return Step(updated)
+
+
+def _reads_differently(old: Record, new: Record, around: Surroundings) -> bool:
+    return review(old.snapshot, around).digest != review(new.snapshot, around).digest
+
+
+def _altered(record: Record, snapshot: Snapshot) -> Step:
+    """S24: under one id there is one transaction. Another one is never signed, and never silently followed."""
+    # What was signed stays as it was signed; only the platform's word about its end is taken.
+    kept = replace(record, snapshot=replace(snapshot, psbt=record.snapshot.psbt))
+    alarm = "ALARM: the platform shows another transaction under this proposal's id."
+    if record.alarm:
+        return ended(kept) or Step(kept)
+    note = Note("altered", record.psbt_id, {"seen": record.identity, "now": identity_of(snapshot.psbt)})
+    told = Notify(record.psbt_id, Level.ALARM, alarm)
+    alarmed = replace(kept, alarm=alarm)
+    if (record.state, Move.ALTERED) in TABLE:
+        state = advance(record.state, Move.ALTERED)
+        alarmed = replace(alarmed, state=state, reason=alarm, approval=None)
+        return Step(alarmed, (told,), (note,))
+    return go_on(Step(alarmed, (told,), (note,)), ended)
+
+
+def ended(record: Record) -> Step | None:
+    """The platform says that the proposal has come to an end, or further; None where it says nothing new."""
+    status = record.snapshot.status
+    move = ENDS.get(status)
+    if status in MET_BY_OTHERS and record.state in UNDECIDED:
+        move = Move.WENT_OUT
+    if move is None or (record.state, move) not in TABLE:
+        return None
+    state = advance(record.state, move)
+    facts = {"from": record.state.value, "platform": status.value, "txid": record.snapshot.txid or ""}
+    reason = f"The platform says {status.value}."
+    return Step(
+        replace(record, state=state, reason=reason), notes=(Note(state.value, record.psbt_id, facts),)
+    )
+
+
+def judged(record: Record, around: Surroundings) -> Step:
+    found = review(record.snapshot, around)
+    note = Note(
+        "judged", record.psbt_id, {"digest": found.digest, "refusals": [v.name for v in found.refusals]}
+    )
+    state = record.state
+    if found.inspection is not None:
+        state = advance(state, Move.INSPECT)
+    if found.allowed:
+        waiting = replace(record, state=advance(state, Move.ALLOW), reason="")
+        return Step(waiting, standing_effects(waiting, around), (note,))
+    reason = " ".join(verdict.sentence for verdict in found.refusals)
+    refused = replace(record, state=advance(state, Move.REFUSE), reason=reason)
+    return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, f"Refused: {reason}"),), (note,))
+
+
+def reconsidered(record: Record, _event: events.Reconsidered, around: Surroundings) -> Step:
+    if (record.state, Move.RECONSIDER) not in TABLE:
+        return Step(record)
+    again = replace(record, state=advance(record.state, Move.RECONSIDER), approval=None)
+    return judged(again, around)
+
+
+def identity_of(psbt: bytes) -> str:
+    """What a proposal is about, whatever signatures gather in it: its unsigned transaction's id."""
+    try:
+        return Psbt.parse(psbt).tx.txid
+    except MultisigError:
+        return "unreadable:" + hashlib.sha256(psbt).hexdigest()

@@ -1,0 +1,89 @@
+"""What the person is shown about one proposal, and the hash that an approval of it is bound to."""
+
+import hashlib
+from dataclasses import dataclass
+
+from multisig import Inspection, MultisigError, Psbt, Severity, inspect
+from signerd.core.checks import AFTER_INSPECTION, BEFORE_INSPECTION, Case, InspectedCase
+from signerd.core.text import canonical, plain, said
+from signerd.core.values import Pin, Snapshot, Surroundings
+from signerd.core.verdicts import Outcome, Verdict, allow, refuse, warn
+
+DOMAIN = b"signerd-review-v1"
+
+
+@dataclass(frozen=True)
+class Review:
+    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the platform's."""
+
+    snapshot: Snapshot
+    pin: Pin | None
+    inspection: Inspection | None
+    verdicts: tuple[Verdict, ...]
+    digest: str
+
+    @property
+    def refusals(self) -> tuple[Verdict, ...]:
+        return tuple(verdict for verdict in self.verdicts if verdict.outcome is Outcome.REFUSE)
+
+    @property
+    def allowed(self) -> bool:
+        """Nothing refuses, and the transaction was inspected: an absent inspection allows nothing."""
+        return self.inspection is not None and not self.refusals
+
+    @property
+    def to_acknowledge(self) -> frozenset[str]:
+        return frozenset(verdict.name for verdict in self.verdicts if verdict.acknowledge)
+
+
+def review(snapshot: Snapshot, around: Surroundings) -> Review:
+    """Judge a proposal. Never raises for what the platform sent: what cannot be read is refused with the reason."""
+    try:
+        psbt = Psbt.parse(snapshot.psbt)
+    except MultisigError as error:
+        unreadable = refuse("psbt-readable", f"The PSBT cannot be read: {said(error)}", code=error.code)
+        return _sealed(snapshot, around.pin, None, (unreadable,))
+    case = Case(snapshot, psbt, around)
+    verdicts: tuple[Verdict, ...] = tuple(check(case) for check in BEFORE_INSPECTION)
+    if around.pin is None or any(verdict.outcome is Outcome.REFUSE for verdict in verdicts):
+        return _sealed(snapshot, around.pin, None, verdicts)
+    inspection = inspect(psbt, around.pin.vault, network=around.network)
+    inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection)
+    verdicts += (_provenance(inspection), *_findings(inspection))
+    verdicts += tuple(check(inspected) for check in AFTER_INSPECTION)
+    return _sealed(snapshot, around.pin, inspection, verdicts)
+
+
+def _provenance(inspection: Inspection) -> Verdict:
+    name = "transaction"
+    if inspection.ok:
+        return allow(
+            name, "Every input is the vault's, every amount is proven, and all change comes back to it."
+        )
+    return refuse(name, "The transaction's bytes do not prove what they claim.")
+
+
+def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
+    """S1–S5, S8–S10, S17: what the bytes themselves show, under the finding's own stable code."""
+    return tuple(
+        (refuse if finding.severity is Severity.REFUSE else warn)(
+            finding.code, finding.sentence, subject=finding.subject
+        )
+        for finding in inspection.findings
+    )
+
+
+def _sealed(
+    snapshot: Snapshot, pin: Pin | None, inspection: Inspection | None, verdicts: tuple[Verdict, ...]
+) -> Review:
+    """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
+    shown = {
+        "description": plain(snapshot.description),
+        "inspection": None if inspection is None else inspection.digest,
+        "proposal": snapshot.psbt_id,
+        "vault": None if pin is None else [pin.vault_id, pin.name, pin.vault.descriptor],
+        "verdicts": [[v.name, v.outcome.value, v.sentence, v.acknowledge] for v in verdicts],
+        "workspace": snapshot.workspace_id,
+    }
+    digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
+    return Review(snapshot, pin, inspection, verdicts, digest)

@@ -1,0 +1,123 @@
+"""The life of one proposal as this signer sees it: one table, (state, event) → state.
+
+There is no way from a state in which a signature may exist (signing and later) back to *waiting for the person*
+except through *interrupted*, which only a device that returned nothing leads to. From *signed* on there is no way
+to *signing* at all: one proposal, one stored signature.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from signerd.errors import IllegalEvent
+
+
+class State(StrEnum):
+    RECEIVED = "received"
+    INSPECTED = "inspected"
+    REFUSED = "refused"
+    WAITING_PERSON = "waiting-for-person"
+    WAITING_DEVICE = "waiting-for-device"
+    SIGNING = "signing"
+    VERIFYING = "verifying"
+    SIGNED = "signed"
+    SUBMITTING = "submitting"
+    SUBMITTED = "submitted"
+    BROADCAST = "broadcast"
+    CONFIRMED = "confirmed"
+    DECLINED = "declined"
+    INTERRUPTED = "interrupted"
+    QUARANTINED = "quarantined"
+    EXPIRED = "expired"
+    SUPERSEDED = "superseded"
+    WITHDRAWN = "withdrawn"
+
+
+class Move(StrEnum):
+    """What happened, as the table knows it. The events that carry the details are in ``events``."""
+
+    INSPECT = "inspect"
+    ALLOW = "allow"
+    REFUSE = "refuse"
+    RECONSIDER = "reconsider"
+    ALTERED = "altered"
+    APPROVE = "approve"
+    DECLINE = "decline"
+    ASK_DEVICE = "ask-device"
+    DEVICE_RETURNED = "device-returned"
+    DEVICE_NOT_READY = "device-not-ready"
+    DEVICE_FAILED = "device-failed"
+    VERIFIED = "verified"
+    VERIFY_FAILED = "verify-failed"
+    SUBMIT = "submit"
+    ACCEPTED = "accepted"
+    UNDELIVERED = "undelivered"
+    TURNED_DOWN = "turned-down"
+    RESTARTED = "restarted"
+    WENT_OUT = "went-out"
+    CONFIRM = "confirm"
+    EXPIRE = "expire"
+    SUPERSEDE = "supersede"
+    WITHDRAW = "withdraw"
+
+
+S = State
+M = Move
+
+# Before any device was asked: what the platform says may still change everything.
+UNDECIDED = (S.RECEIVED, S.INSPECTED, S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED)
+# While a device works the platform's word waits: the record takes it up when the device has answered.
+AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
+# Where the platform's word about the proposal's end moves us. Ends are soft: a transaction whose signatures are
+# out may confirm whatever was said before, and a reorganisation takes a confirmation back.
+FOLLOWING = tuple(state for state in State if state not in AT_THE_DEVICE)
+# The person may still say no. After a signature went out, a no changes nothing.
+DECLINABLE = (*UNDECIDED[2:], S.QUARANTINED)
+
+
+def _rows(states: Iterable[State], move: Move, to: State) -> dict[tuple[State, Move], State]:
+    return {(state, move): to for state in states if state is not to}
+
+
+TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
+    {
+        (S.RECEIVED, M.INSPECT): S.INSPECTED,
+        (S.RECEIVED, M.REFUSE): S.REFUSED,
+        (S.INSPECTED, M.ALLOW): S.WAITING_PERSON,
+        (S.INSPECTED, M.REFUSE): S.REFUSED,
+        **_rows((S.REFUSED, S.WAITING_PERSON, S.WAITING_DEVICE, S.INTERRUPTED), M.RECONSIDER, S.RECEIVED),
+        **_rows(UNDECIDED, M.ALTERED, S.QUARANTINED),
+        (S.WAITING_PERSON, M.APPROVE): S.WAITING_DEVICE,
+        (S.INTERRUPTED, M.APPROVE): S.WAITING_DEVICE,
+        **_rows(DECLINABLE, M.DECLINE, S.DECLINED),
+        (S.WAITING_DEVICE, M.ASK_DEVICE): S.SIGNING,
+        (S.SIGNING, M.DEVICE_RETURNED): S.VERIFYING,
+        (S.SIGNING, M.DEVICE_NOT_READY): S.WAITING_DEVICE,
+        (S.SIGNING, M.DEVICE_FAILED): S.INTERRUPTED,
+        (S.SIGNING, M.RESTARTED): S.INTERRUPTED,
+        (S.VERIFYING, M.VERIFIED): S.SIGNED,
+        (S.VERIFYING, M.VERIFY_FAILED): S.INTERRUPTED,
+        (S.VERIFYING, M.RESTARTED): S.INTERRUPTED,
+        (S.SIGNED, M.SUBMIT): S.SUBMITTING,
+        (S.SUBMITTING, M.ACCEPTED): S.SUBMITTED,
+        (S.SUBMITTING, M.UNDELIVERED): S.SIGNED,
+        (S.SUBMITTING, M.TURNED_DOWN): S.QUARANTINED,
+        (S.SUBMITTING, M.RESTARTED): S.SIGNED,
+        **_rows(FOLLOWING, M.WENT_OUT, S.BROADCAST),
+        **_rows(FOLLOWING, M.CONFIRM, S.CONFIRMED),
+        **_rows(FOLLOWING, M.EXPIRE, S.EXPIRED),
+        **_rows(FOLLOWING, M.SUPERSEDE, S.SUPERSEDED),
+        **_rows(FOLLOWING, M.WITHDRAW, S.WITHDRAWN),
+    }
+)
+
+# States in which a signature of ours may be out of this machine's hands and may yet confirm.
+DECIDED_YES = frozenset({S.SIGNED, S.SUBMITTING, S.SUBMITTED, S.BROADCAST, S.CONFIRMED})
+
+
+def advance(state: State, move: Move) -> State:
+    """The state after ``move``. Raises IllegalEvent, and nothing has changed, where the table has no row."""
+    after = TABLE.get((state, move))
+    if after is None:
+        raise IllegalEvent(f"a proposal that is {state} cannot take '{move}'")
+    return after

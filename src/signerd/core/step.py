@@ -1,0 +1,53 @@
+"""What a decision changes, and how one decision leads to the next."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from signerd.core.audit import Note
+from signerd.core.effects import AskPerson, Effect, FindDevice, Notify, Submit, SubmitDecline
+from signerd.core.states import State
+from signerd.core.values import Record, Surroundings
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a decision changes. The same record and no notes mean that nothing happened."""
+
+    record: Record
+    effects: tuple[Effect, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def go_on(step: Step, then: Callable[[Record], Step | None]) -> Step:
+    """Go on from a step's record; where the second step moves on, the first one's standing effects are void."""
+    following = then(step.record)
+    if following is None:
+        return step
+    lasting = tuple(effect for effect in step.effects if isinstance(effect, Notify))
+    return Step(following.record, lasting + following.effects, step.notes + following.notes)
+
+
+def standing_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]:
+    """What the record's state asks of the outside, now and again after every restart."""
+    snapshot = record.snapshot
+    match record.state:
+        case State.WAITING_PERSON | State.INTERRUPTED:
+            return (AskPerson(record.psbt_id),)
+        case State.WAITING_DEVICE if around.pin is not None:
+            return (FindDevice(record.psbt_id, around.pin.own_key.origin.fingerprint),)
+        case State.SIGNED if record.signature is not None:
+            stored = record.signature
+            return (Submit(record.psbt_id, snapshot.workspace_id, stored.psbt, stored.idempotency_key),)
+        case State.DECLINED if record.decline is not None and not record.decline.delivered:
+            reason = record.decline.reason
+            key = request_key("decline", record.psbt_id, reason.encode())
+            return (SubmitDecline(record.psbt_id, snapshot.workspace_id, reason, key),)
+        case _:
+            return ()
+
+
+def request_key(purpose: str, psbt_id: str, content: bytes) -> str:
+    """The same bytes for the same proposal always travel under the same Idempotency-Key."""
+    digest = hashlib.sha256(content).digest()
+    return hashlib.sha256(f"signerd/{purpose}/{psbt_id}/".encode() + digest).hexdigest()

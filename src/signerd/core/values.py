@@ -1,0 +1,158 @@
+"""What the core knows: frozen values, filled by the journal, the account and the configuration."""
+
+from dataclasses import dataclass, field
+
+from custody.schemas.proposals import ProposalStatus, TxType
+from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Vault
+from signerd.core.states import DECIDED_YES, State
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the platform said about a proposal when it was last asked. None of it is believed without a check."""
+
+    psbt_id: str
+    workspace_id: int
+    workspace_network: str  # "mainnet" or "testnet", as the platform calls them
+    vault_id: str
+    kind: TxType
+    status: ProposalStatus
+    psbt: bytes
+    recipients: tuple[str, ...]
+    amounts: tuple[int, ...]
+    op_return: str | None
+    fee: int
+    txid_expected: str
+    description: str
+    created_by: str
+    required: int
+    collected: int
+    txid: str | None = None
+    confirmations: int = 0
+    replaces: str | None = None
+
+
+@dataclass(frozen=True)
+class Approval:
+    """The person's yes: bound to the hash of what was shown (S24), naming the warnings that were read."""
+
+    digest: str
+    acknowledged: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the device made, as it is submitted: these bytes under this key and no others, ever."""
+
+    psbt: bytes = field(repr=False)
+    idempotency_key: str
+
+
+@dataclass(frozen=True)
+class Decline:
+    reason: str
+    delivered: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """One proposal's life here. ``identity`` is the txid of the unsigned transaction as first seen."""
+
+    snapshot: Snapshot
+    state: State
+    identity: str
+    approval: Approval | None = None
+    signature: Signature | None = None
+    decline: Decline | None = None
+    reason: str = ""
+    alarm: str = ""
+
+    @property
+    def psbt_id(self) -> str:
+        return self.snapshot.psbt_id
+
+
+@dataclass(frozen=True)
+class OwnKey:
+    """An account of this signer's device, read from the device itself when it was registered."""
+
+    key: OriginKey
+    purpose: str  # "vault" or "profile"
+    account: int
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A vault that the person compared with the other signers. It changes no more (S16)."""
+
+    vault_id: str
+    workspace_id: int
+    name: str
+    vault: Vault
+    own_key: OriginKey
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another proposal that spends the same coins or pays the same."""
+
+    psbt_id: str
+    state: State
+    signed: bool
+    outpoints: frozenset[OutPoint]
+    payments: frozenset[tuple[bytes, int]]  # output script, satoshis
+
+    @property
+    def may_confirm(self) -> bool:
+        """A signature of ours is out, and no block holds the transaction yet, whatever else the platform says."""
+        return (self.signed or self.state in DECIDED_YES) and self.state is not State.CONFIRMED
+
+    @property
+    def is_open(self) -> bool:
+        """Nobody's signature of ours is out, but the person may still be asked for it."""
+        return not self.signed and self.state in OPEN_STATES
+
+
+OPEN_STATES = frozenset(
+    {
+        State.RECEIVED,
+        State.INSPECTED,
+        State.WAITING_PERSON,
+        State.WAITING_DEVICE,
+        State.SIGNING,
+        State.VERIFYING,
+        State.INTERRUPTED,
+        State.BROADCAST,
+    }
+)
+
+
+# Bitcoin Core's -maxtxfee default: 0.10 BTC.
+DEFAULT_MAX_FEE = Sats(10_000_000)
+# Above every fee rate the chain has ever asked for; Trezor refuses outright at 2,000 sat/vB.
+DEFAULT_MAX_FEE_RATE = FeeRate(1_000_000)
+# A Coldcard refuses a fee of 10 % or more of the outputs and warns from 5 %.
+DEFAULT_MAX_FEE_PERCENT = 10
+DEFAULT_WARN_FEE_PERCENT = 5
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What this machine never signs above (S7). ``*_percent`` is of the sum of all outputs."""
+
+    max_fee: Sats = DEFAULT_MAX_FEE
+    max_fee_rate: FeeRate = DEFAULT_MAX_FEE_RATE
+    max_fee_percent: int = DEFAULT_MAX_FEE_PERCENT
+    warn_fee_percent: int = DEFAULT_WARN_FEE_PERCENT
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today."""
+
+    network: Network
+    limits: Limits
+    pin: Pin | None
+    claimed_descriptor: str | None
+    own_keys: tuple[OwnKey, ...]
+    neighbours: tuple[Neighbour, ...] = ()

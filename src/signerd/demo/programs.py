@@ -1,0 +1,134 @@
+"""The programs that the demo starts: each in a process of its own, its output in a log, stopped at the end."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STOP_SECONDS = 8.0
+COMMAND_SECONDS = 180.0
+# The last lines of a log are what a person needs to see why a program ended.
+TAIL_LINES = 15
+
+
+class DemoFailed(Exception):
+    """A step did not do what it must: the sentence says which and why."""
+
+
+@dataclass
+class Program:
+    """A long-running child. ``lines`` yields its standard output; standard error goes to the log."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+    _reader: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    async def say(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode() + b"\n")
+        with contextlib.suppress(ConnectionError):
+            await self.process.stdin.drain()
+
+    async def lines(self) -> AsyncIterator[str]:
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            yield line.decode(errors="replace").rstrip("\n")
+
+    def check_alive(self) -> None:
+        if self.process.returncode is not None:
+            raise DemoFailed(f"{self.name} ended with status {self.process.returncode}:\n{tail(self.log)}")
+
+    async def stop(self) -> None:
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGTERM)
+            try:
+                await asyncio.wait_for(self.process.wait(), STOP_SECONDS)
+            except TimeoutError:
+                self.process.kill()
+                await self.process.wait()
+
+
+def tail(log: Path) -> str:
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return "\n".join("    " + line for line in text.splitlines()[-TAIL_LINES:]) or "    (it said nothing)"
+
+
+class Programs:
+    """Starts programs and commands with this interpreter; stops every program when the demo ends."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._running: list[Program] = []
+
+    async def start(
+        self,
+        name: str,
+        module: str,
+        args: Sequence[str],
+        *,
+        talk: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> Program:
+        """Start a module. With ``talk`` its standard input and output are ours, else its output goes to the log."""
+        log = self._logs / f"{name.replace(' ', '-')}.log"
+        with log.open("ab") as sink:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", module, *args,
+                stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE if talk else sink,
+                stderr=sink,
+                env={**os.environ, **(env or {})},
+                # A Ctrl-C at the terminal is the demo's to handle: it stops its programs in order.
+                start_new_session=True,
+            )  # fmt: skip
+        program = Program(name, process, log)
+        self._running.append(program)
+        return program
+
+    async def command(
+        self,
+        what: str,
+        module: str,
+        args: Sequence[str],
+        *,
+        answers: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run a command to its end with ``answers`` as the lines that a person would type; its standard output.
+
+        Raises:
+            DemoFailed: where it exits with another status than 0, or does not end in time.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", module, *args,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+        )  # fmt: skip
+        typed = "".join(line + "\n" for line in answers).encode()
+        try:
+            out, err = await asyncio.wait_for(process.communicate(typed), COMMAND_SECONDS)
+        except TimeoutError:
+            raise DemoFailed(f"{what}: no end after {COMMAND_SECONDS:.0f} s") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            words = (err or out).decode(errors="replace").strip()
+            raise DemoFailed(f"{what}: status {process.returncode}\n    " + words.replace("\n", "\n    "))
+        return out.decode()
+
+    def check_alive(self) -> None:
+        for program in self._running:
+            program.check_alive()
+
+    async def stop(self) -> None:
+        for program in reversed(self._running):
+            await program.stop()
+        self._running.clear()

@@ -1,0 +1,234 @@
+"""What can go wrong in the daemon, for a person and for a program.
+
+::
+
+    SignerdError
+    ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks · NeedsAcknowledgement
+    ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused
+    ├── KeyError…            NoRegisteredKey · RegistrationStale · WrongNetworkKey
+    ├── DeviceError          NoSuchDevice · NotTheDevice · DeviceUnready
+    ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable · UnsafeFolder
+    ├── ConfigError          ConfigMissing · ConfigInvalid
+    ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
+    ├── SessionError         SignedOut · SignInFailed
+    ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly
+    └── DaemonNotRunning
+
+Each leaf has a stable ``code``, a sentence that says what is wrong, and a ``hint`` that says what to do.
+"""
+
+from typing import ClassVar
+
+
+class SignerdError(Exception):
+    """The root. ``str(error)`` is the sentence; ``hint`` may be empty where nothing can be done."""
+
+    code: ClassVar[str] = "signerd-error"
+    default_hint: ClassVar[str] = ""
+
+    def __init__(self, sentence: str, *, hint: str | None = None) -> None:
+        super().__init__(sentence)
+        self.hint = self.default_hint if hint is None else hint
+
+
+class DecisionError(SignerdError):
+    """A decision that cannot be taken as things stand. Nothing was changed."""
+
+
+class IllegalEvent(DecisionError):
+    code = "illegal-event"
+    default_hint = "Look at the proposal's state with `signerd show`."
+
+
+class UnknownProposal(DecisionError):
+    code = "unknown-proposal"
+    default_hint = "List what is known here with `signerd proposals`."
+
+
+class StaleApproval(DecisionError):
+    code = "stale-approval"
+    default_hint = "Look at the proposal again with `signerd show` and approve what it shows now."
+
+
+class RefusedByChecks(DecisionError):
+    code = "refused-by-checks"
+    default_hint = "The reasons stand in `signerd show`. Decline it, or ask who made it."
+
+
+class NeedsAcknowledgement(DecisionError):
+    code = "needs-acknowledgement"
+    default_hint = "Read the warning, and name it with `--acknowledge` where you still want to sign."
+
+
+class VaultError(SignerdError):
+    """A vault that cannot be pinned or used. Nothing was changed."""
+
+
+class UnknownVault(VaultError):
+    code = "unknown-vault"
+    default_hint = "List the vaults with `signerd vaults`."
+
+
+class NotOurVault(VaultError):
+    code = "not-our-vault"
+    default_hint = "None of this device's registered keys is in the vault. Do not sign for it."
+
+
+class VaultDiffers(VaultError):
+    code = "vault-differs"
+    default_hint = "A vault's keys and threshold never change. Call the other signers before you go on."
+
+
+class WrongCode(VaultError):
+    code = "wrong-verification-code"
+    default_hint = "Compare the code with the other signers by another channel, then type it as shown."
+
+
+class AccountReused(VaultError):
+    code = "account-reused"
+    default_hint = "Each vault has an account of its own. Ask the operator of the platform."
+
+
+class RegistrationError(SignerdError):
+    """The device's key and the platform."""
+
+
+class NoRegisteredKey(RegistrationError):
+    code = "no-registered-key"
+    default_hint = "Connect your device and run `signerd register`."
+
+
+class RegistrationStale(RegistrationError):
+    code = "registration-stale"
+    default_hint = "Run `signerd register` again and compare the fingerprint with your device."
+
+
+class DeviceError(SignerdError):
+    """No device can do what is asked now."""
+
+
+class NoSuchDevice(DeviceError):
+    code = "no-such-device"
+    default_hint = "Connect the device, unlock it, and look at `signerd devices`."
+
+
+class DeviceUnready(DeviceError):
+    code = "device-not-ready"
+    default_hint = "See `signerd devices` for what the device needs."
+
+
+class DeviceFailed(DeviceError):
+    code = "device-failed"
+
+
+class JournalError(SignerdError):
+    """The daemon's memory. Without it the daemon signs nothing."""
+
+
+class AlreadyRunning(JournalError):
+    code = "already-running"
+    default_hint = "One signerd works on a state folder at a time. Stop the other one, or use its socket."
+
+
+class JournalCorrupted(JournalError):
+    code = "journal-corrupted"
+    default_hint = (
+        "The damaged journal is kept. Restore it from a backup, or run `signerd audit start-over` knowing that "
+        "what was signed before is then unknown here."
+    )
+
+
+class JournalTooNew(JournalError):
+    code = "journal-too-new"
+    default_hint = "A newer signerd wrote it. Install that version again."
+
+
+class JournalUnwritable(JournalError):
+    code = "journal-unwritable"
+    default_hint = "Free some disk space and check the state folder's permissions, then start signerd again."
+
+
+class UnsafeFolder(JournalError):
+    code = "unsafe-folder"
+    default_hint = (
+        "The state folder must be a real folder of your own that nobody else can enter (mode 0700)."
+    )
+
+
+class ConfigError(SignerdError):
+    """The configuration file."""
+
+
+class ConfigMissing(ConfigError):
+    code = "config-missing"
+    default_hint = "Write one; the README shows a small example."
+
+
+class ConfigInvalid(ConfigError):
+    code = "config-invalid"
+    default_hint = "Correct the line and start again."
+
+
+class SecretsError(SignerdError):
+    """Where the session's secret is kept."""
+
+
+class NoSecretStore(SecretsError):
+    code = "no-secret-store"
+    default_hint = 'Set [secrets] store to "file" and give a passphrase, or unlock the desktop\'s keyring.'
+
+
+class SecretsLocked(SecretsError):
+    code = "secrets-locked"
+    default_hint = "Give the passphrase that protects the secrets file."
+
+
+class KeyringTimedOut(SecretsError):
+    code = "keyring-timed-out"
+    default_hint = "Unlock the desktop's keyring, then try again."
+
+
+class SessionError(SignerdError):
+    """Signing in to the platform."""
+
+
+class SignedOut(SessionError):
+    code = "signed-out"
+    default_hint = "Run `signerd login`."
+
+
+class SignInFailed(SessionError):
+    code = "sign-in-failed"
+    default_hint = "Check the e-mail address, the password and the one-time code."
+
+
+class PlatformError(SignerdError):
+    """The platform's answer, or its absence."""
+
+
+class PlatformUnreachable(PlatformError):
+    """Nothing is known about whether the call had an effect: it may be repeated with the same key and bytes."""
+
+    code = "platform-unreachable"
+    default_hint = "signerd tries again by itself; nothing is lost meanwhile."
+
+
+class PlatformRefused(PlatformError):
+    """A final no. ``platform_code`` is the platform's own stable code."""
+
+    code = "platform-refused"
+
+    def __init__(self, sentence: str, *, platform_code: str, status: int, hint: str | None = None) -> None:
+        super().__init__(sentence, hint=hint)
+        self.platform_code = platform_code
+        self.status = status
+
+
+class PlatformAnswersWrongly(PlatformError):
+    code = "platform-answers-wrongly"
+    default_hint = "What answered is not a custody platform of this version. Check the configured address."
+
+
+class DaemonNotRunning(SignerdError):
+    code = "daemon-not-running"
+    default_hint = "Start it with `signerd run`."

@@ -1,0 +1,258 @@
+"""Decide and record in one transaction: the engine is asked inside it, its answer and its notes are stored with it.
+
+One thread uses a journal. Every public method that changes something is one transaction, on the disk when it returns.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from multisig import Network
+from signerd.core.audit import GENESIS, Entry, Note, link
+from signerd.core.effects import Effect
+from signerd.core.engine import Step, decide, receive, standing_effects
+from signerd.core.events import Event, Polled, Reconsidered, Restarted
+from signerd.core.review import Review, review
+from signerd.core.states import State
+from signerd.core.values import Limits, OwnKey, Pin, Record, Snapshot, Surroundings
+from signerd.errors import JournalUnwritable, UnknownProposal
+from signerd.faults import FaultPoint, no_fault
+from signerd.journal import rows
+from signerd.journal.storage import open_journal
+
+Now = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Journal:
+    """What this signer knows and has decided. Use as a context manager; the folder must be held."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        network: Network,
+        limits: Limits,
+        now: Now = utc_now,
+        fault: FaultPoint = no_fault,
+    ) -> None:
+        """Open it.
+
+        Raises:
+            JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not go on.
+        """
+        self.network = network
+        self.limits = limits
+        self._now = now
+        self._fault = fault
+        self._db = open_journal(folder, now())
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    # --- proposals -------------------------------------------------------------------------------------------------
+
+    def poll(self, snapshot: Snapshot) -> Step:
+        """Take the platform's word about a proposal, known or new. What it said before is not written again."""
+        known = self._find(snapshot.psbt_id)
+        if known is not None and known.snapshot == snapshot:
+            return Step(known)
+        with self._transaction("Polled"):
+            if known is None:
+                rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""))
+                rows.write_coins(self._db, snapshot)
+                return self._stored(None, receive(snapshot, self._surroundings(snapshot)))
+            return self._stored(known, decide(known, Polled(snapshot), self._surroundings(snapshot)))
+
+    def decide(self, psbt_id: str, event: Event) -> Step:
+        """Apply an event and record what follows from it.
+
+        Raises:
+            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing changed.
+            JournalUnwritable: nothing changed, and nothing may be done.
+        """
+        with self._transaction(type(event).__name__):
+            record = self.record(psbt_id)
+            return self._stored(record, decide(record, event, self._surroundings(record.snapshot)))
+
+    def restart(self) -> tuple[Effect, ...]:
+        """Tell every proposal that the daemon starts; returns all that is to be done now."""
+        for record in self.records():
+            self.decide(record.psbt_id, Restarted())
+        return self.standing_effects()
+
+    def reconsider(self) -> tuple[Effect, ...]:
+        """Judge anew all that waits: a pin, a registered key or a limit changed."""
+        waiting = (State.REFUSED, State.WAITING_PERSON)
+        return tuple(
+            effect
+            for record in self.records(waiting)
+            for effect in self.decide(record.psbt_id, Reconsidered()).effects
+        )
+
+    def standing_effects(self) -> tuple[Effect, ...]:
+        return tuple(
+            effect
+            for record in self.records()
+            for effect in standing_effects(record, self._surroundings(record.snapshot))
+        )
+
+    def record(self, psbt_id: str) -> Record:
+        """Raises UnknownProposal."""
+        found = self._find(psbt_id)
+        if found is None:
+            raise UnknownProposal(f"there is no proposal '{psbt_id}' here")
+        return found
+
+    def records(self, states: Sequence[State] | None = None) -> tuple[Record, ...]:
+        """In the order in which they came."""
+        wanted = tuple(State) if states is None else tuple(states)
+        marks = ",".join("?" * len(wanted))
+        query = f"{rows.RECORD_COLUMNS} WHERE p.state IN ({marks}) ORDER BY p.rowid"
+        return tuple(rows.read_record(row) for row in self._db.execute(query, wanted))
+
+    def review(self, psbt_id: str) -> Review:
+        """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
+        snapshot = self.record(psbt_id).snapshot
+        return review(snapshot, self._surroundings(snapshot))
+
+    # --- keys and vaults -------------------------------------------------------------------------------------------
+
+    def own_keys(self) -> tuple[OwnKey, ...]:
+        found = self._db.execute("SELECT * FROM own_keys ORDER BY purpose, account")
+        return tuple(rows.read_own_key(row, self.network) for row in found)
+
+    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> None:
+        """What the device itself gave, under the key's id at the platform."""
+        with self._transaction("own-keys"):
+            self._db.executemany(
+                "INSERT INTO own_keys VALUES (?,?,?,?) "
+                "ON CONFLICT (origin_key) DO UPDATE SET platform_key_id=excluded.platform_key_id",
+                [(str(own.key), own.purpose, own.account, platform_key_id) for own in keys],
+            )
+            self._append(note)
+
+    def pins(self) -> tuple[Pin, ...]:
+        found = self._db.execute("SELECT * FROM pins ORDER BY name, vault_id")
+        return tuple(rows.read_pin(row, self.network) for row in found)
+
+    def pin(self, vault_id: str) -> Pin | None:
+        row = self._db.execute("SELECT * FROM pins WHERE vault_id = ?", (vault_id,)).fetchone()
+        return None if row is None else rows.read_pin(row, self.network)
+
+    def add_pin(self, pin: Pin, note: Note) -> None:
+        """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug above."""
+        with self._transaction("pin"):
+            self._db.execute(
+                "INSERT INTO pins VALUES (?,?,?,?,?,0)",
+                (pin.vault_id, pin.workspace_id, pin.name, pin.vault.descriptor, str(pin.own_key)),
+            )
+            self._append(note)
+
+    def is_enrolled(self, vault_id: str) -> bool:
+        row = self._db.execute("SELECT enrolled FROM pins WHERE vault_id = ?", (vault_id,)).fetchone()
+        return row is not None and bool(row["enrolled"])
+
+    def set_enrolled(self, vault_id: str, note: Note) -> None:
+        """The device knows the vault under its own name."""
+        with self._transaction("enrolled"):
+            self._db.execute("UPDATE pins SET enrolled = 1 WHERE vault_id = ?", (vault_id,))
+            self._append(note)
+
+    def claim(self, vault_id: str, workspace_id: int, name: str, descriptor: str) -> bool:
+        """The platform's word about a vault today. Returns whether it is news."""
+        row = self._db.execute("SELECT * FROM vault_claims WHERE vault_id = ?", (vault_id,)).fetchone()
+        if row is not None and (row["name"], row["descriptor"]) == (name, descriptor):
+            return False
+        with self._transaction("vault-claim"):
+            self._db.execute(
+                "INSERT INTO vault_claims VALUES (?,?,?,?) ON CONFLICT (vault_id) DO UPDATE SET "
+                "workspace_id=excluded.workspace_id, name=excluded.name, descriptor=excluded.descriptor",
+                (vault_id, workspace_id, name, descriptor),
+            )
+            self._append(Note("vault-claim", vault_id, {"descriptor": descriptor, "name": name}))
+        return True
+
+    def claims(self) -> tuple[tuple[str, int, str, str], ...]:
+        """(vault id, workspace id, name, descriptor) of every vault that the platform ever showed."""
+        found = self._db.execute("SELECT * FROM vault_claims ORDER BY name, vault_id")
+        return tuple((r["vault_id"], r["workspace_id"], r["name"], r["descriptor"]) for r in found)
+
+    # --- the audit chain -------------------------------------------------------------------------------------------
+
+    def note(self, note: Note) -> None:
+        """Record something that changes no proposal."""
+        with self._transaction("note"):
+            self._append(note)
+
+    def audit(self, after: int = 0) -> Iterator[Entry]:
+        return rows.audit_entries(self._db, after)
+
+    def head(self) -> tuple[int, bytes]:
+        """How long the chain is, and its last hash: writing both down elsewhere shows a cut tail."""
+        row = self._db.execute("SELECT sequence, digest FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
+        return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self, name: str) -> Iterator[None]:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._fault(f"journal:before:{name}")
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.DatabaseError as error:
+            raise JournalUnwritable(f"the journal cannot be written: {error}") from error
+        self._fault(f"journal:after:{name}")
+
+    def _find(self, psbt_id: str) -> Record | None:
+        query = f"{rows.RECORD_COLUMNS} WHERE p.psbt_id = ?"
+        row = self._db.execute(query, (psbt_id,)).fetchone()
+        return None if row is None else rows.read_record(row)
+
+    def _stored(self, before: Record | None, step: Step) -> Step:
+        if step.record != before:
+            rows.write_record(self._db, step.record)
+        held = None if before is None else before.signature
+        if step.record.signature is not None and step.record.signature != held:
+            # The table takes one signature for a proposal: a second one ends the transaction.
+            rows.write_signature(self._db, step.record.psbt_id, step.record.signature)
+        for note in step.notes:
+            self._append(note)
+        return step
+
+    def _append(self, note: Note) -> None:
+        sequence, digest = self.head()
+        at = self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        rows.write_entry(self._db, link(sequence + 1, at, note, digest))
+
+    def _surroundings(self, snapshot: Snapshot) -> Surroundings:
+        claim = self._db.execute(
+            "SELECT descriptor FROM vault_claims WHERE vault_id = ?", (snapshot.vault_id,)
+        ).fetchone()
+        return Surroundings(
+            network=self.network,
+            limits=self.limits,
+            pin=self.pin(snapshot.vault_id),
+            claimed_descriptor=None if claim is None else claim["descriptor"],
+            own_keys=self.own_keys(),
+            neighbours=rows.read_neighbours(self._db, snapshot.psbt_id, snapshot.vault_id),
+        )

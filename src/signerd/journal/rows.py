@@ -1,0 +1,171 @@
+"""Between frozen values and rows."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from multisig import MultisigError, Network, OriginKey, OutPoint, Psbt, Vault
+from signerd.core.audit import Entry, Note
+from signerd.core.states import State
+from signerd.core.text import canonical
+from signerd.core.values import Approval, Decline, Neighbour, OwnKey, Pin, Record, Signature, Snapshot
+
+_SNAPSHOT = TypeAdapter(Snapshot)
+
+RECORD_COLUMNS = """
+SELECT p.*, s.psbt AS signed_psbt, s.idempotency_key
+FROM proposals p LEFT JOIN signatures s USING (psbt_id)
+"""
+
+
+def read_record(row: sqlite3.Row) -> Record:
+    snapshot = _SNAPSHOT.validate_python({**json.loads(row["snapshot"]), "psbt": row["psbt"]})
+    return Record(
+        snapshot=snapshot,
+        state=State(row["state"]),
+        identity=row["identity"],
+        approval=_read_approval(row["approval"]),
+        signature=_read_signature(row),
+        decline=None if row["decline"] is None else Decline(**json.loads(row["decline"])),
+        reason=row["reason"],
+        alarm=row["alarm"],
+    )
+
+
+def _read_approval(text: str | None) -> Approval | None:
+    if text is None:
+        return None
+    stored = json.loads(text)
+    return Approval(stored["digest"], frozenset(stored["acknowledged"]))
+
+
+def _read_signature(row: sqlite3.Row) -> Signature | None:
+    if row["signed_psbt"] is None:
+        return None
+    return Signature(row["signed_psbt"], row["idempotency_key"])
+
+
+def write_record(connection: sqlite3.Connection, record: Record) -> None:
+    """Store a record. Its signature is inserted once; another one for the same proposal is refused by the table."""
+    snapshot = asdict(record.snapshot)
+    psbt = snapshot.pop("psbt")
+    connection.execute(
+        "INSERT INTO proposals VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
+        "state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
+        "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm",
+        (
+            record.psbt_id,
+            record.snapshot.workspace_id,
+            record.snapshot.vault_id,
+            record.state.value,
+            record.identity,
+            canonical(snapshot).decode(),
+            psbt,
+            _approval_text(record.approval),
+            None if record.decline is None else canonical(asdict(record.decline)).decode(),
+            record.reason,
+            record.alarm,
+        ),
+    )
+
+
+def _approval_text(approval: Approval | None) -> str | None:
+    if approval is None:
+        return None
+    return canonical({"acknowledged": sorted(approval.acknowledged), "digest": approval.digest}).decode()
+
+
+def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: Signature) -> None:
+    connection.execute(
+        "INSERT INTO signatures VALUES (?,?,?)", (psbt_id, signature.psbt, signature.idempotency_key)
+    )
+
+
+def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
+    """What the transaction spends and pays, for finding neighbours. Nothing where its PSBT cannot be read."""
+    try:
+        tx = Psbt.parse(snapshot.psbt).tx
+    except MultisigError:
+        return
+    connection.executemany(
+        "INSERT OR IGNORE INTO spends VALUES (?,?,?)",
+        [(snapshot.psbt_id, i.outpoint.txid, i.outpoint.vout) for i in tx.inputs],
+    )
+    connection.executemany(
+        "INSERT INTO outputs VALUES (?,?,?,?)",
+        [(snapshot.psbt_id, n, o.script_pubkey, int(o.amount)) for n, o in enumerate(tx.outputs)],
+    )
+
+
+_NEIGHBOURS = """
+SELECT DISTINCT other.psbt_id, p.state, s.psbt_id IS NOT NULL AS signed
+FROM (
+  SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
+  UNION
+  SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
+  JOIN signatures ON signatures.psbt_id = theirs.psbt_id WHERE mine.psbt_id = :id
+) other
+JOIN proposals p ON p.psbt_id = other.psbt_id AND p.vault_id = :vault
+LEFT JOIN signatures s ON s.psbt_id = other.psbt_id
+WHERE other.psbt_id <> :id ORDER BY other.psbt_id
+"""
+
+
+def read_neighbours(connection: sqlite3.Connection, psbt_id: str, vault_id: str) -> tuple[Neighbour, ...]:
+    """Other proposals of the vault that spend a same coin, or that we signed and that pay the same."""
+    rows = connection.execute(_NEIGHBOURS, {"id": psbt_id, "vault": vault_id}).fetchall()
+    return tuple(
+        Neighbour(
+            row["psbt_id"],
+            State(row["state"]),
+            bool(row["signed"]),
+            frozenset(_coins(connection, row["psbt_id"])),
+            frozenset(_payments(connection, row["psbt_id"])),
+        )
+        for row in rows
+    )
+
+
+def _coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoint]:
+    for row in connection.execute("SELECT txid, vout FROM spends WHERE psbt_id = ?", (psbt_id,)):
+        yield OutPoint(row["txid"], row["vout"])
+
+
+def _payments(connection: sqlite3.Connection, psbt_id: str) -> Iterator[tuple[bytes, int]]:
+    for row in connection.execute("SELECT script, amount FROM outputs WHERE psbt_id = ?", (psbt_id,)):
+        yield row["script"], row["amount"]
+
+
+def read_own_key(row: sqlite3.Row, network: Network) -> OwnKey:
+    return OwnKey(OriginKey.parse(row["origin_key"], network), row["purpose"], row["account"])
+
+
+def read_pin(row: sqlite3.Row, network: Network) -> Pin:
+    return Pin(
+        row["vault_id"],
+        row["workspace_id"],
+        row["name"],
+        Vault.from_descriptor(row["descriptor"], network),
+        OriginKey.parse(row["own_key"], network),
+    )
+
+
+def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
+    """The chain in order. Raises sqlite3.DatabaseError, ValueError or KeyError where a row cannot be read."""
+    rows = connection.execute("SELECT * FROM audit WHERE sequence > ? ORDER BY sequence", (after,))
+    for row in rows:
+        facts: dict[str, Any] = json.loads(row["facts"])
+        note = Note(row["kind"], row["subject"], facts)
+        yield Entry(row["sequence"], row["at"], note, row["previous"], row["digest"])
+
+
+def write_entry(connection: sqlite3.Connection, entry: Entry) -> None:
+    facts = canonical(dict(entry.note.facts)).decode()
+    connection.execute(
+        "INSERT INTO audit VALUES (?,?,?,?,?,?,?)",
+        (entry.sequence, entry.at, entry.note.kind, entry.note.subject, facts, entry.previous, entry.digest),
+    )

@@ -1,0 +1,107 @@
+"""The tables, as steps from one version to the next. A step that was released is never edited."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from signerd.errors import JournalTooNew
+
+_FIRST = """
+CREATE TABLE proposals (
+  psbt_id TEXT PRIMARY KEY,
+  workspace_id INTEGER NOT NULL,
+  vault_id TEXT NOT NULL,
+  state TEXT NOT NULL,
+  identity TEXT NOT NULL,
+  snapshot TEXT NOT NULL,
+  psbt BLOB NOT NULL,
+  approval TEXT,
+  decline TEXT,
+  reason TEXT NOT NULL,
+  alarm TEXT NOT NULL
+) STRICT;
+CREATE INDEX proposals_by_state ON proposals (state);
+
+CREATE TABLE signatures (
+  psbt_id TEXT PRIMARY KEY REFERENCES proposals (psbt_id),
+  psbt BLOB NOT NULL,
+  idempotency_key TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER signatures_stay BEFORE UPDATE ON signatures
+BEGIN SELECT RAISE(ABORT, 'a stored signature never changes'); END;
+CREATE TRIGGER signatures_remain BEFORE DELETE ON signatures
+BEGIN SELECT RAISE(ABORT, 'a stored signature is never deleted'); END;
+
+CREATE TABLE spends (
+  psbt_id TEXT NOT NULL REFERENCES proposals (psbt_id),
+  txid TEXT NOT NULL,
+  vout INTEGER NOT NULL,
+  PRIMARY KEY (psbt_id, txid, vout)
+) STRICT;
+CREATE INDEX spends_by_coin ON spends (txid, vout);
+
+CREATE TABLE outputs (
+  psbt_id TEXT NOT NULL REFERENCES proposals (psbt_id),
+  position INTEGER NOT NULL,
+  script BLOB NOT NULL,
+  amount INTEGER NOT NULL,
+  PRIMARY KEY (psbt_id, position)
+) STRICT;
+CREATE INDEX outputs_by_payment ON outputs (script, amount);
+
+CREATE TABLE own_keys (
+  origin_key TEXT PRIMARY KEY,
+  purpose TEXT NOT NULL,
+  account INTEGER NOT NULL,
+  platform_key_id TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE pins (
+  vault_id TEXT PRIMARY KEY,
+  workspace_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  descriptor TEXT NOT NULL,
+  own_key TEXT NOT NULL REFERENCES own_keys (origin_key),
+  enrolled INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE vault_claims (
+  vault_id TEXT PRIMARY KEY,
+  workspace_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  descriptor TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE audit (
+  sequence INTEGER PRIMARY KEY,
+  at TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  facts TEXT NOT NULL,
+  previous BLOB NOT NULL,
+  digest BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER audit_stays BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'an audit entry never changes'); END;
+CREATE TRIGGER audit_remains BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'an audit entry is never deleted'); END;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:
+    """Bring the journal to the newest version, each step whole or not at all.
+
+    Raises:
+        JournalTooNew: a later signerd wrote it.
+    """
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(steps):
+        raise JournalTooNew(f"the journal is of version {version}; this signerd knows up to {len(steps)}")
+    for number, step in enumerate(steps[version:], start=version + 1):
+        # executescript() would commit what is open: the script carries its own transaction.
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{step}\nPRAGMA user_version = {number};\nCOMMIT;")
+        except sqlite3.Error:
+            connection.rollback()
+            raise

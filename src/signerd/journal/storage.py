@@ -1,0 +1,131 @@
+"""The journal's file: made whole, opened strictly, and kept aside where it is damaged, never silently made anew.
+
+``journal.born`` says that this folder once had a journal: a missing one is then a loss to report, not a first start.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from signerd.core.audit import first_fault
+from signerd.errors import JournalCorrupted, JournalUnwritable
+from signerd.journal.folder import PRIVATE_FILE, sync_folder, write_private
+from signerd.journal.rows import audit_entries
+from signerd.journal.schema import migrate
+
+JOURNAL = "journal.sqlite3"
+BORN = "journal.born"
+_COMPANIONS = ("", "-wal", "-shm")
+
+
+def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
+    """The journal of a held folder, checked whole.
+
+    Raises:
+        JournalCorrupted: damaged (it was moved aside) or gone. JournalTooNew, JournalUnwritable.
+    """
+    path = folder / JOURNAL
+    if not path.exists():
+        _make(folder)
+    if not (folder / BORN).exists():
+        write_private(folder / BORN, f"{now.isoformat()}\n".encode())
+    try:
+        connection = _connect(path)
+    except sqlite3.DatabaseError as error:
+        raise _aside(folder, now, f"it cannot be opened: {error}") from error
+    fault = fault_of(connection)
+    if fault is not None:
+        connection.close()
+        raise _aside(folder, now, fault)
+    migrate(connection)
+    return connection
+
+
+def open_to_read(folder: Path) -> sqlite3.Connection:
+    """The journal for reading, beside a daemon that writes it.
+
+    Raises:
+        JournalUnwritable: there is none, or it cannot be read.
+    """
+    path = folder / JOURNAL
+    if not path.exists():
+        raise JournalUnwritable(f"there is no journal in {folder}", hint="Start signerd once.")
+    connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def fault_of(connection: sqlite3.Connection) -> str | None:
+    """What is wrong with the file or the audit chain in it; None where both are whole."""
+    try:
+        answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if answer != "ok":
+            return f"SQLite finds it damaged: {answer}"
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'audit'").fetchone() is None:
+            return "it is empty"
+        fault = first_fault(audit_entries(connection))
+    except (sqlite3.DatabaseError, ValueError, KeyError) as error:
+        return f"it cannot be read: {error}"
+    return None if fault is None else f"its audit chain is broken: {fault[1]}"
+
+
+def start_over(folder: Path, now: datetime) -> Path | None:
+    """Give up the old journal on the person's word: what is left of it is moved aside, and the next start begins anew.
+
+    Returns where the old one was put, if there was one.
+    """
+    kept = _move_aside(folder, now) if (folder / JOURNAL).exists() else None
+    (folder / BORN).unlink(missing_ok=True)
+    sync_folder(folder)
+    return kept
+
+
+def _make(folder: Path) -> None:
+    if (folder / BORN).exists():
+        raise JournalCorrupted(f"the journal that was in {folder} is gone, or was set aside as damaged")
+    fresh = folder / f"{JOURNAL}.new"
+    fresh.unlink(missing_ok=True)
+    try:
+        fresh.touch(mode=PRIVATE_FILE)
+        connection = sqlite3.connect(fresh, isolation_level=None)
+        migrate(connection)
+        connection.close()
+        fresh.replace(folder / JOURNAL)
+        sync_folder(folder)
+    except (OSError, sqlite3.Error) as error:
+        raise JournalUnwritable(f"the journal cannot be made in {folder}: {error}") from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "trusted_schema = OFF",
+        "busy_timeout = 5000",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def _aside(folder: Path, now: datetime, why: str) -> JournalCorrupted:
+    kept = _move_aside(folder, now)
+    return JournalCorrupted(f"the journal is damaged ({why}). It was set aside in {kept}")
+
+
+def _move_aside(folder: Path, now: datetime) -> Path:
+    kept = folder / f"damaged-{now:%Y%m%dT%H%M%S%f}"
+    kept.mkdir(mode=0o700)
+    for source in _present(folder):
+        source.replace(kept / source.name)
+    sync_folder(folder)
+    return kept
+
+
+def _present(folder: Path) -> Iterator[Path]:
+    return (
+        folder / f"{JOURNAL}{suffix}" for suffix in _COMPANIONS if (folder / f"{JOURNAL}{suffix}").exists()
+    )

@@ -1,0 +1,369 @@
+"""One proposal from the platform to the chain and through every way in which it may go otherwise."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import Psbt
+from signerd.core import events
+from signerd.core.effects import (
+    AskPerson,
+    Effect,
+    FindDevice,
+    Level,
+    Notify,
+    SignOnDevice,
+    Submit,
+    SubmitDecline,
+)
+from signerd.core.engine import Step, decide, receive, standing_effects
+from signerd.core.review import review
+from signerd.core.states import State
+from signerd.core.values import Neighbour, Record, Snapshot, Surroundings
+from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
+from tests.support.desk import signed_by, snapshot_of, spend, surroundings
+from tests.support.wallets import ALICE, BOB, MALLORY
+
+HONEST = snapshot_of(spend())
+AROUND = surroundings()
+
+
+def kinds(effects: Iterable[Effect]) -> list[type]:
+    return [type(effect) for effect in effects]
+
+
+def note_kinds(step: Step) -> list[str]:
+    return [note.kind for note in step.notes]
+
+
+def approval(snapshot: Snapshot = HONEST, around: Surroundings = AROUND) -> events.Approved:
+    return events.Approved(review(snapshot, around).digest)
+
+
+def run(*steps: events.Event, start: Record | None = None, around: Surroundings = AROUND) -> Record:
+    record = start or receive(HONEST, around).record
+    for event in steps:
+        record = decide(record, event, around).record
+    return record
+
+
+RETURNED = events.DeviceReturned(signed_by(ALICE, HONEST))
+APPROVED = run(approval())
+SIGNING = run(events.DeviceFound("trezor-1"), start=APPROVED)
+SIGNED = run(RETURNED, start=SIGNING)
+SUBMITTING = run(events.SubmitStarted(), start=SIGNED)
+SUBMITTED = run(events.SubmitAccepted(1, 2), start=SUBMITTING)
+
+
+def test_received_is_judged_and_asks_the_person() -> None:
+    step = receive(HONEST, AROUND)
+    assert step.record.state is State.WAITING_PERSON
+    assert step.effects == (AskPerson("p-1"),)
+    assert note_kinds(step) == ["received", "judged"]
+
+
+def test_a_refused_proposal_asks_nobody_and_says_why() -> None:
+    step = receive(HONEST, surroundings(pin=None))
+    assert step.record.state is State.REFUSED
+    assert kinds(step.effects) == [Notify]
+    assert "not pinned" in step.record.reason
+
+
+def test_pinning_the_vault_brings_a_refused_proposal_back() -> None:
+    refused = receive(HONEST, surroundings(pin=None)).record
+    assert decide(refused, events.Reconsidered(), AROUND).record.state is State.WAITING_PERSON
+
+
+def test_the_whole_way() -> None:
+    step = decide(receive(HONEST, AROUND).record, approval(), AROUND)
+    assert kinds(step.effects) == [FindDevice]
+    step = decide(step.record, events.DeviceFound("trezor-1"), AROUND)
+    assert step.record.state is State.SIGNING
+    (effect,) = step.effects
+    assert isinstance(effect, SignOnDevice)
+    assert (effect.psbt, effect.fingerprint) == (HONEST.psbt, ALICE.fingerprint)
+    step = decide(step.record, RETURNED, AROUND)
+    assert step.record.state is State.SIGNED
+    (submit,) = step.effects
+    assert isinstance(submit, Submit)
+    assert Psbt.parse(submit.psbt).inputs[0].partial_signatures
+    step = decide(step.record, events.SubmitStarted(), AROUND)
+    step = decide(step.record, events.SubmitAccepted(2, 2), AROUND)
+    assert step.record.state is State.SUBMITTED
+    out = replace(HONEST, status=ProposalStatus.BROADCASTING, txid=HONEST.txid_expected)
+    step = decide(step.record, events.Polled(out), AROUND)
+    assert step.record.state is State.BROADCAST
+    done = replace(out, status=ProposalStatus.CONFIRMED, confirmations=1)
+    assert decide(step.record, events.Polled(done), AROUND).record.state is State.CONFIRMED
+
+
+# --- approval --------------------------------------------------------------------------------------------------------
+
+
+def test_s24_an_approval_of_something_else_is_stale() -> None:
+    with pytest.raises(StaleApproval):
+        run(events.Approved("00" * 32))
+
+
+def test_s24_what_changed_after_the_approval_is_asked_again() -> None:
+    changed = decide(APPROVED, events.Polled(replace(HONEST, description="Invoice 8")), AROUND).record
+    step = decide(changed, events.DeviceFound("trezor-1"), AROUND)
+    assert step.record.state is State.WAITING_PERSON
+    assert step.record.approval is None
+    assert SignOnDevice not in kinds(step.effects)
+    assert "approval-lapsed" in note_kinds(step)
+
+
+def test_s24_another_transaction_under_the_same_id_is_quarantined() -> None:
+    other = replace(snapshot_of(spend(fee=1_001)), status=ProposalStatus.PENDING)
+    step = decide(APPROVED, events.Polled(other), AROUND)
+    assert step.record.state is State.QUARANTINED
+    assert step.record.approval is None
+    assert [e.level for e in step.effects if isinstance(e, Notify)] == [Level.ALARM]
+    assert standing_effects(step.record, AROUND) == ()
+
+
+def test_s24_another_transaction_after_the_signature_alarms_once_and_is_not_followed() -> None:
+    other = snapshot_of(spend(fee=1_001))
+    first = decide(SUBMITTED, events.Polled(other), AROUND)
+    assert first.record.state is State.SUBMITTED
+    assert first.record.snapshot.psbt == HONEST.psbt
+    assert kinds(first.effects) == [Notify]
+    again = decide(first.record, events.Polled(replace(other, collected=2)), AROUND)
+    assert again.effects == again.notes == ()
+    gone = decide(again.record, events.Polled(replace(other, status=ProposalStatus.CANCELLED)), AROUND)
+    assert gone.record.state is State.WITHDRAWN
+
+
+def test_an_approval_of_what_is_refused_now_is_refused() -> None:
+    waiting = receive(HONEST, AROUND).record
+    changed = surroundings(claimed_descriptor=None)
+    with pytest.raises(RefusedByChecks, match="vault-unchanged"):
+        decide(waiting, approval(around=changed), changed)
+
+
+def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
+    paid = Neighbour(
+        "p-0",
+        State.SUBMITTED,
+        signed=True,
+        outpoints=frozenset(),
+        payments=frozenset((o.script_pubkey, int(o.amount)) for o in spend().outputs),
+    )
+    around = surroundings(neighbours=(paid,))
+    waiting = receive(HONEST, around).record
+    with pytest.raises(NeedsAcknowledgement, match="paid-twice"):
+        decide(waiting, approval(around=around), around)
+    named = replace(approval(around=around), acknowledged=frozenset({"paid-twice", "other"}))
+    approved = decide(waiting, named, around).record
+    assert approved.approval is not None
+    assert approved.approval.acknowledged == {"paid-twice"}
+
+
+def test_s6_a_hold_that_appears_after_the_approval_is_asked_about() -> None:
+    paid = Neighbour(
+        "p-0",
+        State.SUBMITTED,
+        signed=True,
+        outpoints=frozenset(i.outpoint for i in spend().inputs),
+        payments=frozenset(),
+    )
+    step = decide(APPROVED, events.DeviceFound("trezor-1"), surroundings(neighbours=(paid,)))
+    assert step.record.state is State.WAITING_PERSON
+
+
+def test_declining_tells_the_platform_once() -> None:
+    step = decide(receive(HONEST, AROUND).record, events.Refused("wrong invoice"), AROUND)
+    assert step.record.state is State.DECLINED
+    (effect,) = step.effects
+    assert isinstance(effect, SubmitDecline)
+    assert effect.reason == "wrong invoice"
+    delivered = decide(step.record, events.DeclineDelivered(), AROUND).record
+    assert standing_effects(delivered, AROUND) == ()
+
+
+@pytest.mark.parametrize("record", [SIGNED, SUBMITTING, SUBMITTED], ids=lambda r: r.state)
+def test_declining_after_signing_is_refused(record: Record) -> None:
+    with pytest.raises(IllegalEvent, match="already signed"):
+        decide(record, events.Refused("changed my mind"), AROUND)
+
+
+# --- the device ------------------------------------------------------------------------------------------------------
+
+
+def test_a_device_that_was_not_ready_keeps_the_approval() -> None:
+    step = decide(SIGNING, events.DeviceFailed("locked", "The device is locked.", asked=False), AROUND)
+    assert step.record.state is State.WAITING_DEVICE
+    assert step.record.approval == APPROVED.approval
+
+
+def test_a_refusal_at_the_device_asks_the_person_again() -> None:
+    step = decide(SIGNING, events.DeviceFailed("refused-by-person", "Refused.", asked=True), AROUND)
+    assert step.record.state is State.INTERRUPTED
+    assert step.record.approval is None
+    assert standing_effects(step.record, AROUND) == (AskPerson("p-1"),)
+    assert run(approval(), start=step.record).state is State.WAITING_DEVICE
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        pytest.param(HONEST.psbt, id="nothing signed"),
+        pytest.param(ALICE.sign(Psbt.parse(HONEST.psbt), inputs=[0]).to_bytes(), id="one input signed"),
+        pytest.param(signed_by(BOB, HONEST), id="another signer's"),
+        pytest.param(signed_by(MALLORY, HONEST), id="a stranger's"),
+        pytest.param(ALICE.sign(spend(fee=1_001)).to_bytes(), id="another transaction"),
+        pytest.param(ALICE.sign(Psbt.parse(HONEST.psbt), sighash=0x83).to_bytes(), id="SIGHASH_SINGLE"),
+        pytest.param(b"garbage", id="garbage"),
+    ],
+)
+def test_s19_a_bad_answer_of_the_device_is_not_used(returned: bytes) -> None:
+    step = decide(SIGNING, events.DeviceReturned(returned), AROUND)
+    assert step.record.state is State.INTERRUPTED
+    assert step.record.signature is None
+    assert [e.level for e in step.effects if isinstance(e, Notify)] == [Level.ALARM]
+
+
+def test_s19_only_signatures_are_taken_from_the_device() -> None:
+    theirs = signed_by(BOB, replace(HONEST, psbt=signed_by(ALICE, HONEST)))
+    step = decide(SIGNING, events.DeviceReturned(theirs), AROUND)
+    assert step.record.state is State.INTERRUPTED
+    assert SIGNED.signature is not None
+    stored = Psbt.parse(SIGNED.signature.psbt)
+    assert all(len(item.partial_signatures) == 1 for item in stored.inputs)
+
+
+def test_a_colleagues_signature_that_came_meanwhile_is_no_obstacle() -> None:
+    with_bobs = replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1)
+    signing = run(events.Polled(with_bobs), start=SIGNING)
+    assert run(RETURNED, start=signing).state is State.SIGNED
+
+
+def test_the_platforms_word_waits_for_the_device() -> None:
+    out = replace(HONEST, status=ProposalStatus.BROADCASTING)
+    signing = run(events.Polled(out), start=SIGNING)
+    assert signing.state is State.SIGNING
+    after = decide(signing, RETURNED, AROUND)
+    assert after.record.state is State.BROADCAST
+    assert after.record.signature is not None
+    assert Submit not in kinds(after.effects)
+
+
+# --- delivery --------------------------------------------------------------------------------------------------------
+
+
+def test_an_undelivered_signature_is_sent_again_as_it_is() -> None:
+    step = decide(SUBMITTING, events.SubmitUndelivered("no answer"), AROUND)
+    assert step.effects == standing_effects(SIGNED, AROUND)
+    (effect,) = step.effects
+    assert isinstance(effect, Submit)
+    assert SIGNED.signature is not None
+    assert (effect.psbt, effect.idempotency_key) == (SIGNED.signature.psbt, SIGNED.signature.idempotency_key)
+
+
+def test_a_signature_that_the_platform_turns_down_is_kept_and_quarantined() -> None:
+    step = decide(SUBMITTING, events.SubmitTurnedDown("BAD_SIGNATURE", "no"), AROUND)
+    assert step.record.state is State.QUARANTINED
+    assert step.record.signature == SIGNED.signature
+
+
+def test_a_proposal_that_is_no_longer_pending_is_withdrawn_then_followed() -> None:
+    gone = run(events.SubmitTurnedDown("STATE_CONFLICT", "no longer pending"), start=SUBMITTING)
+    assert gone.state is State.WITHDRAWN
+    out = replace(HONEST, status=ProposalStatus.BROADCASTING)
+    assert run(events.Polled(out), start=gone).state is State.BROADCAST
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        events.SubmitAccepted(2, 2),
+        events.SubmitUndelivered("no answer"),
+        events.SubmitTurnedDown("STATE_CONFLICT", "gone"),
+    ],
+)
+def test_a_late_answer_does_not_undo_the_platforms_later_word(late: events.Event) -> None:
+    out = run(events.Polled(replace(HONEST, status=ProposalStatus.BROADCASTING)), start=SUBMITTING)
+    step = decide(out, late, AROUND)
+    assert step.record == out
+    assert note_kinds(step) == ["late-answer"]
+
+
+# --- restarts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (APPROVED, State.WAITING_DEVICE),
+        (SIGNING, State.INTERRUPTED),
+        (SIGNED, State.SIGNED),
+        (SUBMITTING, State.SIGNED),
+        (SUBMITTED, State.SUBMITTED),
+    ],
+    ids=lambda value: getattr(value, "state", value),
+)
+def test_a_restart_asks_again_only_where_the_device_may_have_been_asked(before: Record, after: State) -> None:
+    step = decide(before, events.Restarted(), AROUND)
+    assert step.record.state is after
+    assert (step.record.approval is None) is (after is State.INTERRUPTED)
+    assert step.record.signature == before.signature
+
+
+# --- the platform's word ---------------------------------------------------------------------------------------------
+
+
+def test_the_same_word_again_changes_nothing() -> None:
+    waiting = receive(HONEST, AROUND).record
+    step = decide(waiting, events.Polled(HONEST), AROUND)
+    assert step == Step(waiting)
+
+
+def test_a_colleagues_signature_does_not_ask_the_person_again() -> None:
+    step = decide(
+        receive(HONEST, AROUND).record,
+        events.Polled(replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1)),
+        AROUND,
+    )
+    assert step.effects == ()
+    assert step.record.snapshot.collected == 1
+
+
+def test_a_lie_that_comes_later_refuses_what_waited() -> None:
+    step = decide(receive(HONEST, AROUND).record, events.Polled(replace(HONEST, amounts=(1,))), AROUND)
+    assert step.record.state is State.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (ProposalStatus.SIGNED, State.BROADCAST),
+        (ProposalStatus.STALLED, State.BROADCAST),
+        (ProposalStatus.BROADCASTING, State.BROADCAST),
+        (ProposalStatus.CONFIRMED, State.CONFIRMED),
+        (ProposalStatus.REJECTED, State.WITHDRAWN),
+        (ProposalStatus.CANCELLED, State.WITHDRAWN),
+        (ProposalStatus.INVALIDATED, State.WITHDRAWN),
+        (ProposalStatus.FAILED, State.WITHDRAWN),
+        (ProposalStatus.EXPIRED, State.EXPIRED),
+        (ProposalStatus.REPLACED, State.SUPERSEDED),
+    ],
+)
+def test_an_end_that_the_platform_tells_closes_what_waited(status: ProposalStatus, state: State) -> None:
+    step = decide(APPROVED, events.Polled(replace(HONEST, status=status)), AROUND)
+    assert step.record.state is state
+    assert standing_effects(step.record, AROUND) == ()
+
+
+def test_met_by_the_others_does_not_stop_a_signature_on_its_way() -> None:
+    met = replace(HONEST, status=ProposalStatus.SIGNED)
+    assert run(events.Polled(met), start=SIGNED).state is State.SIGNED
+    assert run(events.Polled(met), start=SUBMITTED).state is State.SUBMITTED
+
+
+def test_a_proposal_first_seen_at_its_end_is_not_asked_about() -> None:
+    step = receive(replace(HONEST, status=ProposalStatus.CANCELLED), AROUND)
+    assert step.record.state is State.WITHDRAWN
+    assert step.effects == ()

@@ -1,0 +1,149 @@
+"""Whatever happens, in whatever order: nothing is signed without the person's yes to exactly what is signed."""
+
+from dataclasses import replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from custody.schemas.proposals import ProposalStatus
+from signerd.core import events
+from signerd.core.effects import Effect, SignOnDevice, Submit
+from signerd.core.engine import decide, receive, standing_effects
+from signerd.core.review import review
+from signerd.core.states import State
+from signerd.core.values import Record, Surroundings
+from signerd.errors import DecisionError
+from tests.support.desk import signed_by, snapshot_of, spend, surroundings
+from tests.support.wallets import ALICE, BOB
+
+HONEST = snapshot_of(spend())
+SNAPSHOTS = (
+    HONEST,
+    replace(HONEST, description="other words"),
+    replace(HONEST, amounts=(1,)),
+    replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1),
+    snapshot_of(spend(fee=1_001)),
+    snapshot_of(b"garbage!"),
+)
+AROUNDS = (surroundings(), surroundings(pin=None), surroundings(claimed_descriptor=None))
+ANSWERS = (
+    signed_by(ALICE, HONEST),
+    signed_by(BOB, HONEST),
+    HONEST.psbt,
+    ALICE.sign(spend(fee=1_001)).to_bytes(),
+)
+DIGESTS = tuple(review(s, a).digest for s in SNAPSHOTS for a in AROUNDS)
+
+SIMPLE = (
+    events.Reconsidered(),
+    events.Refused("no"),
+    events.DeviceFound("d"),
+    events.DeviceFailed("locked", "Locked.", asked=False),
+    events.DeviceFailed("disconnected", "Gone.", asked=True),
+    events.SubmitStarted(),
+    events.SubmitAccepted(1, 2),
+    events.SubmitUndelivered("no answer"),
+    events.SubmitTurnedDown("BAD_SIGNATURE", "no"),
+    events.SubmitTurnedDown("STATE_CONFLICT", "no"),
+    events.DeclineDelivered(),
+    events.Restarted(),
+)
+
+
+class Life(RuleBasedStateMachine):
+    """One proposal under every event, a changing platform and a changing machine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.around: Surroundings = AROUNDS[0]
+        self.signatures: set[bytes] = set()
+        self.keys: set[str] = set()
+        self.yes_to: set[str] = set()
+
+    @initialize(snapshot=st.sampled_from(SNAPSHOTS))
+    def arrive(self, snapshot: object) -> None:
+        self.record: Record = receive(snapshot, self.around).record
+
+    def apply(self, event: events.Event) -> None:
+        before = self.record
+        try:
+            step = decide(before, event, self.around)
+        except DecisionError:
+            assert self.record is before
+            return
+        self.record = step.record
+        self.look_at(step.effects)
+        if before.state is not State.SIGNING and step.record.state is State.SIGNING:
+            assert isinstance(event, events.DeviceFound)
+            assert before.state is State.WAITING_DEVICE
+        # A step that nobody hears of in the audit chain has changed neither state nor decision.
+        if (step.record.state, step.record.signature) != (before.state, before.signature):
+            assert step.notes
+
+    def look_at(self, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            if isinstance(effect, SignOnDevice):
+                seen = review(self.record.snapshot, self.around)
+                assert seen.allowed
+                assert seen.digest in self.yes_to
+                assert effect.psbt == self.record.snapshot.psbt
+                assert self.record.signature is None
+            if isinstance(effect, Submit):
+                self.signatures.add(effect.psbt)
+                self.keys.add(effect.idempotency_key)
+
+    @rule(around=st.sampled_from(AROUNDS))
+    def machine_changes(self, around: Surroundings) -> None:
+        self.around = around
+
+    @rule(snapshot=st.sampled_from(SNAPSHOTS), status=st.sampled_from(ProposalStatus))
+    def platform_speaks(self, snapshot: object, status: ProposalStatus) -> None:
+        self.apply(events.Polled(replace(snapshot, status=status)))
+
+    @rule(snapshot=st.sampled_from(SNAPSHOTS))
+    def platform_keeps_asking(self, snapshot: object) -> None:
+        self.apply(events.Polled(snapshot))
+
+    @rule(digest=st.sampled_from(DIGESTS))
+    def person_approves_something(self, digest: str) -> None:
+        self.yes_to.add(digest)
+        self.apply(events.Approved(digest))
+
+    @rule()
+    def person_approves_what_is_shown(self) -> None:
+        digest = review(self.record.snapshot, self.around).digest
+        self.yes_to.add(digest)
+        self.apply(events.Approved(digest))
+
+    @rule()
+    def device_is_found(self) -> None:
+        self.apply(events.DeviceFound("d"))
+
+    @rule(answer=st.sampled_from(ANSWERS))
+    def device_answers(self, answer: bytes) -> None:
+        self.apply(events.DeviceReturned(answer))
+
+    @rule(event=st.sampled_from(SIMPLE))
+    def something_happens(self, event: events.Event) -> None:
+        self.apply(event)
+
+    @rule()
+    def daemon_performs_what_stands(self) -> None:
+        self.look_at(standing_effects(self.record, self.around))
+
+    @invariant()
+    def one_signature_under_one_key(self) -> None:
+        assert len(self.signatures) <= 1
+        assert len(self.keys) <= 1
+
+    @invariant()
+    def at_the_device_there_is_an_approval(self) -> None:
+        if hasattr(self, "record") and self.record.state in (State.WAITING_DEVICE, State.SIGNING):
+            assert self.record.approval is not None
+            assert self.record.approval.digest in self.yes_to
+            assert self.record.signature is None
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

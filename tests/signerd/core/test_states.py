@@ -1,0 +1,77 @@
+"""The table of a proposal's life: what leads where, and what leads nowhere."""
+
+import pytest
+
+from signerd.core.states import AT_THE_DEVICE, TABLE, Move, State, advance
+from signerd.errors import IllegalEvent
+
+
+def reachable(start: State) -> set[State]:
+    found, front = set(), {start}
+    while front:
+        found |= front
+        front = {after for (before, _), after in TABLE.items() if before in front} - found
+    return found
+
+
+def moves_into(target: State) -> set[tuple[State, Move]]:
+    return {key for key, after in TABLE.items() if after is target}
+
+
+def test_every_state_is_reached_from_the_first() -> None:
+    assert reachable(State.RECEIVED) == set(State)
+
+
+def test_every_move_is_used() -> None:
+    assert {move for _, move in TABLE} == set(Move)
+
+
+def test_only_an_approval_leads_to_the_device_and_only_from_there_is_it_asked() -> None:
+    assert moves_into(State.SIGNING) == {(State.WAITING_DEVICE, Move.ASK_DEVICE)}
+    assert moves_into(State.WAITING_DEVICE) == {
+        (State.WAITING_PERSON, Move.APPROVE),
+        (State.INTERRUPTED, Move.APPROVE),
+        (State.SIGNING, Move.DEVICE_NOT_READY),
+    }
+
+
+def test_an_approval_is_only_taken_after_an_allow_or_an_interruption() -> None:
+    assert moves_into(State.WAITING_PERSON) == {(State.INSPECTED, Move.ALLOW)}
+    assert {before for before, _ in moves_into(State.INTERRUPTED)} <= set(AT_THE_DEVICE)
+
+
+def test_from_a_stored_signature_there_is_no_way_back_to_the_device() -> None:
+    assert State.SIGNING not in reachable(State.SIGNED)
+    assert State.WAITING_DEVICE not in reachable(State.SIGNED)
+
+
+def test_nothing_quarantined_is_ever_signed() -> None:
+    assert State.SIGNING not in reachable(State.QUARANTINED)
+
+
+def test_only_verified_signatures_are_stored() -> None:
+    assert moves_into(State.SIGNED) == {
+        (State.VERIFYING, Move.VERIFIED),
+        (State.SUBMITTING, Move.UNDELIVERED),
+        (State.SUBMITTING, Move.RESTARTED),
+    }
+
+
+def test_the_platforms_word_does_not_pull_a_proposal_from_under_the_device() -> None:
+    word = {Move.WENT_OUT, Move.CONFIRM, Move.EXPIRE, Move.SUPERSEDE, Move.WITHDRAW, Move.ALTERED}
+    assert not {(state, move) for state in AT_THE_DEVICE for move in word} & set(TABLE)
+
+
+def test_a_reorganisation_takes_a_confirmation_back() -> None:
+    assert advance(State.CONFIRMED, Move.WENT_OUT) is State.BROADCAST
+    assert advance(State.BROADCAST, Move.CONFIRM) is State.CONFIRMED
+
+
+@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("move", list(Move))
+def test_a_missing_row_raises(state: State, move: Move) -> None:
+    if (state, move) in TABLE:
+        assert advance(state, move) is TABLE[state, move]
+    else:
+        with pytest.raises(IllegalEvent, match=str(move)):
+            advance(state, move)

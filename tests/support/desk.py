@@ -1,0 +1,77 @@
+"""A signer's desk for tests: Alice's pinned 2-of-3 vault, proposals of it, and what her machine knows."""
+
+from dataclasses import replace
+
+from custody.schemas.proposals import ProposalStatus, TxType
+from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
+from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
+from tests.support.wallets import ALICE, Signer, make_spend, make_vault
+
+VAULT = make_vault()
+VAULT_ID = "vault-1"
+NETWORK = Network.REGTEST
+
+
+def own_keys(signer: Signer = ALICE, accounts: int = 2) -> tuple[OwnKey, ...]:
+    return tuple(OwnKey(signer.vault_key(NETWORK, account), "vault", account) for account in range(accounts))
+
+
+def make_pin(vault: Vault = VAULT, signer: Signer = ALICE) -> Pin:
+    return Pin(VAULT_ID, 1, "Treasury", vault, signer.vault_key(NETWORK, 0))
+
+
+def surroundings(**changes: object) -> Surroundings:
+    usual = Surroundings(
+        network=NETWORK,
+        limits=Limits(),
+        pin=make_pin(),
+        claimed_descriptor=VAULT.descriptor,
+        own_keys=own_keys(),
+    )
+    return replace(usual, **changes)
+
+
+def spend(**changes: object) -> Psbt:
+    return make_spend(VAULT, **changes)
+
+
+def snapshot_of(psbt: Psbt | bytes, psbt_id: str = "p-1", **changes: object) -> Snapshot:
+    """What an honest platform says about a PSBT; ``changes`` are its lies or its later words."""
+    data = psbt if isinstance(psbt, bytes) else psbt.to_bytes()
+    usual = Snapshot(
+        psbt_id=psbt_id,
+        workspace_id=1,
+        workspace_network="testnet",
+        vault_id=VAULT_ID,
+        kind=TxType.SEND,
+        status=ProposalStatus.PENDING,
+        psbt=data,
+        recipients=(),
+        amounts=(),
+        op_return=None,
+        fee=0,
+        txid_expected="",
+        description="Invoice 7",
+        created_by="2",
+        required=2,
+        collected=0,
+    )
+    try:
+        parsed = Psbt.parse(data)
+    except MultisigError:
+        return replace(usual, **changes)
+    seen = inspect(parsed, VAULT, network=NETWORK)
+    honest = replace(
+        usual,
+        recipients=tuple(encode_address(p.script_pubkey, NETWORK) or "" for p in seen.payments),
+        amounts=tuple(int(p.amount) for p in seen.payments),
+        op_return="0x" + seen.op_returns[0].data.hex() if seen.op_returns else None,
+        fee=int(seen.fee),
+        txid_expected=seen.txid,
+    )
+    return replace(honest, **changes)
+
+
+def signed_by(signer: Signer, snapshot: Snapshot) -> bytes:
+    """What that signer's device returns for the proposal."""
+    return signer.sign(Psbt.parse(snapshot.psbt)).to_bytes()
