@@ -9,7 +9,7 @@ from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a co
 from hwilib.psbt import PSBT as HwiPsbt  # noqa: N811 - a class named like a constant
 
 from benchmarks.measure import best_ms
-from multisig import ChangeTo, Psbt, build_psbt, inspect, sats
+from multisig import ChangeTo, Psbt, Vault, build_psbt, inspect, sats
 from tests.support.wallets import fund, make_vault, pay
 
 SIZES = ((1, 1), (10, 10), (100, 1), (100, 100), (1_000, 1), (1_000, 1_000))
@@ -24,6 +24,12 @@ def spend(n_inputs: int, n_outputs: int) -> bytes:
     return build_psbt(vault, coins, [*outputs, ChangeTo(sats(share), 1, 7)], 0).to_bytes()
 
 
+def inspect_bytes(data: bytes, vault: Vault) -> None:
+    inspection = inspect(Psbt.parse(data), vault, network=vault.network)
+    if not inspection.ok:
+        raise RuntimeError(inspection.findings)
+
+
 def main() -> None:
     print("inspection of a 2-of-3 spend, milliseconds (best of five); the peers only parse")
     print(f"{'inputs × outputs':>18} {'ours':>9} {'embit':>9} {'HWI':>9} {'bdk':>9} {'ours ÷ bdk':>11}")
@@ -33,17 +39,12 @@ def main() -> None:
         text = base64.b64encode(data).decode()
         vault = make_vault()
 
-        def ours(data: bytes = data) -> None:
-            inspection = inspect(Psbt.parse(data), vault, network=vault.network)
-            if not inspection.ok:
-                raise RuntimeError(inspection.findings)
-
         def hwi(text: str = text) -> None:
             HwiPsbt().deserialize(text)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            mine = best_ms(ours)
+            mine = best_ms(lambda data=data, vault=vault: inspect_bytes(data, vault))
             embit = best_ms(lambda data=data: EmbitPsbt.parse(data))
             theirs = best_ms(hwi)
             bdk = best_ms(lambda text=text: bdkpython.Psbt(text))
