@@ -1,0 +1,100 @@
+"""Vaults whose cosigners are virtual devices' seeds, coins for them, and spends to sign."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from firmware_bridge.virtual.panel import Happening, Panel, PanelEvent, Prompt
+from firmware_bridge.virtual.seed import Seed
+from multisig import (
+    ChangeTo,
+    CoinToSpend,
+    KeyOrigin,
+    Network,
+    OriginKey,
+    OutPoint,
+    Policy,
+    Profile,
+    Psbt,
+    Sats,
+    Transaction,
+    TxIn,
+    TxOut,
+    Vault,
+    build_psbt,
+    multisig_account_path,
+    profile_account_path,
+)
+
+NETWORK = Network.REGTEST
+COIN = Sats(1_000_000)
+PAYMENT = Sats(600_000)
+CHANGE_AMOUNT = Sats(395_000)
+RECIPIENT = bytes.fromhex("0014") + bytes(range(20))
+
+
+@cache
+def seed(number: int = 0) -> Seed:
+    """Cosigner `number`'s seed."""
+    return Seed.from_entropy(bytes([number]) * 16)
+
+
+def vault_key(number: int, network: Network = NETWORK) -> OriginKey:
+    path = multisig_account_path(network)
+    return OriginKey(KeyOrigin(seed(number).fingerprint, path), seed(number).xpub(path, network))
+
+
+def vault(threshold: int = 2, cosigners: int = 3, network: Network = NETWORK) -> Vault:
+    """Of the seeds 0, 1, 2, …"""
+    return Vault(network, threshold, tuple(vault_key(number, network) for number in range(cosigners)))
+
+
+def profile(number: int = 0, network: Network = NETWORK) -> Profile:
+    path = profile_account_path(network)
+    key = OriginKey(KeyOrigin(seed(number).fingerprint, path), seed(number).xpub(path, network))
+    return Profile(network, key)
+
+
+def coin(policy: Policy, index: int = 0, amount: Sats = COIN) -> CoinToSpend:
+    """A coin at receive address `index`, second of the two outputs of a transaction of its own."""
+    previous = Transaction(
+        version=2,
+        inputs=(TxIn(OutPoint(bytes([index + 1]).hex() * 32, index), 0xFFFFFFFE, b"\x51" * 3),),
+        outputs=(TxOut(Sats(5_000), RECIPIENT), TxOut(amount, policy.script_pubkey(0, index))),
+        locktime=7,
+    )
+    return CoinToSpend(OutPoint(previous.txid, 1), amount, 0, index, previous)
+
+
+def spend(
+    policy: Policy,
+    *,
+    inputs: int = 1,
+    outputs: Sequence[TxOut | ChangeTo] | None = None,
+    locktime: int = 0,
+) -> Psbt:
+    """`inputs` coins into the given outputs; by default one payment, and change that leaves 5,000 sats of fee an input."""
+    coins = [coin(policy, index) for index in range(inputs)]
+    if outputs is None:
+        change = Sats(CHANGE_AMOUNT + (inputs - 1) * (COIN - 5_000))
+        outputs = [TxOut(PAYMENT, RECIPIENT), ChangeTo(change, 1, 3)]
+    return build_psbt(policy, coins, outputs, locktime)
+
+
+class Record:
+    """What a panel showed, in order."""
+
+    def __init__(self, panel: Panel) -> None:
+        self.events: list[PanelEvent] = []
+        panel.watch(self.events.append)
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        return [event.prompt for event in self.events if event.happening is Happening.SHOWN]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [prompt.kind for prompt in self.prompts]
+
+    @property
+    def happenings(self) -> list[Happening]:
+        return [event.happening for event in self.events]
