@@ -7,6 +7,7 @@ JCS is RFC 8785; rows hold text and integers only, for which the encoding is sho
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from hashlib import sha256
 
 PREFIX = b"audit-v1"
@@ -15,6 +16,20 @@ GENESIS = bytes(32)
 MAX_EXACT_INT = 2**53 - 1
 
 PLATFORM_CHAIN = "platform"
+
+
+class Category(StrEnum):
+    """What an event is about. SIGNING is the specification's word; the others follow it."""
+
+    SIGN_IN = "SIGN_IN"
+    ACCESS = "ACCESS"
+    PEOPLE = "PEOPLE"
+    KEYS = "KEYS"
+    VAULTS = "VAULTS"
+    PROPOSALS = "PROPOSALS"
+    SIGNING = "SIGNING"
+    CHAIN = "CHAIN"
+    AUDIT = "AUDIT"
 
 
 def chain_of(org_uid: str, workspace_uid: str) -> str:

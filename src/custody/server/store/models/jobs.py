@@ -47,6 +47,5 @@ class IdempotencyRecord(Base):
     path: Mapped[str] = mapped_column(primary_key=True)
     key: Mapped[str] = mapped_column(primary_key=True)
     body_hash: Mapped[bytes]
-    status: Mapped[int]
     response: Mapped[bytes]
     created_at: Mapped[datetime] = mapped_column(index=True)

@@ -178,7 +178,6 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
         sa.Column("path", sa.String(), nullable=False),
         sa.Column("key", sa.String(), nullable=False),
         sa.Column("body_hash", sa.LargeBinary(), nullable=False),
-        sa.Column("status", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("response", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_idempotency_records_user_id_users")),

@@ -1,0 +1,81 @@
+"""Repeated requests: the answer is stored in the transaction of its effect, and given again."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
+
+from custody.server.domain.errors import IdempotencyInProgress, IdempotencyKeyReused
+from custody.server.domain.ports import Clock
+from custody.server.store.models import IdempotencyRecord
+
+# A client that retries later than this is not retrying.
+RETENTION = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A caller's key counts for one user, method and path."""
+
+    user_id: int
+    method: str
+    path: str
+    key: str
+
+
+class Idempotency:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._in_flight: set[Scope] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def guard(self, scope: Scope) -> Iterator[None]:
+        """Held for the whole of a request, before any lock of the database is waited for.
+
+        Raises IdempotencyInProgress for the same key at the same time. Another process's twin waits at the database
+        instead, and then finds the stored answer.
+        """
+        with self._lock:
+            if scope in self._in_flight:
+                raise IdempotencyInProgress("A request with this Idempotency-Key is being worked on.")
+            self._in_flight.add(scope)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_flight.discard(scope)
+
+    def once(self, db: Session, scope: Scope, body: bytes, effect: Callable[[], bytes]) -> bytes:
+        """The stored answer to this request, or that of ``effect``, stored in the same transaction.
+
+        Raises IdempotencyKeyReused where the key came with another body (P41).
+        """
+        body_hash = sha256(body).digest()
+        stored = db.get(IdempotencyRecord, (scope.user_id, scope.method, scope.path, scope.key))
+        if stored is not None and stored.created_at > self._clock() - RETENTION:
+            if stored.body_hash != body_hash:
+                raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
+            return stored.response
+        self._forget_old(db)
+        response = effect()
+        db.add(
+            IdempotencyRecord(
+                user_id=scope.user_id,
+                method=scope.method,
+                path=scope.path,
+                key=scope.key,
+                body_hash=body_hash,
+                response=response,
+                created_at=self._clock(),
+            )
+        )
+        return response
+
+    def _forget_old(self, db: Session) -> None:
+        db.execute(delete(IdempotencyRecord).where(IdempotencyRecord.created_at <= self._clock() - RETENTION))

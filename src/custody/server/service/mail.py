@@ -1,0 +1,60 @@
+"""Mail: what is sent, and the embedded default that writes it into a folder."""
+
+import os
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Protocol
+
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.tokens import new_id
+
+SENDER = "custody@localhost"
+
+
+@dataclass(frozen=True)
+class Mail:
+    """``text`` may hold a one-time code: it stays out of repr by staying out of logs altogether."""
+
+    to: str
+    subject: str
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Mail(to={self.to!r}, subject={self.subject!r})"
+
+
+class Mailer(Protocol):
+    def send(self, mail: Mail) -> None: ...
+
+
+class FileMailer:
+    """One ``.eml`` file for each message, readable by the owner alone; names sort by time."""
+
+    def __init__(self, folder: Path, clock: Clock, random: RandomBytes) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._random = random
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def send(self, mail: Mail) -> None:
+        now = self._clock()
+        name = f"{now:%Y%m%dT%H%M%S.%f}-{new_id(self._random)[:8]}.eml"
+        target = self._folder / name
+        # A reader of the folder sees whole messages only.
+        draft = target.with_suffix(".part")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(self._message(mail).as_bytes(policy=SMTP))
+        draft.rename(target)
+
+    def _message(self, mail: Mail) -> EmailMessage:
+        message = EmailMessage()
+        message["From"] = SENDER
+        message["To"] = mail.to
+        message["Subject"] = mail.subject
+        message["Date"] = format_datetime(self._clock())
+        message.set_content(mail.text)
+        return message

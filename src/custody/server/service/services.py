@@ -1,0 +1,22 @@
+"""All use cases of one platform, as the web layer is given them."""
+
+from dataclasses import dataclass
+
+from custody.server.service.audit import AuditLog
+from custody.server.service.idempotency import Idempotency
+from custody.server.service.keys import Keys
+from custody.server.service.people import People
+from custody.server.service.sessions import Sessions
+from custody.server.service.signin import SignIn
+from custody.server.store import Store
+
+
+@dataclass(frozen=True)
+class Services:
+    store: Store
+    audit: AuditLog
+    idempotency: Idempotency
+    sessions: Sessions
+    signin: SignIn
+    people: People
+    keys: Keys

@@ -1,0 +1,70 @@
+"""The ASGI application: the table's routes, readiness, and what surrounds them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy import text
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from custody.server.domain.errors import CustodyError
+from custody.server.domain.ports import RandomBytes
+from custody.server.service.services import Services
+from custody.server.web import problems
+from custody.server.web.middleware import BodyLimit, Trace
+from custody.server.web.routes import build_router
+from custody.server.web.table import ENDPOINTS
+
+Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
+
+
+@asynccontextmanager
+async def _nothing_else(_app: FastAPI) -> AsyncIterator[None]:
+    yield
+
+
+def build_asgi(
+    services: Services, random: RandomBytes, *, version: str, lifespan: Lifespan = _nothing_else
+) -> FastAPI:
+    """``lifespan`` runs the workers beside the requests."""
+    app = FastAPI(
+        title="Custody platform",
+        summary="Multi-signature custody: proposals, approvals by hardware devices, broadcast.",
+        version=version,
+        lifespan=lifespan,
+        # The interactive pages load scripts from elsewhere; the document itself is served.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={
+            CustodyError: problems.on_custody_error,
+            RequestValidationError: problems.on_invalid_request,
+            HTTPException: problems.on_http_error,
+            Exception: problems.on_crash,
+        },
+    )
+    app.include_router(build_router(ENDPOINTS, services))
+    app.add_route("/health", _health, include_in_schema=False)
+    app.add_route("/ready", _readiness(services), include_in_schema=False)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(Trace, random=random)
+    return app
+
+
+async def _health(_request: Request) -> Response:
+    """The process answers."""
+    return JSONResponse({"status": "ok"})
+
+
+def _readiness(services: Services) -> Callable[[Request], Response]:
+    def ready(_request: Request) -> Response:
+        """The database answers too."""
+        with services.store.read() as db:
+            db.execute(text("SELECT 1"))
+        return JSONResponse({"status": "ready"})
+
+    return ready

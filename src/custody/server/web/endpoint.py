@@ -1,0 +1,85 @@
+"""An endpoint as a row of the table: what it takes, what it answers, who may call it, and what runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel
+from sqlalchemy.orm import Session
+from starlette.requests import Request
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.service.services import Services
+
+Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
+
+
+class Door(Enum):
+    OPEN = "open"  # sign-in itself
+    SIGNED_IN = "signed in"  # one's own things; no workspace is named
+
+
+class Unit(Enum):
+    """The transaction that a handler runs in."""
+
+    READ = "read"  # a snapshot
+    WRITE = "write"  # committed when the handler returns, rolled back when it raises
+    OWN = "own"  # the handler (``def`` or ``async def``) opens what it needs: sign-in, long polls, checks outside the lock
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """``takes``: the body of a POST, the query of a GET, or nothing. ``answers``: the type of a 200.
+
+    ``needs``: a door, or permissions of which the caller must hold one in the workspace that ``workspace_id`` of the
+    body or query names (an empty set: be a member). The frame checks it, except for ``Unit.OWN``, where the handler
+    calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for ``Unit.WRITE`` only.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    handler: Callable[["Call[Any]"], Any]
+    answers: Any
+    needs: Door | frozenset[PermissionName]
+    unit: Unit
+    takes: type[BaseModel] | None = None
+    creates: bool = False
+
+    @property
+    def permissions(self) -> frozenset[PermissionName]:
+        return self.needs if isinstance(self.needs, frozenset) else frozenset()
+
+
+@dataclass(frozen=True)
+class Call(Generic[Body_co]):
+    """One request, parsed and let in. ``caller``, ``db`` and ``access`` raise where the endpoint has none."""
+
+    endpoint: Endpoint
+    services: Services
+    request: Request
+    body: Body_co
+    trace_id: str
+    maybe_caller: Caller | None = None
+    maybe_db: Session | None = None
+    maybe_access: WorkspaceAccess | None = None
+
+    @property
+    def caller(self) -> Caller:
+        assert self.maybe_caller is not None, "an open endpoint has no caller"
+        return self.maybe_caller
+
+    @property
+    def db(self) -> Session:
+        assert self.maybe_db is not None, "a handler of Unit.OWN opens its own transaction"
+        return self.maybe_db
+
+    @property
+    def access(self) -> WorkspaceAccess:
+        assert self.maybe_access is not None, "the endpoint names no workspace, or is Unit.OWN"
+        return self.maybe_access
+
+    def enter(self, db: Session, workspace_id: int) -> WorkspaceAccess:
+        """For ``Unit.OWN``: the check that the frame makes elsewhere. Raises NotFound, PermissionDenied."""
+        return self.services.people.enter(db, self.caller, workspace_id, self.endpoint.permissions)

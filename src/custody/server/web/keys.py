@@ -1,0 +1,64 @@
+"""Signing keys and the signing profile: the caller's own, in no workspace."""
+
+from custody.schemas.keys import (
+    Key,
+    KeyChallenge,
+    KeyChallengeRequest,
+    RegisterKeyRequest,
+    SigningProfileAddress,
+)
+from custody.schemas.queries import NetworkQuery
+from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+
+
+def key_challenge(call: Call[KeyChallengeRequest]) -> KeyChallenge:
+    """A line for the device to sign, bound to the keys that will be offered; good for ten minutes, once."""
+    return call.services.keys.challenge(call.db, call.caller, call.body)
+
+
+def register_key(call: Call[RegisterKeyRequest]) -> Key:
+    """Registers the caller's device on a network, or adds accounts to the one that is registered."""
+    return call.services.keys.register(call.db, call.caller, call.body)
+
+
+def keys(call: Call[None]) -> list[Key]:
+    """The caller's keys, the oldest first, revoked ones too."""
+    return call.services.keys.list_own(call.db, call.caller)
+
+
+def signing_profile_address(call: Call[NetworkQuery]) -> SigningProfileAddress:
+    """The address of the caller's own single-signature account (BIP-84) on a network."""
+    return call.services.keys.profile_address(call.db, call.caller, call.body.network)
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/api/v1/key-challenge",
+        key_challenge,
+        KeyChallenge,
+        Door.SIGNED_IN,
+        Unit.WRITE,
+        KeyChallengeRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/register-key",
+        register_key,
+        Key,
+        Door.SIGNED_IN,
+        Unit.WRITE,
+        RegisterKeyRequest,
+        creates=True,
+    ),
+    Endpoint("GET", "/api/v1/keys", keys, list[Key], Door.SIGNED_IN, Unit.READ),
+    Endpoint(
+        "GET",
+        "/api/v1/signing-profile-address",
+        signing_profile_address,
+        SigningProfileAddress,
+        Door.SIGNED_IN,
+        Unit.READ,
+        NetworkQuery,
+    ),
+)

@@ -1,0 +1,100 @@
+"""What surrounds every request: its trace id, one line in the log, the bound on its body, and careful headers."""
+
+import time
+from uuid import UUID
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from custody.schemas.common import MAX_PSBT_BASE64
+from custody.schemas.errors import ErrorCode
+from custody.server.domain.ports import RandomBytes
+from custody.server.web.problems import problem
+
+# The largest body is a signed PSBT; the rest of it is ids and words.
+MAX_BODY_BYTES = MAX_PSBT_BASE64 + 64 * 1024
+CONTENT_TOO_LARGE = 413
+
+log = structlog.get_logger()
+
+
+class Trace:
+    """A trace id for each request, in its log lines, errors and audit entries alike. Our own: a caller's is not taken."""
+
+    def __init__(self, app: ASGIApp, random: RandomBytes) -> None:
+        self._app = app
+        self._random = random
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        trace_id = str(UUID(bytes=self._random(16)))
+        scope.setdefault("state", {})["trace_id"] = trace_id
+        status = 0
+        started = time.perf_counter()
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _mark(MutableHeaders(scope=message), trace_id)
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(trace_id=trace_id):
+            try:
+                await self._app(scope, receive, send_marked)
+            finally:
+                # The path alone: a query may hold what is nobody's business (P49).
+                milliseconds = round((time.perf_counter() - started) * 1000, 1)
+                log.info(
+                    "request",
+                    method=scope["method"],
+                    path=scope["path"],
+                    status=status,
+                    milliseconds=milliseconds,
+                )
+
+
+def _mark(headers: MutableHeaders, trace_id: str) -> None:
+    headers["X-Trace-Id"] = trace_id
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers.setdefault("Cache-Control", "no-store")
+
+
+class BodyLimit:
+    """Refuses a body that is announced too large, and stops reading one that becomes so."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int = MAX_BODY_BYTES) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "0")
+        if announced.isdecimal() and int(announced) > self._max_bytes:
+            await _refuse(scope, receive, send)
+            return
+        received = 0
+
+        async def receive_bounded() -> Message:
+            nonlocal received
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self._max_bytes:
+                raise HTTPException(CONTENT_TOO_LARGE)
+            return message
+
+        await self._app(scope, receive_bounded, send)
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    answer = problem(Request(scope), ErrorCode.BODY_TOO_LARGE, "The body is too large.")
+    # What is left of it is not read: the connection cannot be used again.
+    answer.headers["Connection"] = "close"
+    await answer(scope, receive, send)

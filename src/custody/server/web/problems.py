@@ -1,0 +1,153 @@
+"""From what went wrong to what is answered: RFC 9457, one table, every code of ours in it."""
+
+from http import HTTPStatus
+
+import structlog
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode, FieldError, Problem
+from custody.server.domain.errors import CustodyError
+
+log = structlog.get_logger()
+
+STATUS: dict[ErrorCode, HTTPStatus] = {
+    ErrorCode.MALFORMED_JSON: HTTPStatus.BAD_REQUEST,
+    ErrorCode.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
+    ErrorCode.TOKEN_EXPIRED: HTTPStatus.UNAUTHORIZED,
+    ErrorCode.OTP_INVALID: HTTPStatus.UNAUTHORIZED,
+    ErrorCode.PERMISSION_DENIED: HTTPStatus.FORBIDDEN,
+    ErrorCode.NOT_ORG_MEMBER: HTTPStatus.FORBIDDEN,
+    ErrorCode.NOT_A_SIGNER: HTTPStatus.FORBIDDEN,
+    ErrorCode.KEY_REVOKED: HTTPStatus.FORBIDDEN,
+    ErrorCode.ROLE_LIMIT_EXCEEDED: HTTPStatus.FORBIDDEN,
+    ErrorCode.VAULT_LIMIT_EXCEEDED: HTTPStatus.FORBIDDEN,
+    ErrorCode.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    ErrorCode.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
+    ErrorCode.STATE_CONFLICT: HTTPStatus.CONFLICT,
+    ErrorCode.LOCKED_FUNDS: HTTPStatus.CONFLICT,
+    ErrorCode.KEY_ALREADY_ACTIVE: HTTPStatus.CONFLICT,
+    ErrorCode.KEY_ACCOUNTS_EXHAUSTED: HTTPStatus.CONFLICT,
+    ErrorCode.DEPLOYMENT_NOT_CONFIRMED: HTTPStatus.CONFLICT,
+    ErrorCode.CALL_NOT_STALLED: HTTPStatus.CONFLICT,
+    ErrorCode.ALREADY_PAUSED: HTTPStatus.CONFLICT,
+    ErrorCode.NOT_PAUSED: HTTPStatus.CONFLICT,
+    ErrorCode.LAST_ADMIN: HTTPStatus.CONFLICT,
+    ErrorCode.IDEMPOTENCY_IN_PROGRESS: HTTPStatus.CONFLICT,
+    ErrorCode.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ErrorCode.VALIDATION: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.WRONG_NETWORK_ADDRESS: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.DUST: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.INSUFFICIENT_FUNDS: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.PSBT_MISMATCH: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.BAD_SIGNATURE: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.WALLET_ADDRESS_MISMATCH: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.IDEMPOTENCY_KEY_REUSED: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ErrorCode.RATE_LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
+    ErrorCode.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
+    ErrorCode.BACKEND_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+    ErrorCode.POLICY_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+# RFC 9110, section 10.2.3, for the answers that should be asked again.
+DEFAULT_RETRY_SECONDS = 5
+MAX_FAULTS = 20
+
+
+def trace_id_of(request: Request) -> str:
+    return str(request.scope.get("state", {}).get("trace_id", ""))
+
+
+def problem(
+    request: Request,
+    code: ErrorCode,
+    detail: str,
+    *,
+    errors: list[FieldError] | None = None,
+    figures: dict[str, object] | None = None,
+    retry_after: int | None = None,
+) -> Response:
+    """The answer to a request that failed."""
+    status = STATUS[code]
+    body = Problem(
+        title=status.phrase,
+        status=status.value,
+        detail=detail,
+        instance=request.url.path,
+        code=code,
+        trace_id=trace_id_of(request),
+        errors=errors or [],
+        figures=figures,
+    )
+    return Response(
+        body.model_dump_json(exclude_none=True),
+        status_code=status.value,
+        headers=_headers(status, retry_after),
+        media_type=PROBLEM_CONTENT_TYPE,
+    )
+
+
+def _headers(status: HTTPStatus, retry_after: int | None) -> dict[str, str]:
+    if status is HTTPStatus.UNAUTHORIZED:
+        return {"WWW-Authenticate": "Bearer"}
+    if status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
+        return {"Retry-After": str(retry_after or DEFAULT_RETRY_SECONDS)}
+    return {}
+
+
+async def on_custody_error(request: Request, error: CustodyError) -> Response:
+    """A refusal of ours: the sentence, then what to do."""
+    errors = [FieldError(pointer=f.pointer, code=f.code, detail=f.detail) for f in error.faults]
+    return problem(
+        request,
+        error.code,
+        f"{error.detail} {error.hint}",
+        errors=errors,
+        figures=error.figures,
+        retry_after=error.retry_after,
+    )
+
+
+async def on_invalid_request(request: Request, error: RequestValidationError) -> Response:
+    """A body or query that does not have its shape. What was sent is not repeated: it may be a password (P49)."""
+    found = error.errors()
+    if any(fault["type"] == "json_invalid" for fault in found):
+        return problem(request, ErrorCode.MALFORMED_JSON, "The body is not JSON.")
+    errors = [
+        FieldError(pointer=_pointer(fault["loc"]), code=str(fault["type"]), detail=str(fault["msg"]))
+        for fault in found[:MAX_FAULTS]
+    ]
+    detail = "; ".join(f"{e.pointer or 'the request'}: {e.detail}" for e in errors[:3])
+    return problem(request, ErrorCode.VALIDATION, detail, errors=errors)
+
+
+def _pointer(location: tuple[str | int, ...]) -> str:
+    """RFC 6901, below the body or the query; a header is named as ``/header/<name>``."""
+    parts = location[1:] if location and location[0] in {"body", "query"} else location
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+_BY_STATUS = {
+    HTTPStatus.BAD_REQUEST: (ErrorCode.MALFORMED_JSON, "The request cannot be read."),
+    HTTPStatus.NOT_FOUND: (ErrorCode.NOT_FOUND, "There is nothing at this address."),
+    HTTPStatus.METHOD_NOT_ALLOWED: (ErrorCode.METHOD_NOT_ALLOWED, "This address takes another method."),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (ErrorCode.BODY_TOO_LARGE, "The body is too large."),
+}
+
+
+async def on_http_error(request: Request, error: HTTPException) -> Response:
+    """What the framework refuses by itself: no such route, a wrong method, a body that is not text."""
+    known = _BY_STATUS.get(HTTPStatus(error.status_code))
+    if known is None:
+        log.error("unmapped framework error", status=error.status_code)
+        return problem(request, ErrorCode.INTERNAL, "The request failed.")
+    answer = problem(request, *known)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def on_crash(request: Request, error: Exception) -> Response:
+    """Ours to repair: the caller gets the trace id, the log gets the rest."""
+    log.error("request crashed", exc_info=error)
+    return problem(request, ErrorCode.INTERNAL, "The platform failed; quote the trace id to its operator.")

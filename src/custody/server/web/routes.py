@@ -1,0 +1,206 @@
+"""Builds the routes from the table: every endpoint is let in, run and answered in the same way."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Depends, Header, Query
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from pydantic import BaseModel, TypeAdapter
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from custody.schemas.errors import PROBLEM_CONTENT_TYPE, Problem
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import (
+    CustodyError,
+    KeyIsRevoked,
+    NotASigner,
+    PermissionDenied,
+    RoleLimitExceeded,
+    Unauthenticated,
+    VaultLimitExceeded,
+)
+from custody.server.service.idempotency import Scope
+from custody.server.service.services import Services
+from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+from custody.server.web.problems import trace_id_of
+
+# A longer token is none of ours; do not even hash it.
+MAX_TOKEN_CHARACTERS = 200
+# Attempts to do what one may not: recorded, unlike mistakes.
+REFUSALS = (PermissionDenied, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
+]
+_bearer = HTTPBearer(auto_error=False, description="The access token of a sign-in")
+
+
+def build_router(endpoints: Sequence[Endpoint], services: Services) -> APIRouter:
+    router = APIRouter(redirect_slashes=False)
+    for endpoint in endpoints:
+        router.add_api_route(
+            endpoint.path,
+            _route(endpoint, services),
+            methods=[endpoint.method],
+            response_model=endpoint.answers,
+            name=endpoint.path.rsplit("/", 1)[-1],
+            operation_id=f"{endpoint.method.lower()}_{endpoint.path.strip('/').replace('/', '_').replace('-', '_')}",
+            description=_description(endpoint),
+            responses={
+                "default": {
+                    "model": Problem,
+                    "content": {PROBLEM_CONTENT_TYPE: {}},
+                    "description": "A refusal",
+                }
+            },
+            tags=[endpoint.path.split("/")[1]],
+        )
+    return router
+
+
+def _description(endpoint: Endpoint) -> str:
+    text = inspect.getdoc(endpoint.handler) or ""
+    if endpoint.permissions:
+        text += f"\n\nPermission: {' or '.join(sorted(endpoint.permissions))}."
+    return text.strip()
+
+
+def _route(endpoint: Endpoint, services: Services) -> Callable[..., Any]:
+    """A function whose signature tells FastAPI what to read and to document."""
+    runner = Runner(endpoint, services)
+
+    def wait(request: Request, **given: Any) -> Any:
+        return runner.run(runner.call(request, given), given.get("idempotency_key"))
+
+    async def awaited(request: Request, **given: Any) -> Any:
+        call = runner.call(request, given)
+        try:
+            return runner.answer(await endpoint.handler(call))
+        except REFUSALS as error:
+            await run_in_threadpool(runner.record_refusal, call, error)
+            raise
+
+    route: Any = awaited if inspect.iscoroutinefunction(endpoint.handler) else wait
+    route.__signature__ = inspect.Signature(_parameters(endpoint, services))
+    return route  # type: ignore[no-any-return]  # its type is in the signature it was just given
+
+
+def _parameters(endpoint: Endpoint, services: Services) -> list[inspect.Parameter]:
+    annotations: dict[str, Any] = {"request": Request}
+    if endpoint.needs is not Door.OPEN:
+        annotations["caller"] = Annotated[Caller, Depends(_authenticator(services))]
+    if endpoint.takes is not None:
+        annotations["body"] = Annotated[endpoint.takes, Body() if endpoint.method == "POST" else Query()]
+    if endpoint.creates:
+        annotations["idempotency_key"] = IdempotencyKey
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=annotation,
+            default=None if name == "idempotency_key" else inspect.Parameter.empty,
+        )
+        for name, annotation in annotations.items()
+    ]
+
+
+def _authenticator(services: Services) -> Callable[..., Caller]:
+    def authenticate(
+        request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> Caller:
+        if credentials is None or len(credentials.credentials) > MAX_TOKEN_CHARACTERS:
+            raise Unauthenticated("The request carries no access token.")
+        return services.sessions.authenticate(credentials.credentials, trace_id_of(request))
+
+    return authenticate
+
+
+class Runner:
+    """Runs one endpoint: the transaction, the check of the permission in it, the stored answer of a repeated request."""
+
+    def __init__(self, endpoint: Endpoint, services: Services) -> None:
+        assert not endpoint.creates or endpoint.unit is Unit.WRITE, (
+            "a stored answer needs its effect's transaction"
+        )
+        self._endpoint = endpoint
+        self._services = services
+        self._adapter: TypeAdapter[Any] = TypeAdapter(endpoint.answers)
+
+    def call(self, request: Request, given: dict[str, Any]) -> Call[Any]:
+        return Call(
+            endpoint=self._endpoint,
+            services=self._services,
+            request=request,
+            body=given.get("body"),
+            trace_id=trace_id_of(request),
+            maybe_caller=given.get("caller"),
+        )
+
+    def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
+        try:
+            if idempotency_key is None:
+                return self._transact(call)
+            scope = Scope(call.caller.user_id, self._endpoint.method, self._endpoint.path, idempotency_key)
+            with self._services.idempotency.guard(scope):
+                return self._transact(call, scope)
+        except REFUSALS as error:
+            self.record_refusal(call, error)
+            raise
+
+    def answer(self, result: Any) -> Response:
+        """A handler answers with its shape, or with a whole response where headers or a status are its business."""
+        return result if isinstance(result, Response) else _json(self._encode(result))
+
+    def _encode(self, result: Any) -> bytes:
+        return self._adapter.dump_json(result, by_alias=True)
+
+    def _transact(self, call: Call[Any], scope: Scope | None = None) -> Response:
+        store = self._services.store
+        match self._endpoint.unit:
+            case Unit.OWN:
+                return self.answer(self._endpoint.handler(call))
+            case Unit.READ:
+                with store.read() as db:
+                    return self.answer(self._handle(call, db))
+            case Unit.WRITE:
+                with store.write() as db:
+                    if scope is None:
+                        return self.answer(self._handle(call, db))
+                    # Let in first: a stored answer is no way around a permission that was taken away (P23).
+                    call = self._let_in(call, db)
+                    return _json(
+                        self._services.idempotency.once(
+                            db,
+                            scope,
+                            _canonical(call.body),
+                            lambda: self._encode(self._endpoint.handler(call)),
+                        )
+                    )
+
+    def _handle(self, call: Call[Any], db: Session) -> Any:
+        return self._endpoint.handler(self._let_in(call, db))
+
+    def _let_in(self, call: Call[Any], db: Session) -> Call[Any]:
+        return Call(**{**vars(call), "maybe_db": db, "maybe_access": self._enter(call, db)})
+
+    def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
+        return None if isinstance(self._endpoint.needs, Door) else call.enter(db, call.body.workspace_id)
+
+    def record_refusal(self, call: Call[Any], error: CustodyError) -> None:
+        """In a transaction of its own, for the refused one was rolled back."""
+        with self._services.store.write() as db:
+            self._services.audit.record(
+                db, call.caller, Category.ACCESS, error.code, f"{self._endpoint.method} {self._endpoint.path}"
+            )
+
+
+def _canonical(body: BaseModel | None) -> bytes:
+    return b"" if body is None else body.model_dump_json().encode()
+
+
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json")
