@@ -31,7 +31,8 @@ def decode_psbt(data: bytes, limits: PsbtLimits) -> Decoded:
     except (InvalidPsbt, PsbtTooLarge):
         raise
     except (MultisigError, WireError) as error:
-        raise InvalidPsbt(f"The PSBT is malformed: {error}") from error
+        reason = str(error).removesuffix(".")
+        raise InvalidPsbt(f"A value in the PSBT is malformed: {reason}.") from error
 
 
 def _decode(data: bytes, limits: PsbtLimits) -> Decoded:
@@ -49,10 +50,10 @@ def _decode(data: bytes, limits: PsbtLimits) -> Decoded:
 def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -> Transaction:
     if any(globals_.get(_key(f.GLOBAL_VERSION), b"")):
         raise InvalidPsbt("Only PSBT version 0 is accepted; this is a later one.")
+    f.check_fields(globals_, f.GLOBAL_FIELDS, f.GLOBAL_V2_ONLY)
     raw = globals_.get(_key(f.GLOBAL_UNSIGNED_TX))
     if raw is None:
         raise InvalidPsbt("The PSBT has no unsigned transaction; version 0 must have one.")
-    f.check_fields(globals_, f.GLOBAL_FIELDS, f.GLOBAL_V2_ONLY)
     tx = Transaction.parse(raw, witness=False)
     if any(item.script_sig for item in tx.inputs):
         raise InvalidPsbt("The unsigned transaction of the PSBT carries signatures.")

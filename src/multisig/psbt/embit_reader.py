@@ -2,14 +2,14 @@
 
 embit 0.8.0 is never trusted for a value. It is a reader that others wrote, much like those in wallets and
 devices; a PSBT that it understands differently is one that somebody could be shown differently. It gets
-our own serialisation of the fields we know, never bytes from outside: those may hold taproot fields whose
-counts it does not bound, and version 2 fields that it lets replace the transaction.
+our own serialisation of fields we know, never bytes from outside: those may hold taproot fields whose counts
+it does not bound, and version 2 fields that it lets replace the transaction.
 """
 
 from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
 
 from multisig.errors import InvalidPsbt
-from multisig.transaction import Transaction
+from multisig.transaction import MAX_UINT32, Transaction
 
 
 def require_same_reading(data: bytes, tx: Transaction) -> None:
@@ -25,7 +25,6 @@ def require_same_reading(data: bytes, tx: Transaction) -> None:
 
 
 def _transaction_fields(seen: EmbitPsbt) -> tuple[object, ...]:
-    # Field by field: its `tx` property turns version 0 into 2 and sequence 0 into ffffffff.
     return (
         seen.tx_version,
         seen.locktime,
@@ -38,6 +37,7 @@ def _our_fields(tx: Transaction) -> tuple[object, ...]:
     return (
         tx.version,
         tx.locktime,
-        [(item.outpoint.txid, item.outpoint.vout, item.sequence) for item in tx.inputs],
+        # It reads a sequence of zero as one that is absent, and that as the highest.
+        [(item.outpoint.txid, item.outpoint.vout, item.sequence or MAX_UINT32) for item in tx.inputs],
         [(output.amount, output.script_pubkey) for output in tx.outputs],
     )
