@@ -1,0 +1,105 @@
+import coincurve._libsecp256k1
+import pytest
+from coincurve import PrivateKey
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multisig import signature_fault, verify_ecdsa
+
+ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
+KEY = PrivateKey(b"\x07" * 32)
+PUBLIC_KEY = KEY.public_key.format(compressed=True)
+DIGEST = bytes(range(32))
+SIGNATURE = KEY.sign(DIGEST, hasher=None)
+
+
+def numbers(der):
+    length = der[3]
+    return int.from_bytes(der[4 : 4 + length]), int.from_bytes(der[6 + length :])
+
+
+def encode(r, s):
+    fields = b"".join(b"\x02" + bytes((len(field),)) + field for field in map(integer, (r, s)))
+    return b"\x30" + bytes((len(fields),)) + fields
+
+
+def integer(number):
+    return number.to_bytes(number.bit_length() // 8 + 1)
+
+
+def test_the_library_is_native():
+    assert coincurve._libsecp256k1.lib.secp256k1_ecdsa_verify
+
+
+@given(st.binary(min_size=32, max_size=32), st.integers(1, ORDER - 1))
+def test_a_signature_verifies_for_its_key_and_digest_only(digest, secret):
+    key = PrivateKey(secret.to_bytes(32))
+    signature = key.sign(digest, hasher=None)
+    public_key = key.public_key.format(compressed=True)
+    assert signature_fault(signature) is None
+    assert verify_ecdsa(public_key, digest, signature)
+    assert not verify_ecdsa(public_key, bytes(32) if any(digest) else b"\x01" * 32, signature)
+    assert not verify_ecdsa(PUBLIC_KEY, digest, signature) or public_key == PUBLIC_KEY
+
+
+def test_p6_high_s():
+    r, s = numbers(SIGNATURE)
+    high = encode(r, ORDER - s)
+    assert signature_fault(high) == "its S is high"
+    assert not verify_ecdsa(PUBLIC_KEY, DIGEST, high)
+    assert verify_ecdsa(PUBLIC_KEY, DIGEST, encode(r, s))
+
+
+def test_half_the_order_is_the_last_low_s():
+    assert signature_fault(encode(1, ORDER // 2)) is None
+    assert signature_fault(encode(1, ORDER // 2 + 1)) == "its S is high"
+
+
+@given(st.integers(0, len(SIGNATURE) - 1), st.integers(1, 255))
+def test_p6_any_changed_byte(at, change):
+    changed = bytearray(SIGNATURE)
+    changed[at] ^= change
+    assert not verify_ecdsa(PUBLIC_KEY, DIGEST, bytes(changed))
+
+
+@given(st.binary(max_size=80))
+def test_p6_garbage(data):
+    assert not verify_ecdsa(PUBLIC_KEY, DIGEST, data)
+
+
+R, S = numbers(SIGNATURE)
+
+
+@pytest.mark.parametrize(
+    "der",
+    [
+        b"", b"\x30", SIGNATURE + b"\x01", SIGNATURE[:-1], b"\x31" + SIGNATURE[1:], b"\x30\x81" + SIGNATURE[1:],
+        b"\x30\x07\x02\x02\x00\x01\x02\x01\x01", b"\x30\x06\x02\x01\x81\x02\x01\x01", b"\x30\x06\x03\x01\x01\x02\x01\x01",
+        b"\x30\x06\x02\x01\x01\x03\x01\x01", b"\x30\x06\x02\x00\x02\x02\x01\x01", b"\x30\x06\x02\x02\x01\x01\x02\x00",
+        b"\x30\x06\x02\x04\x01\x01\x02\x00", b"\x30\x06\x02\x05\x01\x01\x02\x00", b"\x30\x06\x02\xff\x01\x01\x02\x01",
+        b"\x30\x07\x02\x01\x01\x02\x02\x00\x01", b"\x30\x06\x02\x01\x01\x02\x01\x81", bytes(8), b"\x30\x46" + bytes(70),
+        b"\x30\x47" + SIGNATURE[2:],
+    ],
+)  # fmt: skip
+def test_p6_not_strict_der(der):
+    assert signature_fault(der) == "it is not strict DER"
+    assert not verify_ecdsa(PUBLIC_KEY, DIGEST, der)
+
+
+def test_zero_is_no_signature():
+    for r, s in ((0, 1), (1, 0), (0, 0)):
+        assert signature_fault(encode(r, s)) == "one of its numbers is zero"
+
+
+@pytest.mark.parametrize(
+    "public_key",
+    [b"", bytes(33), PUBLIC_KEY[:-1], KEY.public_key.format(compressed=False), b"\x02" + b"\xff" * 32,
+     bytes((PUBLIC_KEY[0] ^ 1,)) + PUBLIC_KEY[1:]],
+)  # fmt: skip
+def test_keys_that_cannot_sign_in_segwit(public_key):
+    assert not verify_ecdsa(public_key, DIGEST, SIGNATURE)
+
+
+@pytest.mark.parametrize("digest", [b"", DIGEST[:-1], DIGEST + b"\0"])
+def test_a_digest_has_32_bytes(digest):
+    assert not verify_ecdsa(PUBLIC_KEY, digest, SIGNATURE)

@@ -1,0 +1,235 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multisig import (
+    MAX_MONEY,
+    InvalidAmount,
+    InvalidTransaction,
+    OutPoint,
+    Sats,
+    SighashCache,
+    Transaction,
+    TxIn,
+    TxOut,
+    sighash_segwit_v0,
+    verify_ecdsa,
+)
+from multisig.hashes import sha256d
+from multisig.transaction import MAX_TRANSACTION_BYTES
+from multisig.wire import Reader
+from tests.support.policies import outpoints, transactions
+from tests.support.vectors import official, own
+
+TXID = "ab" * 32
+PLAIN = Transaction(2, (TxIn(OutPoint(TXID, 1), 0xFFFFFFFD),), (TxOut(Sats(1_000), b"\x51"),), 0)
+SIGNED = replace(PLAIN, inputs=(replace(PLAIN.inputs[0], witness=(b"", b"sig", b"script")),))
+
+
+@given(transactions())
+def test_round_trip(transaction):
+    raw = transaction.serialize()
+    parsed = Transaction.parse(raw)
+    assert parsed == transaction
+    assert parsed.serialize() == raw
+    assert parsed.wtxid == sha256d(raw)[::-1].hex()
+
+
+@given(transactions())
+def test_without_witnesses(transaction):
+    stripped = transaction.serialize(include_witness=False)
+    parsed = Transaction.parse(stripped, witness=False)
+    assert not parsed.has_witness
+    assert parsed.txid == transaction.txid == parsed.wtxid
+    assert transaction.weight == 3 * len(stripped) + len(transaction.serialize())
+    assert 4 * transaction.vsize - 3 <= transaction.weight <= 4 * transaction.vsize
+
+
+@given(transactions(), st.data())
+def test_s23_truncated_or_extended_bytes_are_refused(transaction, data):
+    raw = transaction.serialize()
+    with pytest.raises(InvalidTransaction):
+        Transaction.parse(raw[: data.draw(st.integers(0, len(raw) - 1))])
+    with pytest.raises(InvalidTransaction):
+        Transaction.parse(raw + data.draw(st.binary(min_size=1, max_size=4)))
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_s23_any_bytes_are_parsed_exactly_or_refused(data, witness):
+    try:
+        parsed = Transaction.parse(data, witness=witness)
+    except InvalidTransaction:
+        return
+    assert parsed.serialize(include_witness=witness) == data
+
+
+@given(transactions(), st.data())
+def test_s23_bit_flips_are_parsed_exactly_or_refused(transaction, data):
+    raw = bytearray(transaction.serialize())
+    raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        parsed = Transaction.parse(bytes(raw))
+    except InvalidTransaction:
+        return
+    assert parsed.serialize() == raw
+
+
+@pytest.mark.parametrize("vector", own("transactions.json"))
+def test_chain_transactions(vector):
+    transaction = Transaction.parse(bytes.fromhex(vector["hex"]))
+    assert transaction.serialize().hex() == vector["hex"]
+    assert (transaction.txid, transaction.weight) == (vector["txid"], vector["weight"])
+
+
+def test_the_form_without_witnesses_may_have_no_inputs():
+    empty = Transaction(2, (), (TxOut(Sats(1), b""),), 0)
+    raw = empty.serialize()
+    assert Transaction.parse(raw, witness=False) == empty
+    with pytest.raises(InvalidTransaction):
+        Transaction.parse(raw)
+
+
+def test_witnesses_where_none_may_be():
+    with pytest.raises(InvalidTransaction):
+        Transaction.parse(SIGNED.serialize(), witness=False)
+
+
+def test_a_marker_without_any_witness_is_refused():
+    raw = PLAIN.serialize()
+    superfluous = raw[:4] + b"\x00\x01" + raw[4:-4] + b"\x00" + raw[-4:]
+    with pytest.raises(InvalidTransaction, match="witnesses"):
+        Transaction.parse(superfluous)
+
+
+def test_a_length_longer_than_needed_is_refused():
+    raw = PLAIN.serialize()
+    assert raw[4] == 1
+    with pytest.raises(InvalidTransaction, match="shortest"):
+        Transaction.parse(raw[:4] + b"\xfd\x01\x00" + raw[5:])
+
+
+def test_s23_sizes_are_bounded():
+    with pytest.raises(InvalidTransaction, match="larger"):
+        Transaction.parse(bytes(MAX_TRANSACTION_BYTES + 1))
+    with pytest.raises(InvalidTransaction, match="more items"):
+        Transaction.parse(bytes.fromhex("02000000" + "fe00ffff00") + bytes(100_000))
+
+
+def test_amounts_are_bounded():
+    raw = PLAIN.serialize()
+    at = raw.index((1_000).to_bytes(8, "little"))
+    for amount in (MAX_MONEY + 1, 2**63, 2**64 - 1):
+        with pytest.raises(InvalidTransaction):
+            Transaction.parse(raw[:at] + amount.to_bytes(8, "little") + raw[at + 8 :])
+    with pytest.raises(InvalidAmount):
+        TxOut(Sats(-1), b"")
+
+
+def test_nothing_is_replaced_by_a_default():
+    """Zero is a sequence and a version like any other; a library that reads it as absent signs another transaction."""
+    zero = Transaction(0, (TxIn(OutPoint(TXID, 0), 0),), PLAIN.outputs, 0)
+    parsed = Transaction.parse(zero.serialize())
+    assert (parsed.version, parsed.inputs[0].sequence) == (0, 0)
+    assert len({zero.txid, PLAIN.txid, replace(zero, version=2).txid}) == 3
+
+
+@given(outpoints())
+def test_outpoint_form(outpoint):
+    reader = Reader(outpoint.serialize())
+    assert OutPoint(reader.take(32)[::-1].hex(), reader.uint(4)) == outpoint
+    assert str(outpoint) == f"{outpoint.txid}:{outpoint.vout}"
+
+
+@pytest.mark.parametrize(
+    ("txid", "vout"),
+    [("ab" * 31, 0), ("AB" * 32, 0), ("xy" * 32, 0), ("", 0), (TXID, -1), (TXID, 2**32), (TXID, True)],
+)
+def test_impossible_outpoints(txid, vout):
+    with pytest.raises(InvalidTransaction):
+        OutPoint(txid, vout)
+
+
+def test_numbers_have_32_bits():
+    for change in ({"version": -1}, {"version": 2**32}, {"locktime": 2**32}, {"locktime": -1}):
+        with pytest.raises(InvalidTransaction):
+            replace(PLAIN, **change)
+    with pytest.raises(InvalidTransaction):
+        TxIn(OutPoint(TXID, 0), 2**32)
+
+
+def sighashes(vector):
+    signed = Transaction.parse(bytes.fromhex(vector["signed_transaction_hex"]))
+    cache = SighashCache(signed)
+    for case in vector["signatures"]:
+        spent = vector["inputs"][case["input_index"]]
+        script_code = bytes.fromhex(spent["witness_script_hex"])
+        if "script_code_with_length_hex" in case:
+            script_code = Reader(bytes.fromhex(case["script_code_with_length_hex"])).sized()
+        digest = cache.segwit_v0(
+            case["input_index"], script_code, Sats(spent["value_sat"]), case["sighash_type"]
+        )
+        yield case, digest
+
+
+@pytest.mark.parametrize("vector", official("bip143.json"))
+def test_bip143(vector):
+    checked = 0
+    for case, digest in sighashes(vector):
+        assert digest.hex() == case["sighash_hex"]
+        if "signature_hex" in case:
+            signature = bytes.fromhex(case["signature_hex"])
+            der = signature[:-1] if signature[1] == len(signature) - 3 else signature
+            high_s = "S is high" in case.get("note", "")
+            assert verify_ecdsa(bytes.fromhex(case["public_key_hex"]), digest, der) is not high_s
+        checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize(
+    "vector", official("bip143.json", lambda vector: "unsigned_transaction_hex" in vector)
+)
+def test_bip143_transactions(vector):
+    unsigned = Transaction.parse(bytes.fromhex(vector["unsigned_transaction_hex"]), witness=False)
+    signed = Transaction.parse(bytes.fromhex(vector["signed_transaction_hex"]))
+    assert signed.serialize().hex() == vector["signed_transaction_hex"]
+    assert unsigned.serialize().hex() == vector["unsigned_transaction_hex"]
+    assert len(unsigned.outputs) == len(signed.outputs)
+
+
+def test_s4_the_amount_is_part_of_what_is_signed():
+    digests = {sighash_segwit_v0(PLAIN, 0, b"\x51", Sats(amount)) for amount in (0, 1, 1_000)}
+    assert len(digests) == 3
+
+
+@given(transactions())
+def test_a_cache_changes_nothing(transaction):
+    cache = SighashCache(transaction)
+    for index in range(len(transaction.inputs)):
+        plain = sighash_segwit_v0(transaction, index, b"\x51", Sats(7))
+        assert sighash_segwit_v0(transaction, index, b"\x51", Sats(7), cache=cache) == plain
+
+
+def test_a_cache_of_another_transaction_is_refused():
+    with pytest.raises(InvalidTransaction, match="another"):
+        sighash_segwit_v0(PLAIN, 0, b"\x51", Sats(1), cache=SighashCache(SIGNED))
+
+
+@pytest.mark.parametrize("index", [-1, 1])
+def test_no_such_input(index):
+    with pytest.raises(InvalidTransaction):
+        sighash_segwit_v0(PLAIN, index, b"\x51", Sats(1))
+
+
+def test_what_all_inputs_share_is_hashed_once(monkeypatch):
+    """Else n inputs cost n times n: the quadratic hashing that BIP-143 ended."""
+    count = 200
+    many = replace(PLAIN, inputs=tuple(TxIn(OutPoint(TXID, vout), 0) for vout in range(count)))
+    serialised = []
+    original = OutPoint.serialize
+    monkeypatch.setattr(OutPoint, "serialize", lambda self: serialised.append(self) or original(self))
+    cache = SighashCache(many)
+    for index in range(count):
+        cache.segwit_v0(index, b"\x51", Sats(1))
+    assert len(serialised) == 2 * count

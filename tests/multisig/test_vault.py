@@ -1,0 +1,237 @@
+import hashlib
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multisig import (
+    CHANGE,
+    MAX_INDEX,
+    RECEIVE,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    InvalidDescriptor,
+    InvalidKey,
+    InvalidPath,
+    KeyOrigin,
+    Network,
+    OriginKey,
+    Profile,
+    Vault,
+    WrongNetwork,
+    checksum,
+    classify,
+    multisig_account_path,
+    p2wpkh,
+    p2wsh,
+    parse_multisig_script,
+)
+from multisig.keys import HARDENED
+from tests.support.policies import profile, vault
+from tests.support.vectors import official, own
+
+VAULT = vault()
+A, B, C = VAULT.cosigners
+POLICIES = [VAULT, profile()]
+CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def moved(key, path):
+    return OriginKey(KeyOrigin(key.fingerprint, DerivationPath.parse(path)), key.xpub)
+
+
+def deeper(key, depth, child_number):
+    xpub = key.xpub
+    parent = Fingerprint(bytes(4)) if depth == 0 else xpub.parent_fingerprint
+    return OriginKey(
+        key.origin,
+        ExtendedPublicKey(xpub.kind, depth, parent, child_number, xpub.chain_code, xpub.public_key),
+    )
+
+
+@pytest.mark.parametrize("vector", own("policies.json", lambda vector: vector["kind"] == "vault"))
+def test_another_library_s_vaults(vector):
+    policy = Vault.from_descriptor(vector["descriptor"], Network(vector["network"]))
+    for place in vector["addresses"]:
+        chain, index = place["chain"], place["index"]
+        assert policy.address(chain, index) == place["address"]
+        assert policy.script_pubkey(chain, index).hex() == place["script_pubkey"]
+
+
+@pytest.mark.parametrize("vector", own("policies.json", lambda vector: vector["kind"] == "profile"))
+def test_another_library_s_profiles(vector):
+    network = Network(vector["network"])
+    policy = Profile(network, OriginKey.parse(vector["key"], network))
+    for place in vector["addresses"]:
+        assert policy.address(place["chain"], place["index"]) == place["address"]
+
+
+@pytest.mark.parametrize("vector", official("bip388.json", lambda vector: vector["id"] == "bip388-valid-5"))
+def test_bip388_multisig_policy(vector):
+    policy = Vault.from_descriptor(vector["descriptor"], Network.MAINNET, strict=False)
+    assert [str(key).replace("h", "'", 4) for key in policy.cosigners] == vector["keys_info"]
+
+
+@given(st.integers(RECEIVE, CHANGE), st.integers(0, MAX_INDEX))
+@settings(max_examples=30)
+def test_bip67_scripts_do_not_depend_on_the_order_of_cosigners(chain, index):
+    scripts = {
+        Vault(VAULT.network, 2, order).witness_script(chain, index) for order in permutations(VAULT.cosigners)
+    }
+    assert len(scripts) == 1
+    threshold, keys = parse_multisig_script(scripts.pop())
+    assert threshold == 2
+    assert list(keys) == sorted(VAULT.derivations(chain, index))
+
+
+def test_the_descriptor_keeps_the_given_order():
+    swapped = Vault(VAULT.network, 2, (B, A, C))
+    assert Vault.from_descriptor(swapped.descriptor, VAULT.network).cosigners == (B, A, C)
+    assert swapped.descriptor != VAULT.descriptor
+
+
+@given(st.integers(RECEIVE, CHANGE), st.integers(0, MAX_INDEX))
+@settings(max_examples=30)
+def test_scripts_addresses_and_origins_belong_together(chain, index):
+    assert VAULT.script_pubkey(chain, index) == p2wsh(VAULT.witness_script(chain, index))
+    for policy in POLICIES:
+        for public_key, origin in policy.derivations(chain, index).items():
+            account = policy.cosigner_for(origin.fingerprint)
+            assert origin.path == account.origin.path / chain / index
+            assert account.xpub.derive(DerivationPath((chain, index))).public_key == public_key
+    (public_key,) = profile().derivations(chain, index)
+    assert profile().script_pubkey(chain, index) == p2wpkh(public_key)
+
+
+def test_kinds_of_script():
+    assert [classify(policy.script_pubkey(0, 0)) for policy in POLICIES] == ["p2wsh", "p2wpkh"]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
+@pytest.mark.parametrize(
+    ("chain", "index"), [(2, 0), (-1, 0), (0, -1), (0, MAX_INDEX + 1), (0, HARDENED), (HARDENED, 0)]
+)
+def test_s9_absurd_places_have_no_script(policy, chain, index):
+    for method in (policy.script_pubkey, policy.address, policy.derivations):
+        with pytest.raises(InvalidPath):
+            method(chain, index)
+    if isinstance(policy, Vault):
+        with pytest.raises(InvalidPath):
+            policy.witness_script(chain, index)
+
+
+def test_cosigner_for():
+    assert VAULT.cosigner_for(B.fingerprint) == B
+    assert VAULT.cosigner_for(Fingerprint(b"none")) is None
+    assert profile().cosigner_for(Fingerprint(b"none")) is None
+
+
+class TestValidation:
+    @pytest.mark.parametrize(
+        ("threshold", "cosigners"), [(0, (A, B)), (3, (A, B)), (1, ()), (-1, (A,)), (1, (A,) * 16)]
+    )
+    def test_s17_quorum(self, threshold, cosigners):
+        with pytest.raises(InvalidDescriptor, match="quorum"):
+            Vault(VAULT.network, threshold, cosigners)
+
+    def test_s17_repeated_key(self):
+        twin = OriginKey(KeyOrigin(Fingerprint(b"twin"), A.origin.path), A.xpub)
+        with pytest.raises(InvalidDescriptor, match="same key"):
+            Vault(VAULT.network, 2, (A, B, twin))
+
+    def test_s17_repeated_key_behind_another_chain_code(self):
+        xpub = ExtendedPublicKey(
+            A.xpub.kind,
+            A.xpub.depth,
+            A.xpub.parent_fingerprint,
+            A.xpub.child_number,
+            bytes(32),
+            A.xpub.public_key,
+        )
+        with pytest.raises(InvalidDescriptor, match="same key"):
+            Vault(VAULT.network, 2, (A, OriginKey(KeyOrigin(Fingerprint(b"twin"), A.origin.path), xpub)))
+
+    def test_s17_repeated_fingerprint(self):
+        double = OriginKey(KeyOrigin(A.fingerprint, B.origin.path), B.xpub)
+        with pytest.raises(InvalidDescriptor, match="same fingerprint"):
+            Vault(VAULT.network, 2, (A, double, C))
+
+    @pytest.mark.parametrize("name", ["2-of-3-mainnet", "2-of-3-testnet4"])
+    def test_s14_keys_of_another_network(self, name):
+        other = vault(name)
+        wrong = Network.MAINNET if other.network is not Network.MAINNET else Network.REGTEST
+        with pytest.raises(WrongNetwork):
+            Vault(wrong, other.threshold, other.cosigners)
+        with pytest.raises(WrongNetwork):
+            Vault.from_descriptor(other.descriptor, wrong)
+
+    def test_s14_path_of_another_network(self):
+        with pytest.raises(WrongNetwork, match="path"):
+            Vault(VAULT.network, 1, (moved(A, "m/48h/0h/0h/2h"),))
+
+    @pytest.mark.parametrize(
+        "path",
+        ["m", "m/48h/1h/0h", "m/48h/1h/0h/1h", "m/48h/1h/0h/2", "m/48h/1h/0/2h", "m/48/1h/0h/2h", "m/45h/1h/0h/2h",
+         "m/48h/1h/0h/2h/0", "m/48h/1/0h/2h", "m/84h/1h/0h"],
+    )  # fmt: skip
+    def test_s17_paths_that_are_no_bip48_account(self, path):
+        with pytest.raises((InvalidKey, WrongNetwork)):
+            Vault(VAULT.network, 1, (moved(A, path),))
+
+    @pytest.mark.parametrize(
+        ("depth", "child"), [(3, HARDENED + 2), (5, HARDENED + 2), (0, 0), (4, HARDENED), (4, 2)]
+    )
+    def test_s17_depth_or_last_level_disagree_with_the_path(self, depth, child):
+        with pytest.raises(InvalidKey):
+            Vault(VAULT.network, 1, (deeper(A, depth, child),))
+
+    def test_s17_a_profile_is_checked_alike(self):
+        single = profile()
+        with pytest.raises(WrongNetwork):
+            Profile(Network.MAINNET, single.key)
+        with pytest.raises(InvalidKey):
+            Profile(single.network, A)
+        with pytest.raises(InvalidKey):
+            Profile(single.network, moved(single.key, "m/84h/1h/0h/0"))
+        with pytest.raises(WrongNetwork):
+            Profile(single.network, moved(single.key, "m/84h/0h/0h"))
+        with pytest.raises(InvalidKey):
+            Profile(single.network, deeper(single.key, 4, HARDENED))
+
+    def test_any_account_will_do(self):
+        accounts = [key.origin.path for key in VAULT.cosigners]
+        assert accounts == [multisig_account_path(VAULT.network, number) for number in (0, 3, 1)]
+
+    def test_s16_a_changed_descriptor_needs_another_checksum(self):
+        with pytest.raises(InvalidDescriptor, match="checksum"):
+            Vault.from_descriptor(VAULT.descriptor.replace("(2,", "(1,"), VAULT.network)
+
+
+class TestVerificationCode:
+    def test_form(self):
+        groups = VAULT.verification_code.split("-")
+        assert [len(group) for group in groups] == [4] * 8
+        assert set("".join(groups)) <= set(CROCKFORD)
+
+    def test_order_of_cosigners_does_not_matter(self):
+        codes = {Vault(VAULT.network, 2, order).verification_code for order in permutations(VAULT.cosigners)}
+        assert codes == {VAULT.verification_code}
+
+    def test_s16_everything_else_does(self):
+        codes = [
+            policy.verification_code
+            for policy in (VAULT, Vault(VAULT.network, 1, (A, B, C)), Vault(VAULT.network, 2, (A, B)),
+                           Vault(VAULT.network, 2, (A, C)), vault("1-of-3-signet"), vault("2-of-3-mainnet"))
+        ]  # fmt: skip
+        assert len(set(codes)) == len(codes)
+
+    def test_it_can_be_computed_by_anyone(self):
+        """The recipe of the docstring, with nothing but text, SHA-256 and long division."""
+        keys = ",".join(f"{key}/<0;1>/*" for key in sorted(map(str, VAULT.cosigners)))
+        body = f"wsh(sortedmulti(2,{keys}))"
+        digest = hashlib.sha256(f"{body}#{checksum(body)}".encode()).digest()
+        number = int.from_bytes(digest[:20])
+        code = "".join(CROCKFORD[number >> 5 * (31 - i) & 31] for i in range(32))
+        assert VAULT.verification_code.replace("-", "") == code
