@@ -30,6 +30,9 @@ def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
         _make(folder)
     if not (folder / BORN).exists():
         write_private(folder / BORN, f"{now.isoformat()}\n".encode())
+    if not path.stat().st_size:
+        # SQLite would take an empty file for a new database.
+        raise _aside(folder, now, "it is empty")
     try:
         connection = _connect(path)
     except sqlite3.DatabaseError as error:
@@ -62,8 +65,6 @@ def fault_of(connection: sqlite3.Connection) -> str | None:
         answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if answer != "ok":
             return f"SQLite finds it damaged: {answer}"
-        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'audit'").fetchone() is None:
-            return "it is empty"
         fault = first_fault(audit_entries(connection))
     except (sqlite3.DatabaseError, ValueError, KeyError) as error:
         return f"it cannot be read: {error}"

@@ -1,0 +1,242 @@
+"""Decide and record: what a decision changes is on the disk with its audit entry, or not at all."""
+
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import ChangeTo, build_psbt, sats
+from signerd.core import events
+from signerd.core.audit import Note
+from signerd.core.effects import AskPerson, FindDevice, SignOnDevice, Submit
+from signerd.core.states import State
+from signerd.core.values import Limits, Snapshot
+from signerd.errors import IllegalEvent, JournalUnwritable, UnknownProposal
+from signerd.journal import Journal
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of, spend
+from tests.support.wallets import ALICE, fund, pay
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+HONEST = snapshot_of(spend())
+
+
+def open_one(folder: Path, **options: object) -> Journal:
+    return Journal(folder, network=NETWORK, limits=Limits(), now=lambda: NOW, **options)
+
+
+def prepared(folder: Path, **options: object) -> Journal:
+    """A journal that knows Alice's keys and her pinned vault."""
+    journal = open_one(folder, **options)
+    journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+    journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    return journal
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    with prepared(tmp_path) as journal:
+        yield journal
+
+
+def to_signed(journal: Journal, snapshot: Snapshot = HONEST) -> None:
+    psbt_id = snapshot.psbt_id
+    journal.poll(snapshot)
+    found = journal.review(psbt_id)
+    journal.decide(psbt_id, events.Approved(found.digest, found.to_acknowledge))
+    journal.decide(psbt_id, events.DeviceFound("d"))
+    journal.decide(psbt_id, events.DeviceReturned(signed_by(ALICE, snapshot)))
+
+
+def test_everything_about_a_proposal_survives_a_restart(tmp_path: Path) -> None:
+    with prepared(tmp_path) as journal:
+        to_signed(journal)
+        journal.poll(snapshot_of(spend(n_inputs=3), "p-2"))
+        journal.decide("p-2", events.Refused("no"))
+        before = journal.records()
+    with open_one(tmp_path) as journal:
+        assert journal.records() == before
+        assert [record.state for record in before] == [State.SIGNED, State.DECLINED]
+        assert journal.pins() == (make_pin(),)
+        assert journal.own_keys() == own_keys()
+
+
+def test_effects_after_a_restart_are_those_of_the_states(tmp_path: Path) -> None:
+    snapshots = [snapshot_of(spend(n_inputs=n), f"p-{n}") for n in range(1, 6)]
+    with prepared(tmp_path) as journal:
+        to_signed(journal, snapshots[0])
+        for snapshot in snapshots[1:]:
+            journal.poll(snapshot)
+        for psbt_id in ("p-3", "p-4"):
+            found = journal.review(psbt_id)
+            journal.decide(psbt_id, events.Approved(found.digest, found.to_acknowledge))
+        (asked,) = journal.decide("p-4", events.DeviceFound("d")).effects
+        assert isinstance(asked, SignOnDevice)
+    with open_one(tmp_path) as journal:
+        effects = journal.restart()
+        assert [(type(effect), effect.psbt_id) for effect in effects] == [
+            (Submit, "p-1"),
+            (AskPerson, "p-2"),
+            (FindDevice, "p-3"),
+            (AskPerson, "p-4"),
+            (AskPerson, "p-5"),
+        ]
+        assert journal.record("p-4").state is State.INTERRUPTED
+
+
+def test_the_same_word_writes_nothing(journal: Journal) -> None:
+    journal.poll(HONEST)
+    length, _ = journal.head()
+    journal.poll(HONEST)
+    assert journal.head()[0] == length
+
+
+def test_a_refused_event_changes_nothing(journal: Journal) -> None:
+    journal.poll(HONEST)
+    before = journal.record("p-1"), journal.head()
+    with pytest.raises(IllegalEvent):
+        journal.decide("p-1", events.DeviceFound("d"))
+    assert (journal.record("p-1"), journal.head()) == before
+
+
+def test_an_unknown_proposal_is_said_to_be_unknown(journal: Journal) -> None:
+    for ask in (journal.record, journal.review):
+        with pytest.raises(UnknownProposal, match="p-404"):
+            ask("p-404")
+
+
+def test_a_crash_before_the_commit_records_neither_state_nor_note(tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def fault(point: str) -> None:
+        if point == "journal:before:Approved":
+            raise Killed
+
+    with prepared(tmp_path, fault=fault) as journal:
+        journal.poll(HONEST)
+        before = journal.record("p-1"), journal.head()
+        with pytest.raises(Killed):
+            journal.decide("p-1", events.Approved(journal.review("p-1").digest))
+        assert (journal.record("p-1"), journal.head()) == before
+
+
+def test_each_change_tells_the_fault_point_before_and_after(tmp_path: Path) -> None:
+    told: list[str] = []
+    with prepared(tmp_path, fault=told.append) as journal:
+        journal.poll(HONEST)
+    assert told[-2:] == ["journal:before:Polled", "journal:after:Polled"]
+
+
+def test_s16_pinning_brings_refused_proposals_back(tmp_path: Path) -> None:
+    with open_one(tmp_path) as journal:
+        journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+        journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+        journal.poll(HONEST)
+        assert journal.record("p-1").state is State.REFUSED
+        journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+        assert journal.reconsider() == (AskPerson("p-1"),)
+
+
+def test_s25_conflicting_proposals_are_shown_to_both(journal: Journal) -> None:
+    journal.poll(HONEST)
+    journal.poll(snapshot_of(spend(fee=2_000), "p-2"))
+    for psbt_id, other in (("p-1", "p-2"), ("p-2", "p-1")):
+        (verdict,) = [v for v in journal.review(psbt_id).verdicts if v.name == "conflict"]
+        assert verdict.figures == {"proposals": other}
+
+
+def test_s6_the_ledger_holds_the_same_payment_from_other_coins(journal: Journal) -> None:
+    to_signed(journal)
+    coins = [fund(VAULT, 100_000, salt=9)]
+    again = snapshot_of(build_psbt(VAULT, coins, [pay(50_000), ChangeTo(sats(49_000), 1, 8)], 0), "p-2")
+    journal.poll(again)
+    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
+    # Cancelled by the platform's word alone: the signature is out, so the hold stays.
+    journal.poll(replace(HONEST, status=ProposalStatus.CANCELLED))
+    assert journal.review("p-2").to_acknowledge == {"paid-twice"}
+    journal.poll(replace(HONEST, status=ProposalStatus.CONFIRMED))
+    assert not journal.review("p-2").to_acknowledge
+
+
+def test_s6_another_vaults_payment_is_no_neighbour(journal: Journal) -> None:
+    to_signed(journal)
+    coins = [fund(VAULT, 100_000, salt=9)]
+    elsewhere = snapshot_of(
+        build_psbt(VAULT, coins, [pay(50_000), ChangeTo(sats(49_000), 1, 8)], 0), "p-2", vault_id="vault-2"
+    )
+    journal.poll(elsewhere)
+    assert not journal.review("p-2").to_acknowledge
+
+
+def test_a_stored_signature_can_neither_change_nor_go(tmp_path: Path) -> None:
+    with prepared(tmp_path) as journal:
+        to_signed(journal)
+    connection = sqlite3.connect(tmp_path / "journal.sqlite3")
+    for statement in (
+        "UPDATE signatures SET psbt = x'00'",
+        "DELETE FROM signatures",
+        "UPDATE audit SET kind = 'x'",
+        "DELETE FROM audit",
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            connection.execute(statement)
+    connection.close()
+
+
+def test_the_audit_tells_who_decided_what(journal: Journal) -> None:
+    to_signed(journal)
+    kinds = [entry.note.kind for entry in journal.audit()]
+    assert kinds == [
+        "registered",
+        "vault-claim",
+        "pinned",
+        "received",
+        "judged",
+        "approved",
+        "device-asked",
+        "signed",
+    ]
+    approved = next(entry.note for entry in journal.audit() if entry.note.kind == "approved")
+    assert approved.facts["fee_sats"] == 1_000
+    assert approved.facts["payments"] == [[pay(50_000).script_pubkey.hex(), 50_000]]
+
+
+def test_f_a_full_disk_stops_the_decision(tmp_path: Path) -> None:
+    with prepared(tmp_path) as journal:
+        pages = journal._db.execute("PRAGMA page_count").fetchone()[0]
+        journal._db.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(JournalUnwritable, match="full"):
+            journal.poll(snapshot_of(spend(n_inputs=100)))
+        assert journal.records() == ()
+
+
+def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path: Path) -> None:
+    with prepared(tmp_path):
+        pass
+    earlier = Journal(tmp_path, network=NETWORK, limits=Limits(), now=lambda: NOW.replace(year=2025))
+    with earlier:
+        earlier.note(Note("test", "earlier"))
+    with open_one(tmp_path) as journal:
+        assert journal.head()[0] == 4
+
+
+def test_a_claim_is_news_once(journal: Journal) -> None:
+    assert not journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+    assert journal.claim(VAULT_ID, 1, "Renamed", VAULT.descriptor)
+    assert journal.claims() == ((VAULT_ID, 1, "Renamed", VAULT.descriptor),)
+
+
+def test_a_pin_is_never_replaced(journal: Journal) -> None:
+    with pytest.raises(JournalUnwritable):
+        journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+
+
+def test_enrolment_is_remembered(journal: Journal) -> None:
+    assert not journal.is_enrolled(VAULT_ID)
+    journal.set_enrolled(VAULT_ID, Note("enrolled", VAULT_ID))
+    assert journal.is_enrolled(VAULT_ID)
+    assert not journal.is_enrolled("vault-404")

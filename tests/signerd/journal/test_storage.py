@@ -1,0 +1,166 @@
+"""A damaged or missing journal is reported and kept, never silently made anew (F: journal corrupted, older, newer)."""
+
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from multisig import Network
+from signerd.core.audit import Note
+from signerd.core.values import Limits
+from signerd.errors import JournalCorrupted, JournalTooNew, JournalUnwritable
+from signerd.journal import Journal
+from signerd.journal.folder import write_private
+from signerd.journal.schema import MIGRATIONS, migrate
+from signerd.journal.storage import BORN, JOURNAL, open_journal, open_to_read, start_over
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def open_one(folder: Path) -> Journal:
+    return Journal(folder, network=Network.REGTEST, limits=Limits(), now=lambda: NOW)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with open_one(tmp_path) as journal:
+        for number in range(200):
+            journal.note(Note("test", f"entry {number}", {"filler": "x" * 300}))
+    return tmp_path
+
+
+def test_what_was_noted_is_there_after_a_restart(folder: Path) -> None:
+    with open_one(folder) as journal:
+        assert journal.head()[0] == 200
+        assert [entry.note.subject for entry in journal.audit(after=198)] == ["entry 198", "entry 199"]
+
+
+def test_it_syncs_fully_and_writes_ahead(folder: Path) -> None:
+    connection = open_journal(folder, NOW)
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+    connection.close()
+
+
+def damage_header(path: Path) -> None:
+    path.write_bytes(b"\x00" * 100 + path.read_bytes()[100:])
+
+
+def damage_pages(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for page in range(2, len(data) // 4096):
+        data[page * 4096 : page * 4096 + 8] = b"\xff" * 8
+    path.write_bytes(data)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def rewrite_an_entry(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TRIGGER audit_stays")
+    connection.execute("UPDATE audit SET subject = 'something else' WHERE sequence = 7")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("damage", [damage_header, damage_pages, truncate, empty, rewrite_an_entry])
+def test_a_damaged_journal_is_set_aside_and_reported(folder: Path, damage: object) -> None:
+    path = folder / JOURNAL
+    damage(path)
+    damaged = path.read_bytes()
+    with pytest.raises(JournalCorrupted, match="set aside"):
+        open_one(folder)
+    (kept,) = folder.glob("damaged-*")
+    assert (kept / JOURNAL).read_bytes() == damaged
+    # Starting again does not pretend that nothing happened.
+    with pytest.raises(JournalCorrupted, match="gone"):
+        open_one(folder)
+
+
+def test_a_deleted_journal_is_reported(folder: Path) -> None:
+    (folder / JOURNAL).unlink()
+    with pytest.raises(JournalCorrupted, match="gone"):
+        open_one(folder)
+
+
+def test_starting_over_is_the_persons_word(folder: Path) -> None:
+    kept = start_over(folder, NOW)
+    assert kept is not None
+    assert (kept / JOURNAL).exists()
+    with open_one(folder) as journal:
+        assert journal.head()[0] == 0
+    assert (folder / BORN).exists()
+
+
+def test_a_kill_while_the_first_journal_is_made_is_no_loss(tmp_path: Path) -> None:
+    (tmp_path / f"{JOURNAL}.new").write_bytes(b"half")
+    with open_one(tmp_path) as journal:
+        assert journal.head()[0] == 0
+
+
+def test_a_torn_write_ahead_log_loses_no_committed_entry(folder: Path) -> None:
+    """F: power loss. What the last checkpoint holds stays; the torn tail of the log is dropped by its checksums."""
+    connection = open_journal(folder, NOW)
+    (folder / f"{JOURNAL}-wal").write_bytes(b"\x37\x7f\x06\x82torn")
+    connection.close()
+    with open_one(folder) as journal:
+        assert journal.head()[0] == 200
+
+
+def test_a_newer_journal_is_not_touched(folder: Path) -> None:
+    connection = sqlite3.connect(folder / JOURNAL)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    with pytest.raises(JournalTooNew):
+        open_one(folder)
+    assert not list(folder.glob("damaged-*"))
+
+
+def test_an_older_journal_is_brought_forward_step_by_step(folder: Path) -> None:
+    connection = open_journal(folder, NOW)
+    migrate(connection, (*MIGRATIONS, "CREATE TABLE one (a INTEGER);", "ALTER TABLE one ADD COLUMN b TEXT;"))
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) + 2
+    assert [row["name"] for row in connection.execute("PRAGMA table_info(one)")] == ["a", "b"]
+    connection.close()
+
+
+def test_a_step_that_fails_leaves_the_version_before_it(folder: Path) -> None:
+    connection = open_journal(folder, NOW)
+    with pytest.raises(sqlite3.Error):
+        migrate(connection, (*MIGRATIONS, "CREATE TABLE one (a INTEGER); CREATE TABLE one (a INTEGER);"))
+    assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
+    assert connection.execute("PRAGMA table_info(one)").fetchall() == []
+    connection.close()
+
+
+def test_it_is_read_beside_the_daemon(folder: Path) -> None:
+    with open_one(folder) as journal:
+        reader = open_to_read(folder)
+        journal.note(Note("test", "one more"))
+        assert reader.execute("SELECT max(sequence) FROM audit").fetchone()[0] == 201
+        reader.close()
+
+
+def test_reading_where_there_is_none_says_so(tmp_path: Path) -> None:
+    with pytest.raises(JournalUnwritable, match="no journal"):
+        open_to_read(tmp_path)
+
+
+def test_the_marker_is_written_where_a_kill_left_it_out(folder: Path) -> None:
+    (folder / BORN).unlink()
+    open_one(folder).close()
+    assert (folder / BORN).exists()
+
+
+def test_private_files_only(folder: Path) -> None:
+    write_private(folder / "other", b"")
+    assert {p.name: p.stat().st_mode & 0o077 for p in folder.iterdir() if p.is_file()} == dict.fromkeys(
+        (JOURNAL, BORN, "other"), 0
+    )
