@@ -4,6 +4,8 @@
     ├── InvalidSeed          the words, entropy or seed file are no BIP-39 seed
     ├── NoSuchPrompt         an answer to a prompt that is not on the screen
     ├── InvalidFaults        a fault that the device does not know
+    ├── InvalidCommand       a line of the operator that is no command
+    ├── NothingToLock        a device without a PIN was to be locked
     ├── InvalidListenAddress an address that the device cannot listen on
     └── AddressUnavailable   the address is taken
 
@@ -33,6 +35,16 @@ class NoSuchPrompt(VirtualDeviceError):
 class InvalidFaults(VirtualDeviceError):
     code = "invalid-faults"
     hint = "See firmware_bridge.virtual.faults for the faults and phases there are."
+
+
+class InvalidCommand(VirtualDeviceError):
+    code = "invalid-command"
+    hint = "Commands: yes, no, lock, unlock, unplug, plug, quit; as JSON also faults."
+
+
+class NothingToLock(VirtualDeviceError):
+    code = "nothing-to-lock"
+    hint = "Start the device with a PIN."
 
 
 class InvalidListenAddress(VirtualDeviceError):

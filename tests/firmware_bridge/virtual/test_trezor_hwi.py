@@ -64,6 +64,7 @@ class Bench:
 async def bench(
     script: Script = approve_all, *, number: int = 0, network: Network = NETWORK, **options
 ) -> AsyncIterator[Bench]:
+    options.setdefault("allow_keypress", True)
     device = VirtualTrezor(seed(number), Panel(script), network, **options)
     endpoint = await device.start()
     try:
@@ -253,8 +254,8 @@ async def test_hwi_presses_yes_itself_through_the_debug_link():
     accept_signatures(psbt, returned, vault(), seed().fingerprint)
 
 
-async def test_a_person_decides_where_the_debug_link_is_off():
-    async with bench(ask_person, debug_link=False) as it:
+async def test_a_person_decides_where_hosts_may_not_press():
+    async with bench(ask_person, allow_keypress=False) as it:
 
         def press_no_on_the_total(event) -> None:
             if event.happening == "shown":
@@ -367,7 +368,7 @@ async def test_a_missing_signature_is_hwi_s_error():
 async def test_a_scan_during_a_prompt_is_refused_and_the_signature_completes():
     """A foreign program opens the device while a prompt is on its screen."""
     psbt = spend(vault())
-    async with bench(ask_person, debug_link=False) as it:
+    async with bench(ask_person, allow_keypress=False) as it:
         scans = []
 
         async def scan() -> None:

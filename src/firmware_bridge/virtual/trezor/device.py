@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.virtual.errors import NoSuchPrompt
+from firmware_bridge.virtual.errors import NoSuchPrompt, NothingToLock
 from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.panel import Panel
 from firmware_bridge.virtual.seed import Seed
@@ -50,8 +50,8 @@ _MAX_QUEUED = 4096
 class VirtualTrezor:
     """A Trezor model 1 on two neighbouring UDP ports of this machine.
 
-    `debug_link`: whether hosts may press the buttons, as HWI does with an emulator. Set it to False where only the panel
-    is to decide. Without a `pin` it is never locked; with one it starts locked. `clock` is in seconds.
+    `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI does with every
+    emulator. Without a `pin` it is never locked; with one it starts locked. `clock` is in seconds.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class VirtualTrezor:
         pin: str | None = None,
         passphrase_protection: bool = False,
         faults: Faults | None = None,
-        debug_link: bool = True,
+        allow_keypress: bool = False,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.panel = panel
         self.faults = faults or Faults()
         self.fingerprint: Fingerprint = seed.fingerprint
-        self._debug_link = debug_link
+        self._allow_keypress = allow_keypress
         self._access = Access(
             seed, pin, passphrase_protection=passphrase_protection, random_bytes=random_bytes
         )
@@ -118,8 +118,17 @@ class VirtualTrezor:
         self._access.lock()
 
     def lock(self) -> None:
-        """Ask for the PIN again. Without a PIN there is nothing to lock."""
+        """Ask for the PIN from now on.
+
+        :raises NothingToLock: it has none.
+        """
+        if not self._access.pin_protection:
+            raise NothingToLock("a Trezor without a PIN is never locked")
         self._access.lock()
+
+    def unlock(self) -> None:
+        """As if the right PIN had been given."""
+        self._access.unlocked = True
 
     def _on_wire(self, peer: Peer, data: bytes) -> None:
         if self._silent or self._link is None:
@@ -182,7 +191,7 @@ class VirtualTrezor:
             return
         if data == PING:
             self._link.debug.send(peer, PONG)
-        elif self._debug_link:
+        elif self._allow_keypress:
             self._obey(peer, data)
 
     def _obey(self, peer: Peer, data: bytes) -> None:
