@@ -1,7 +1,5 @@
 """Bitcoin's byte format: little-endian integers and compact sizes, read strictly and within bounds."""
 
-import struct
-
 
 class WireError(ValueError):
     """Bytes that end too early, or a number not in its one canonical form. Callers turn it into their own error."""
@@ -75,9 +73,6 @@ class Reader:
         if number * least_bytes > self.remaining:
             raise WireError("it announces more items than it has")
         return number
-
-    def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
-        return layout.unpack(self.take(layout.size))
 
     def finish(self) -> None:
         if self.remaining:

@@ -7,6 +7,7 @@ from multisig import (
     Network,
     ScriptKind,
     WrongNetwork,
+    base58,
     classify,
     decode_address,
     encode_address,
@@ -104,6 +105,12 @@ def test_one_wrong_character_is_noticed(script, data):
 def test_what_is_no_address(text):
     with pytest.raises(InvalidAddress):
         decode_address(text, Network.MAINNET)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x00", bytes(20), bytes(22), b"\x05" + bytes(32)])
+def test_base58_of_the_wrong_length(payload):
+    with pytest.raises(InvalidAddress):
+        decode_address(base58.encode_check(payload), Network.MAINNET)
 
 
 def test_an_unknown_base58_prefix():

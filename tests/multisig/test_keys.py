@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from multisig import (
     OriginKey,
     WrongNetwork,
     base58,
+    derivation,
     hash160,
 )
 from multisig.keys import HARDENED
@@ -199,6 +202,19 @@ class TestExtendedPublicKey:
         for chain, index in ((HARDENED, 0), (0, HARDENED), (-1, 0), (0, 2**32)):
             with pytest.raises(InvalidPath):
                 XPUB.derive_public_key(chain, index)
+
+    @pytest.mark.parametrize(
+        "change", [{"depth": -1}, {"depth": 256}, {"chain_code": bytes(31)}, {"child_number": -1}]
+    )
+    def test_impossible_fields(self, change):
+        with pytest.raises((InvalidKey, InvalidPath)):
+            replace(XPUB, **change)
+
+    def test_a_child_that_does_not_exist(self, monkeypatch):
+        """BIP-32: a tweak at or above the order has no child; no known key has such an index, so it is made up."""
+        monkeypatch.setattr(derivation.hmac, "digest", lambda *_: b"\xff" * 64)
+        with pytest.raises(InvalidKey, match="no child 7"):
+            XPUB.derive(DerivationPath((7,)))
 
     def test_nothing_is_below_level_255(self):
         deepest = ExtendedPublicKey(

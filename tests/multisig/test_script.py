@@ -91,7 +91,7 @@ def test_classify(kind, script):
 
 @pytest.mark.parametrize(
     "script",
-    [b"", b"\x51", witness_output(0, bytes(24)), witness_output(1, bytes(20)), witness_output(2, bytes(32)),
+    [b"", b"\x51", b"\x61\x02ab", witness_output(0, bytes(24)), witness_output(1, bytes(20)), witness_output(2, bytes(32)),
      witness_output(16, b"ab"), multisig_script(1, KEYS[:2]), b"\x21" + KEYS[0] + b"\xac"],
 )  # fmt: skip
 def test_s10_all_else_is_unknown(script):

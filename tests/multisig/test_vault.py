@@ -1,4 +1,5 @@
 import hashlib
+import pickle
 from itertools import permutations
 
 import pytest
@@ -120,6 +121,14 @@ def test_s9_absurd_places_have_no_script(policy, chain, index):
     if isinstance(policy, Vault):
         with pytest.raises(InvalidPath):
             policy.witness_script(chain, index)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=["vault", "profile"])
+def test_policies_cross_a_process_border(policy):
+    assert policy.address(0, 0)
+    sent = pickle.loads(pickle.dumps(policy))
+    assert sent == policy
+    assert sent.script_pubkey(1, 5) == policy.script_pubkey(1, 5)
 
 
 def test_cosigner_for():
