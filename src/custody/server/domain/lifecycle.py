@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.errors import StateConflict
 
 
 class Event(StrEnum):
@@ -60,11 +61,8 @@ FINALISED = frozenset(
 )
 
 
-class IllegalTransition(Exception):
+class IllegalTransition(StateConflict):
     """That event cannot happen to a proposal in that status."""
-
-    code = "STATE_CONFLICT"
-    hint = "Read the proposal again: it has moved on since."
 
     def __init__(self, status: Status, event: Event) -> None:
         super().__init__(f"A proposal that is {status} cannot take the event {event}.")

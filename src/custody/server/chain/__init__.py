@@ -1,0 +1,1 @@
+"""The Bitcoin network as the platform sees it: one protocol, several backends."""

@@ -1,0 +1,137 @@
+"""What the platform asks of the Bitcoin network, whoever answers: an embedded chain, a node, an explorer.
+
+Answers are values. Only "nobody answers" is an exception, because every caller treats it the same way: keep what
+is stored and try again later.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from multisig.network import Network
+from multisig.transaction import OutPoint, Transaction
+from multisig.units import FeeRate, Sats
+
+
+@dataclass(frozen=True)
+class BlockRef:
+    """A block of the best chain: hash in display order, header time in Unix seconds."""
+
+    height: int
+    hash: str
+    time: int
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Who spends an output. `height` is None while the spender waits in the mempool."""
+
+    txid: str
+    height: int | None
+
+
+@dataclass(frozen=True)
+class FoundOutput:
+    """An output that pays a watched script. `height` and `block_hash` are None while unconfirmed."""
+
+    outpoint: OutPoint
+    amount: Sats
+    script_pubkey: bytes
+    height: int | None
+    block_hash: str | None
+    coinbase: bool
+    spent: Spend | None
+
+
+@dataclass(frozen=True)
+class ChainTransaction:
+    """A transaction the backend knows. `height` and `block_hash` are None while it waits in the mempool."""
+
+    transaction: Transaction
+    height: int | None
+    block_hash: str | None
+
+
+class RefusalCode(StrEnum):
+    """Why a transaction is not taken. `MISSING_INPUTS` and `NON_FINAL` may heal by themselves."""
+
+    MISSING_INPUTS = "missing-inputs"
+    CONFLICT = "conflict"
+    NON_FINAL = "non-final"
+    IMMATURE = "immature-coinbase"
+    FEE_TOO_LOW = "fee-too-low"
+    FEE_TOO_HIGH = "fee-too-high"
+    INVALID_SCRIPT = "invalid-script"
+    MALFORMED = "malformed"
+    TOO_LARGE = "too-large"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The mempool holds it now, or would."""
+
+    txid: str
+
+
+@dataclass(frozen=True)
+class AlreadyKnown:
+    """It is in the mempool or in a block already: for whoever broadcasts, a success."""
+
+    txid: str
+    confirmed: bool
+
+
+@dataclass(frozen=True)
+class Refused:
+    """It is not taken, and why, in the backend's words."""
+
+    txid: str
+    code: RefusalCode
+    reason: str
+
+
+Outcome = Accepted | AlreadyKnown | Refused
+
+
+class ChainBackend(Protocol):
+    """Every method may raise ChainUnavailable; all may be called from several threads."""
+
+    @property
+    def network(self) -> Network:
+        """The network it serves."""
+        ...
+
+    def tip(self) -> BlockRef:
+        """The last block of the best chain."""
+        ...
+
+    def block_at(self, height: int) -> BlockRef | None:
+        """The best chain's block at that height; None above the tip."""
+        ...
+
+    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+        """Every output that pays one of `scripts`, spent or not, which was created or spent at or above
+        `since_height`, or is so in the mempool. What a reorganisation or an eviction removed is simply absent.
+        """
+        ...
+
+    def spender(self, outpoint: OutPoint) -> Spend | None:
+        """Who spends that outpoint, in the mempool or on the best chain; None while it is unspent or unknown."""
+        ...
+
+    def transaction(self, txid: str) -> ChainTransaction | None:
+        """A transaction of the best chain or the mempool."""
+        ...
+
+    def test_accept(self, transaction: Transaction) -> Outcome:
+        """Whether `broadcast` would take it; changes nothing."""
+        ...
+
+    def broadcast(self, transaction: Transaction) -> Outcome:
+        """Hand it to the network. Safe to repeat."""
+        ...
+
+    def fee_estimate(self, target_blocks: int) -> FeeRate | None:
+        """The rate that confirms within that many blocks; None where the backend cannot tell."""
+        ...

@@ -1,0 +1,99 @@
+"""Building a block: coinbase, witness commitment (BIP-141), merkle root, proof of work at regtest's difficulty."""
+
+import struct
+from collections.abc import Sequence
+
+from multisig.hashes import sha256, sha256d
+from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
+from multisig.units import Sats
+from multisig.wire import compact_size
+
+NULL_OUTPOINT = OutPoint(txid="00" * 32, vout=0xFFFFFFFF)
+GENESIS_TIME = 1_296_688_602
+# BIP-9 top bits; no deployment is signalled.
+BLOCK_VERSION = 0x20000000
+# Regtest's proof-of-work limit: one try in two succeeds.
+REGTEST_BITS = 0x207FFFFF
+REGTEST_TARGET = 0x7FFFFF << 232
+INITIAL_SUBSIDY = 50 * 100_000_000
+# Regtest halves every 150 blocks (Core's chain parameters).
+HALVING_INTERVAL = 150
+# BIP-141, "Commitment structure".
+COMMITMENT_HEADER = bytes.fromhex("aa21a9ed")
+WITNESS_RESERVED = bytes(32)
+# The chain's own money waits behind P2WSH(OP_TRUE): a regtest coin guards nothing, so it needs no key.
+MINER_WITNESS_SCRIPT = b"\x51"
+MINER_SCRIPT = b"\x00\x20" + sha256(MINER_WITNESS_SCRIPT)
+
+
+def subsidy(height: int) -> Sats:
+    """What the coinbase at `height` may create."""
+    return Sats(INITIAL_SUBSIDY >> (height // HALVING_INTERVAL))
+
+
+def build_block(
+    *,
+    parent: bytes,
+    height: int,
+    time: int,
+    transactions: Sequence[Transaction],
+    fees: Sats,
+    extra_nonce: int,
+) -> bytes:
+    """A serialised block with its proof of work.
+
+    `parent` is a hash in wire order; `extra_nonce` keeps two blocks on one parent at one second apart.
+    """
+    coinbase = _coinbase(height, fees, extra_nonce, transactions)
+    body = (coinbase, *transactions)
+    root = merkle_root([bytes.fromhex(transaction.txid)[::-1] for transaction in body])
+    header = _mine_header(parent, root, time)
+    return header + compact_size(len(body)) + b"".join(transaction.serialize() for transaction in body)
+
+
+def merkle_root(hashes: Sequence[bytes]) -> bytes:
+    """The merkle root of 32-byte hashes in wire order; an odd one out is paired with itself."""
+    level = list(hashes)
+    while len(level) > 1:
+        if len(level) % 2:
+            level.append(level[-1])
+        level = [sha256d(left + right) for left, right in zip(level[::2], level[1::2], strict=True)]
+    return level[0]
+
+
+def _coinbase(height: int, fees: Sats, extra_nonce: int, transactions: Sequence[Transaction]) -> Transaction:
+    wtxids = [bytes(32), *(bytes.fromhex(transaction.wtxid)[::-1] for transaction in transactions)]
+    commitment = COMMITMENT_HEADER + sha256d(merkle_root(wtxids) + WITNESS_RESERVED)
+    unlocking = _push_height(height) + b"\x08" + struct.pack("<Q", extra_nonce)
+    return Transaction(
+        version=2,
+        inputs=(TxIn(NULL_OUTPOINT, sequence=0xFFFFFFFF, script_sig=unlocking, witness=(WITNESS_RESERVED,)),),
+        outputs=(
+            TxOut(Sats(subsidy(height) + fees), MINER_SCRIPT),
+            TxOut(Sats(0), b"\x6a" + bytes([len(commitment)]) + commitment),
+        ),
+        locktime=0,
+    )
+
+
+def _push_height(height: int) -> bytes:
+    """BIP-34: the height as the shortest script push; one to sixteen are opcodes of their own."""
+    if height <= 16:
+        return bytes([0x50 + height])
+    size = height.bit_length() // 8 + 1
+    return bytes([size]) + height.to_bytes(size, "little")
+
+
+def _mine_header(parent: bytes, root: bytes, time: int) -> bytes:
+    prefix = struct.pack("<I32s32sII", BLOCK_VERSION, parent, root, time, REGTEST_BITS)
+    nonce = 0
+    while True:
+        header = prefix + struct.pack("<I", nonce)
+        if int.from_bytes(sha256d(header), "little") <= REGTEST_TARGET:
+            return header
+        nonce += 1
+
+
+def header_time(raw: bytes) -> int:
+    """A block's time, in Unix seconds."""
+    return int(struct.unpack_from("<I", raw, 68)[0])

@@ -1,0 +1,278 @@
+"""The embedded chain: a ChainBackend that also mines and pays out, for demos and tests."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from custody.server.chain.backend import (
+    Accepted,
+    BlockRef,
+    ChainTransaction,
+    FoundOutput,
+    Outcome,
+    Spend,
+)
+from custody.server.chain.embedded.blocks import GENESIS_TIME, build_block, header_time
+from custody.server.chain.embedded.funding import MATURING_BLOCKS, MAX_ROUNDS, build_payment
+from custody.server.chain.embedded.index import CoinIndex, IndexedCoin
+from custody.server.chain.embedded.mempool import Mempool
+from custody.server.chain.embedded.store import BlockStore
+from custody.server.chain.engine import Chainstate, InvalidBlock, block_hash, split_block
+from custody.server.domain.errors import ChainUnavailable
+from multisig.address import decode_address
+from multisig.network import Network
+from multisig.transaction import OutPoint, Transaction
+from multisig.units import FeeRate, Sats
+
+_log = logging.getLogger(__name__)
+
+# Bounds one call: a thousand empty blocks take about a second.
+MAX_BLOCKS_PER_CALL = 1_000
+# Leaves room for the coinbase in a block of four million weight units.
+MAX_TEMPLATE_WEIGHT = 3_990_000
+# Nothing competes for space on this chain, so every target gets the same rate.
+FALLBACK_FEE_RATE = FeeRate(2_000)
+
+
+class EmbeddedChain:
+    """A regtest chain in this process. Its state folder belongs to one program at a time.
+
+    `clock` gives Unix seconds; it stamps the blocks. Raises ChainUnavailable where the folder is in use or broken.
+    """
+
+    network = Network.REGTEST
+
+    def __init__(self, folder: Path, *, clock: Callable[[], float]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._store: BlockStore | None = BlockStore(folder / "blocks.sqlite3")
+        self._engine = Chainstate(folder / "engine")
+        self._index = CoinIndex()
+        self._mempool = Mempool(self._index)
+        self._replay()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the engine and the folder. Safe to repeat."""
+        with self._lock:
+            self._engine.close()
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    # ChainBackend
+
+    def tip(self) -> BlockRef:
+        with self._open():
+            return self._index.tip
+
+    def block_at(self, height: int) -> BlockRef | None:
+        with self._open():
+            return self._index.block_at(height)
+
+    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+        with self._open():
+            wanted = frozenset(scripts)
+            confirmed = (self._found(coin) for script in wanted for coin in self._index.coins_of(script))
+            recent = (found for found in confirmed if _touched_since(found, since_height))
+            return (*recent, *self._unconfirmed_outputs(wanted))
+
+    def spender(self, outpoint: OutPoint) -> Spend | None:
+        with self._open():
+            return self._index.spender(outpoint) or self._mempool.spender(outpoint)
+
+    def transaction(self, txid: str) -> ChainTransaction | None:
+        with self._open():
+            return self._index.transaction(txid) or self._mempool.transaction(txid)
+
+    def test_accept(self, transaction: Transaction) -> Outcome:
+        with self._open():
+            return self._mempool.check(transaction)
+
+    def broadcast(self, transaction: Transaction) -> Outcome:
+        with self._open() as store:
+            outcome = self._mempool.check(transaction)
+            if isinstance(outcome, Accepted):
+                with store.transaction():
+                    store.append_to_mempool(transaction.serialize())
+                self._mempool.add(transaction)
+            return outcome
+
+    def fee_estimate(self, target_blocks: int) -> FeeRate | None:
+        if target_blocks < 1:
+            raise ValueError("A confirmation target is at least one block.")
+        return FALLBACK_FEE_RATE
+
+    # What only this chain can do
+
+    def mine(self, count: int, *, empty: bool = False) -> tuple[BlockRef, ...]:
+        """Mine `count` blocks on the tip; the first takes what waits in the mempool, unless `empty`."""
+        if not 1 <= count <= MAX_BLOCKS_PER_CALL:
+            raise ValueError(f"Mine between 1 and {MAX_BLOCKS_PER_CALL} blocks at a time.")
+        with self._open():
+            return tuple(self._mine_on_tip(empty=empty) for _ in range(count))
+
+    def fund(self, address: str, amount: Sats) -> str:
+        """Pay `amount` to `address` from the chain's own coins, mining what must mature first; returns the txid.
+
+        The payment waits in the mempool until the next block. Raises InvalidAddress, WrongNetwork, or ValueError
+        where the chain does not own that much.
+        """
+        script = decode_address(address, self.network)
+        with self._open():
+            for _ in range(MAX_ROUNDS):
+                payment = build_payment(self._index, self._mempool, script, amount, FALLBACK_FEE_RATE)
+                if payment is not None:
+                    self._require_accepted(self.broadcast(payment))
+                    return payment.txid
+                self.mine(MATURING_BLOCKS, empty=True)
+        raise ValueError(f"The embedded chain does not own {amount} sat, not even after more blocks.")
+
+    def reorganise(
+        self, depth: int, length: int, transactions: Sequence[Transaction] = ()
+    ) -> tuple[BlockRef, ...]:
+        """Mine a rival branch of `length` blocks from `depth` blocks below the tip; its first holds `transactions`.
+
+        A longer branch becomes the best chain; what it leaves out returns to the mempool where still valid. Raises
+        InvalidBlock.
+        """
+        with self._open():
+            parent = self._index.block_at(self._index.tip.height - depth)
+            if depth < 0 or length < 1 or parent is None:
+                raise ValueError("A branch starts on a block of the chain and has one block at least.")
+            branch: list[BlockRef] = []
+            for position in range(length):
+                parent = self._extend(parent, tuple(transactions) if position == 0 else (), Sats(0))
+                branch.append(parent)
+            return tuple(branch)
+
+    def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
+        """Mine one block on the tip with exactly those transactions, past the mempool. Raises InvalidBlock."""
+        with self._open():
+            return self._extend(self._index.tip, tuple(transactions), Sats(0))
+
+    # How it works
+
+    def _mine_on_tip(self, *, empty: bool) -> BlockRef:
+        chosen = [] if empty else list(self._template())
+        fees = Sats(sum(fee for _, fee in chosen))
+        return self._extend(self._index.tip, tuple(transaction for transaction, _ in chosen), fees)
+
+    def _template(self) -> Iterator[tuple[Transaction, Sats]]:
+        weight = 0
+        for entry in self._mempool:
+            weight += entry.transaction.weight
+            if weight > MAX_TEMPLATE_WEIGHT:
+                return
+            yield entry.transaction, entry.fee
+
+    def _extend(self, parent: BlockRef, transactions: tuple[Transaction, ...], fees: Sats) -> BlockRef:
+        with self._open() as store:
+            height = parent.height + 1
+            on_best_chain = self._index.block_at(parent.height) == parent
+            median = self._index.median_time(parent.height) if on_best_chain else parent.time
+            time = max(int(self._clock()), median + 1)
+            raw = build_block(
+                parent=bytes.fromhex(parent.hash)[::-1],
+                height=height,
+                time=time,
+                transactions=transactions,
+                fees=fees,
+                extra_nonce=store.count(),
+            )
+            self._submit(store, raw)
+            return BlockRef(height, block_hash(raw)[::-1].hex(), time)
+
+    def _submit(self, store: BlockStore, raw: bytes) -> None:
+        """The block is on disk before anybody hears of it; if the disk fails, the chain shuts: its parts disagree."""
+        try:
+            with store.transaction():
+                store.add(block_hash(raw), raw)
+                self._engine.submit(raw)
+                self._mempool.rebuild(self._follow_engine(store))
+                store.replace_mempool([entry.transaction.serialize() for entry in self._mempool])
+        except InvalidBlock:
+            raise
+        except BaseException:
+            _log.exception("the embedded chain stops: a block could not be stored")
+            self.close()
+            raise
+
+    def _follow_engine(self, store: BlockStore) -> tuple[Transaction, ...]:
+        """Bring the index to the engine's best chain; returns the transactions that lost their block."""
+        returned: tuple[Transaction, ...] = ()
+        while not self._agrees():
+            returned = self._index.disconnect_tip() + returned
+        for height in range(self._index.tip.height + 1, self._engine.height() + 1):
+            self._connect(store.raw(self._engine.hash_at(height)), height)
+        return returned
+
+    def _agrees(self) -> bool:
+        tip = self._index.tip
+        return (
+            tip.height <= self._engine.height() and self._engine.hash_at(tip.height)[::-1].hex() == tip.hash
+        )
+
+    def _connect(self, raw: bytes, height: int) -> None:
+        self._index.connect(BlockRef(height, block_hash(raw)[::-1].hex(), header_time(raw)), split_block(raw))
+
+    def _replay(self) -> None:
+        with self._open() as store:
+            genesis = BlockRef(0, self._engine.hash_at(0)[::-1].hex(), GENESIS_TIME)
+            self._index.connect(genesis, ())
+            for raw in store.blocks():
+                self._engine.submit(raw)
+            self._follow_engine(store)
+            for raw in store.mempool():
+                self._mempool.add(Transaction.parse(raw))
+
+    def _found(self, coin: IndexedCoin) -> FoundOutput:
+        return FoundOutput(
+            outpoint=coin.outpoint,
+            amount=coin.output.amount,
+            script_pubkey=coin.output.script_pubkey,
+            height=coin.block.height,
+            block_hash=coin.block.hash,
+            coinbase=coin.coinbase,
+            spent=self.spender(coin.outpoint),
+        )
+
+    def _unconfirmed_outputs(self, scripts: frozenset[bytes]) -> Iterator[FoundOutput]:
+        for entry in self._mempool:
+            for vout, out in enumerate(entry.transaction.outputs):
+                if out.script_pubkey in scripts:
+                    outpoint = OutPoint(entry.transaction.txid, vout)
+                    spent = self._mempool.spender(outpoint)
+                    yield FoundOutput(
+                        outpoint, out.amount, out.script_pubkey, None, None, coinbase=False, spent=spent
+                    )
+
+    @staticmethod
+    def _require_accepted(outcome: Outcome) -> None:
+        if not isinstance(outcome, Accepted):
+            raise ChainUnavailable(f"The embedded chain refuses its own payment: {outcome}.")
+
+    @contextmanager
+    def _open(self) -> Iterator[BlockStore]:
+        with self._lock:
+            if self._store is None:
+                raise ChainUnavailable("The embedded chain is closed.")
+            yield self._store
+
+
+def _touched_since(found: FoundOutput, height: int) -> bool:
+    created = found.height is None or found.height >= height
+    spent = found.spent is not None and (found.spent.height is None or found.spent.height >= height)
+    return created or spent

@@ -1,0 +1,85 @@
+"""What a caller asks to be paid: addresses or BIP-21 links with amounts, and data for an OP_RETURN."""
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote
+
+from custody.server.domain.errors import Fault, Invalid
+from multisig.errors import MultisigError
+from multisig.script import MAX_OP_RETURN_BYTES
+from multisig.units import Sats, parse_btc
+
+SCHEME = "bitcoin:"
+# Payloads that begin like this are token calls, which only the token endpoints may make (P30).
+TOKEN_HEADER = b"CPT"
+
+
+def _invalid(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence),))
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """An address as text, not yet checked, and the amount it asks for, if any."""
+
+    address: str
+    amount: Sats | None
+
+
+def parse_recipient(text: str, pointer: str) -> Recipient:
+    """An address, or a BIP-21 link. Raises Invalid for a link that demands what we do not know."""
+    if not text.lower().startswith(SCHEME):
+        return Recipient(text, None)
+    address, _, query = text[len(SCHEME) :].partition("?")
+    amount: Sats | None = None
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name == "amount":
+            if amount is not None:
+                raise _invalid(pointer, "The link names its amount twice.")
+            amount = _amount(value, pointer)
+        elif name.startswith("req-"):
+            raise _invalid(
+                pointer, f"The link requires {name!r}, which this platform does not know (BIP-21)."
+            )
+    return Recipient(unquote(address), amount)
+
+
+def _amount(text: str, pointer: str) -> Sats:
+    try:
+        amount = parse_btc(text)
+    except MultisigError as error:
+        raise _invalid(pointer, f"The link's amount cannot be read: {error}") from error
+    if amount == 0:
+        raise _invalid(pointer, "The link asks for nothing: its amount is zero.")
+    return amount
+
+
+def merge_amount(recipient: Recipient, given: int | None, pointer: str) -> Sats:
+    """The amount of a recipient: the link's or the request's, and the same where both name it."""
+    if given is None and recipient.amount is None:
+        raise _invalid(pointer, "Each recipient needs an amount: in amounts_sats, or in its BIP-21 link.")
+    if given is not None and recipient.amount is not None and given != recipient.amount:
+        raise _invalid(pointer, "The link and amounts_sats name different amounts.")
+    return Sats(given) if given is not None else recipient.amount or Sats(0)
+
+
+def parse_op_return(text: str) -> bytes:
+    """The payload: hex where prefixed ``0x``, else UTF-8.
+
+    Raises Invalid for more than 80 bytes, for broken hex, and for data that poses as a token call.
+    """
+    payload = _hex(text[2:]) if text.startswith("0x") else text.encode()
+    if not payload:
+        raise _invalid("/op_return", "The data is empty.")
+    if len(payload) > MAX_OP_RETURN_BYTES:
+        raise _invalid(
+            "/op_return", f"The data has {len(payload)} bytes; nodes relay {MAX_OP_RETURN_BYTES} at most."
+        )
+    if payload.startswith(TOKEN_HEADER):
+        raise _invalid("/op_return", "Data that begins with CPT is a token call; use call-contract.")
+    return payload
+
+
+def _hex(text: str) -> bytes:
+    if any(character not in "0123456789abcdefABCDEF" for character in text) or len(text) % 2:
+        raise _invalid("/op_return", "After 0x comes an even number of hex digits.")
+    return bytes.fromhex(text)

@@ -1,0 +1,180 @@
+"""Which coins pay for a movement, and what the change and the fee are.
+
+Confirmed coins first (six deep where foreign, one deep where our own change), then any confirmed coin, then our own
+unconfirmed change; foreign unconfirmed coins never. Within a tier: branch and bound for a spend without change, else
+one single random draw (Bitcoin Core, wallet/spend.cpp and coinselection.cpp, whose figures these are).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from multisig.transaction import OutPoint
+from multisig.units import FeeRate, Sats
+
+FOREIGN_DEPTH = 6
+OWN_CHANGE_DEPTH = 1
+# Core tries 100,000 branches in C++; in Python a fifth of that takes some ten milliseconds.
+MAX_TRIES = 20_000
+# A Coldcard refuses 10 % and warns at 5 %; below it no device interrupts.
+MAX_FEE_SHARE = 20
+# A device shows and a script engine verifies each input: 100 is what every maker signs in reasonable time.
+MAX_INPUTS = 100
+
+
+class RandomSource(Protocol):
+    """What of `random.Random` is used here; `random.SystemRandom` in production, a seeded one in tests."""
+
+    def randrange(self, stop: int, /) -> int: ...
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A coin that may be spent. `confirmations` is 0 in the mempool; `own_change`: we sent it to ourselves."""
+
+    outpoint: OutPoint
+    amount: Sats
+    confirmations: int
+    own_change: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be paid and at what price.
+
+    `vsize(inputs, with_change)` estimates the signed transaction in vB; `minimum_change` is the least that is worth
+    an output of its own: no dust, and more than it costs to spend later.
+    """
+
+    target: Sats
+    rate: FeeRate
+    vsize: Callable[[int, bool], int]
+    minimum_change: Sats
+
+    def fee(self, inputs: int, *, with_change: bool) -> Sats:
+        return self.rate.fee_for(self.vsize(inputs, with_change))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The coins to spend, the change (0: none) and the fee. Coins = target + change + fee, exactly."""
+
+    coins: tuple[Candidate, ...]
+    change: Sats
+    fee: Sats
+
+
+def select_coins(candidates: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
+    """Coins for `plan`, or None where not even all of them suffice."""
+    for tier in _tiers(candidates):
+        pool = _economic(tier, plan)
+        chosen = _branch_and_bound(pool, plan) or _single_random_draw(pool, plan, rng)
+        if chosen is not None:
+            return _with_modest_fee(chosen, pool, plan)
+    return None
+
+
+def _tiers(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+    confirmed = [coin for coin in candidates if coin.confirmations >= 1]
+    yield [coin for coin in confirmed if coin.confirmations >= _required_depth(coin)]
+    yield confirmed
+    yield [coin for coin in candidates if coin.confirmations >= 1 or coin.own_change]
+
+
+def _required_depth(coin: Candidate) -> int:
+    return OWN_CHANGE_DEPTH if coin.own_change else FOREIGN_DEPTH
+
+
+def _economic(pool: Sequence[Candidate], plan: Plan) -> list[Candidate]:
+    """Coins that bring more than they cost to spend."""
+    cost = _input_cost(plan)
+    return sorted(
+        (coin for coin in pool if coin.amount > cost), key=lambda coin: (-coin.amount, str(coin.outpoint))
+    )
+
+
+def _input_cost(plan: Plan) -> Sats:
+    return Sats(plan.fee(2, with_change=False) - plan.fee(1, with_change=False) + 1)
+
+
+def settle(coins: Sequence[Candidate], plan: Plan) -> Selection | None:
+    """The change and the fee that follow from these coins; None where they do not cover the target."""
+    total = sum(coin.amount for coin in coins)
+    change = total - plan.target - plan.fee(len(coins), with_change=True)
+    if change >= plan.minimum_change:
+        return Selection(tuple(coins), Sats(change), Sats(total - plan.target - change))
+    fee = total - plan.target
+    if fee < plan.fee(len(coins), with_change=False):
+        return None
+    return Selection(tuple(coins), Sats(0), Sats(fee))
+
+
+def _branch_and_bound(pool: Sequence[Candidate], plan: Plan) -> Selection | None:
+    """A set of coins that pays the target with no change and the least excess; depth first, largest coin first."""
+    remaining = [0] * (len(pool) + 1)
+    for index in range(len(pool) - 1, -1, -1):
+        remaining[index] = remaining[index + 1] + pool[index].amount
+    best: list[Candidate] | None = None
+    best_excess = plan.minimum_change + plan.fee(1, with_change=True) - plan.fee(1, with_change=False)
+    stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
+    tries = 0
+    while stack and tries < MAX_TRIES:
+        tries += 1
+        index, total, taken = stack.pop()
+        needed = plan.target + plan.fee(max(1, len(taken)), with_change=False)
+        excess = total - needed
+        if taken and excess >= 0:
+            if excess < best_excess:
+                best, best_excess = [pool[position] for position in taken], excess
+            continue
+        if index < len(pool) and len(taken) < MAX_INPUTS and total + remaining[index] >= needed:
+            stack.append((index + 1, total, taken))
+            stack.append((index + 1, total + pool[index].amount, (*taken, index)))
+    if best is None:
+        return None
+    selection = settle(best, plan)
+    return selection if selection is not None and selection.change == 0 else None
+
+
+def _single_random_draw(pool: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
+    """Coins in random order until they pay the target, the fee and a change worth having; all where nothing less will."""
+    drawn: list[Candidate] = []
+    for coin in _shuffled(pool, rng):
+        drawn.append(coin)
+        selection = settle(drawn, plan)
+        if selection is not None and selection.change:
+            return selection if len(drawn) <= MAX_INPUTS else settle_largest(pool, plan)
+    return settle_largest(pool, plan)
+
+
+def settle_largest(pool: Sequence[Candidate], plan: Plan) -> Selection | None:
+    """The fewest coins that suffice: the largest first."""
+    for count in range(1, min(len(pool), MAX_INPUTS) + 1):
+        selection = settle(pool[:count], plan)
+        if selection is not None:
+            return selection
+    return None
+
+
+def _with_modest_fee(selection: Selection, pool: Sequence[Candidate], plan: Plan) -> Selection:
+    """More coins make more change and so a smaller share of fee; where no coins help, the selection stands."""
+    if _is_modest(selection, plan):
+        return selection
+    for count in range(1, min(len(pool), MAX_INPUTS) + 1):
+        larger = settle(pool[:count], plan)
+        if larger is not None and _is_modest(larger, plan):
+            return larger
+    return selection
+
+
+def _is_modest(selection: Selection, plan: Plan) -> bool:
+    return selection.fee * MAX_FEE_SHARE < plan.target + selection.change
+
+
+def _shuffled(pool: Sequence[Candidate], rng: RandomSource) -> list[Candidate]:
+    """Fisher and Yates, so that only `randrange` is asked of the source."""
+    order = list(pool)
+    for index in range(len(order) - 1, 0, -1):
+        other = rng.randrange(index + 1)
+        order[index], order[other] = order[other], order[index]
+    return order

@@ -1,0 +1,15 @@
+import pytest
+
+from custody.server.chain.embedded import EmbeddedChain
+from tests.support.regtest import FakeClock
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def chain(tmp_path, clock):
+    with EmbeddedChain(tmp_path / "chain", clock=clock) as opened:
+        yield opened

@@ -1,0 +1,66 @@
+"""Coins on an embedded chain that anybody may spend: P2WSH of a script that is always true, told apart by a number."""
+
+from custody.server.chain.backend import FoundOutput
+from custody.server.chain.embedded import EmbeddedChain
+from multisig.address import encode_address
+from multisig.network import Network
+from multisig.script import p2wsh
+from multisig.transaction import Transaction, TxIn, TxOut
+from multisig.units import Sats
+
+# 2025-06-02, a Monday; any time after regtest's genesis and before now would do.
+START = 1_748_822_400
+
+
+class FakeClock:
+    """Unix seconds that move when told."""
+
+    def __init__(self, now: float = START) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def open_script(number: int) -> bytes:
+    """A witness script that leaves `number` on the stack: satisfied by itself, for a number other than 0."""
+    return b"\x02" + (0x0100 + number).to_bytes(2, "big")
+
+
+def open_address(number: int) -> str:
+    address = encode_address(p2wsh(open_script(number)), Network.REGTEST)
+    assert address is not None
+    return address
+
+
+def coin_of(chain: EmbeddedChain, txid: str, script: bytes) -> FoundOutput:
+    """The output of `txid` that pays `script`."""
+    (found,) = [out for out in chain.outputs_to([script]) if out.outpoint.txid == txid]
+    return found
+
+
+def funded(chain: EmbeddedChain, number: int, amount: int) -> FoundOutput:
+    """A confirmed coin behind `open_script(number)`."""
+    txid = chain.fund(open_address(number), Sats(amount))
+    chain.mine(1)
+    return coin_of(chain, txid, p2wsh(open_script(number)))
+
+
+def spend(
+    coin: FoundOutput,
+    number: int,
+    *,
+    to: bytes,
+    fee: int = 1_000,
+    witness: tuple[bytes, ...] | None = None,
+    **changes,
+) -> Transaction:
+    """A transaction that moves all of an open coin to the script `to`."""
+    unlocking = (open_script(number),) if witness is None else witness
+    fields = {"version": 2, "locktime": 0, "sequence": 0xFFFFFFFD} | changes
+    return Transaction(
+        version=fields["version"],
+        inputs=(TxIn(coin.outpoint, fields["sequence"], b"", unlocking),),
+        outputs=(TxOut(Sats(coin.amount - fee), to),),
+        locktime=fields["locktime"],
+    )
