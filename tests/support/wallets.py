@@ -24,6 +24,8 @@ from multisig import (
     Policy,
     Profile,
     Psbt,
+    PsbtInput,
+    PsbtOutput,
     SighashCache,
     Transaction,
     TxIn,
@@ -185,5 +187,16 @@ def with_output(psbt: Psbt, index: int, **fields: object) -> Psbt:
     """The PSBT with fields of one output replaced; amount and script change in the transaction too."""
     outputs = list(psbt.outputs)
     outputs[index] = replace(outputs[index], **fields)
+    return with_outputs(psbt, *outputs)
+
+
+def with_inputs(psbt: Psbt, *inputs: PsbtInput) -> Psbt:
+    """The PSBT with exactly these inputs, in the transaction too."""
+    tx = replace(psbt.tx, inputs=tuple(TxIn(item.outpoint, item.sequence) for item in inputs))
+    return replace(psbt, tx=tx, inputs=inputs)
+
+
+def with_outputs(psbt: Psbt, *outputs: PsbtOutput) -> Psbt:
+    """The PSBT with exactly these outputs, in the transaction too."""
     tx = replace(psbt.tx, outputs=tuple(TxOut(item.amount, item.script_pubkey) for item in outputs))
-    return replace(psbt, tx=tx, outputs=tuple(outputs))
+    return replace(psbt, tx=tx, outputs=outputs)
