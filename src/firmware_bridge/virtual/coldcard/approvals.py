@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 
 from firmware_bridge.virtual.coldcard import replies
-from firmware_bridge.virtual.coldcard.errors import PersonRefused, TransactionRefused
+from firmware_bridge.virtual.coldcard.errors import PersonRefused, PowerLost, TransactionRefused
 from firmware_bridge.virtual.coldcard.pending import Kind, Pending, State
 
 _log = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ class Approvals:
     async def _run(self, flow: Flow) -> None:
         try:
             reply = await flow
+        except PowerLost:
+            return
         except PersonRefused:
             self._pending = self._pending.refuse()
         except TransactionRefused as refusal:
@@ -69,7 +71,8 @@ class Approvals:
         self._pending = self._pending.discard()
 
     def abandon(self) -> None:
-        """The device is gone: whoever was being asked is not asked any more."""
+        """`discard` for whoever cannot wait: the prompt leaves the screen when the loop next turns."""
+        self._pending = self._pending.discard()
         if self._task is not None:
             self._task.cancel()
 

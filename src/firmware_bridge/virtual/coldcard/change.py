@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from firmware_bridge.virtual.coldcard.errors import ScriptMismatch, TransactionRefused
 from firmware_bridge.virtual.coldcard.wallet import Wallet
 from firmware_bridge.virtual.seed import Seed
-from multisig import HARDENED, DerivationPath, ScriptKind, classify, p2wpkh, p2wsh
-from multisig.psbt import PsbtOutput
+from multisig import HARDENED, DerivationPath, PsbtOutput, ScriptKind, classify, p2wpkh, p2wsh
 
 # How far past the highest index among the inputs a change address may lie before the device warns.
 MAX_GAP = 200

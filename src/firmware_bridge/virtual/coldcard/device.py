@@ -9,7 +9,7 @@ from pathlib import Path
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.coldcard import replies
 from firmware_bridge.virtual.coldcard.address import Chain
-from firmware_bridge.virtual.coldcard.errors import BadFraming
+from firmware_bridge.virtual.coldcard.errors import BadFraming, PowerLost
 from firmware_bridge.virtual.coldcard.firmware import Firmware
 from firmware_bridge.virtual.coldcard.flows import Flows
 from firmware_bridge.virtual.coldcard.framing import Assembler, Message, to_packets
@@ -17,13 +17,10 @@ from firmware_bridge.virtual.coldcard.link import Link
 from firmware_bridge.virtual.coldcard.misbehaviour import GARBAGE, Misbehaviour
 from firmware_bridge.virtual.coldcard.staging import Staging
 from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
-from firmware_bridge.virtual.errors import AddressUnavailable
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.panel import Panel
 from firmware_bridge.virtual.seed import Seed
 from multisig import Fingerprint, Network
-
-GOOD_ORDER = Faults()
 
 
 class VirtualColdcard:
@@ -35,46 +32,42 @@ class VirtualColdcard:
         panel: Panel,
         network: Network,
         *,
-        faults: Faults = GOOD_ORDER,
+        faults: Faults | None = None,
         allow_keypress: bool = False,
         xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
         wallets_file: Path | None = None,
-        entropy: Callable[[int], bytes] = secrets.token_bytes,
+        random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
-
+        `faults` may be set anew at any time.
         `wallets_file` keeps the enrolled wallets from one run to the next; its folder must exist.
         :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
         """
-        self.seed = seed
         self.panel = panel
+        self.faults = faults or Faults()
+        self.fingerprint: Fingerprint = seed.fingerprint
         self.wallets = WalletStore(network, wallets_file)
+        self._seed = seed
         self._chain = Chain(network)
-        self._faults = faults
         self._allow_keypress = allow_keypress
         self._xpub_policy = xpub_policy
-        self._entropy = entropy
+        self._random_bytes = random_bytes
         self._locked = False
         self._link: Link | None = None
         self._firmware: Firmware | None = None
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return self.seed.fingerprint
-
     async def start(self, socket_path: Path | str) -> Endpoint:
-        """Power up and listen at a Unix socket, which must not be in use.
+        """Power up and listen at a Unix socket; also plugs in again a device that has vanished or stalled.
 
         hwilib makes its own socket's name out of this one: keep every dot out of the folders, and let the file's
         name end in a hyphen and a word of its own, as in `coldcard-7f3a.sock`.
         :raises AddressUnavailable, InvalidListenAddress: nobody can listen there.
         """
-        if self._task is not None:
-            raise AddressUnavailable("this device is running already")
+        await self.stop()
         path = Path(socket_path)
         self._link = Link(path)
-        misbehaviour = Misbehaviour(self._faults, self._vanish)
+        misbehaviour = Misbehaviour(lambda: self.faults, self._vanish)
         self._firmware = self._power_up(misbehaviour)
         self._task = asyncio.create_task(_serve(self._link, self._firmware, misbehaviour))
         return Endpoint(Family.COLDCARD, f"unix:{path}")
@@ -82,7 +75,7 @@ class VirtualColdcard:
     def _power_up(self, misbehaviour: Misbehaviour) -> Firmware:
         staging = Staging()
         flows = Flows(
-            seed=self.seed,
+            seed=self._seed,
             panel=self.panel,
             chain=self._chain,
             store=self.wallets,
@@ -90,7 +83,9 @@ class VirtualColdcard:
             misbehaviour=misbehaviour,
             offer=staging.offer,
         )
-        firmware = Firmware(flows, staging, entropy=self._entropy, allow_keypress=self._allow_keypress)
+        firmware = Firmware(
+            flows, staging, random_bytes=self._random_bytes, allow_keypress=self._allow_keypress
+        )
         firmware.locked = self._locked
         return firmware
 
@@ -108,12 +103,12 @@ class VirtualColdcard:
             await self._firmware.approvals.discard()
             self._firmware = None
 
-    async def lock(self) -> None:
+    def lock(self) -> None:
         """From now on the device tells nobody who it is and does nothing for anybody."""
         self._locked = True
         if self._firmware is not None:
             self._firmware.locked = True
-            await self._firmware.approvals.discard()
+            self._firmware.approvals.abandon()
 
     def unlock(self) -> None:
         """The person has entered the PIN. Hosts must shake hands again to learn who it is."""
@@ -135,7 +130,7 @@ async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> 
     """Take packets one by one, whoever sends them, and answer each message to the sender of its last packet."""
     assembler = Assembler()
     encrypted = False
-    while not misbehaviour.gone:
+    while True:
         packet, sender = await link.receive()
         try:
             message = assembler.feed(packet)
@@ -143,9 +138,11 @@ async def _serve(link: Link, firmware: Firmware, misbehaviour: Misbehaviour) -> 
                 continue
             encrypted = message.encrypted
             reply = await _answer(firmware, message)
+        except PowerLost:
+            return
         except BadFraming as fault:
             reply = replies.framing_error(str(fault))
-        if misbehaviour.stalled or misbehaviour.gone:
+        if misbehaviour.stalled:
             continue
         for part in _outgoing(firmware, misbehaviour, reply, encrypted=encrypted):
             if not await link.send(part, sender):

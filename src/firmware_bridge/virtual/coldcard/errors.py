@@ -7,6 +7,7 @@ VirtualColdcardError
 ├── PersonRefused     kept as the outcome of the request; `stok` answers `refu`
 ├── TransactionRefused  kept as the outcome of the request; `stok` answers `err_` + sentence
 ├── ScriptMismatch    becomes part of such a sentence
+├── PowerLost         no answer: the cable was pulled
 └── IllegalStep       a bug of ours: the table of requests knows no such step
 """
 
@@ -58,6 +59,13 @@ class ScriptMismatch(VirtualColdcardError):
 
     code = "script-mismatch"
     hint = "Compare the enrolled wallet with the one that the transaction spends from."
+
+
+class PowerLost(VirtualColdcardError):
+    """The device is gone in the middle of its work, as its faults say."""
+
+    code = "power-lost"
+    hint = "Start the device again."
 
 
 class IllegalStep(VirtualColdcardError):

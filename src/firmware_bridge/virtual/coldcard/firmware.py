@@ -11,7 +11,13 @@ from firmware_bridge.virtual.coldcard import arguments, replies
 from firmware_bridge.virtual.coldcard.address import Format, single_key_format
 from firmware_bridge.virtual.coldcard.approvals import Approvals
 from firmware_bridge.virtual.coldcard.cipher import Session, raw_public_key, shared_key
-from firmware_bridge.virtual.coldcard.errors import BadFraming, CommandRefused, PromptOpen, ScriptMismatch
+from firmware_bridge.virtual.coldcard.errors import (
+    BadFraming,
+    CommandRefused,
+    PowerLost,
+    PromptOpen,
+    ScriptMismatch,
+)
 from firmware_bridge.virtual.coldcard.flows import Flows
 from firmware_bridge.virtual.coldcard.limits import (
     MAX_ENROLMENT,
@@ -53,16 +59,16 @@ class Firmware:
     """One power-up. It has a single session, a single upload and a single request, whoever writes to it."""
 
     def __init__(
-        self, flows: Flows, staging: Staging, *, entropy: Callable[[int], bytes], allow_keypress: bool
+        self, flows: Flows, staging: Staging, *, random_bytes: Callable[[int], bytes], allow_keypress: bool
     ) -> None:
-        """`entropy` gives that many random bytes. `allow_keypress`: the host may press the buttons (XKEY)."""
+        """`random_bytes` gives that many random bytes. `allow_keypress`: the host may press the buttons (XKEY)."""
         self.session: Session | None = None
         self.bound = False
         self.locked = False
         self.approvals = Approvals()
         self._flows = flows
         self._staging = staging
-        self._entropy = entropy
+        self._random_bytes = random_bytes
         self._allow_keypress = allow_keypress
 
     async def answer(self, message: bytes, *, encrypted: bool) -> bytes:
@@ -76,7 +82,7 @@ class Firmware:
             return replies.BUSY
         except CommandRefused as refusal:
             return replies.error(str(refusal))
-        except BadFraming:
+        except (BadFraming, PowerLost):
             raise
         except Exception:  # noqa: BLE001 - the border: no host may bring the device down, as in the firmware
             _log.exception("a command failed in a way that nobody foresaw")
@@ -100,7 +106,7 @@ class Firmware:
             raise BadFraming("bad ncry version")
         if self.bound:
             raise BadFraming("crypto already set up")
-        private = PrivateKey(self._entropy(32))
+        private = PrivateKey(self._random_bytes(32))
         self.session = Session(shared_key(private, raw_peer))
         self.bound = version == BINDING_VERSION
         if self.locked:

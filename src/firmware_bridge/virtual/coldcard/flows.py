@@ -16,8 +16,7 @@ from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolic
 from firmware_bridge.virtual.faults import Phase
 from firmware_bridge.virtual.panel import Panel, Prompt
 from firmware_bridge.virtual.seed import Seed
-from multisig import DerivationPath, message_hash, p2wsh
-from multisig.psbt import Psbt
+from multisig import DerivationPath, Psbt, message_hash, p2wsh
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,12 @@ class Flows:
         return replies.message_signed(address, signature)
 
     async def enrolment(self, wallet: Wallet) -> None:
-        """Show a wallet and put it on record if the person agrees; the host learns of it by `msck`."""
-        approved = await self._ask(story.wallet(story.ENROL_WALLET, wallet, self._remark(wallet)))
-        if approved and not self._is_duplicate(wallet):
+        """Show a wallet and put it on record if the person agrees. Raises PersonRefused.
+
+        An agreement leaves no request behind: the host learns of it by `msck`.
+        """
+        await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, self._remark(wallet)))
+        if not self._is_duplicate(wallet):
             self.store.keep(wallet)
 
     async def show(self, address: str, details: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddr
 # waits for a host that does not, and then drops what it had to say.
 SEND_RETRIES: Final = 2_000
 SEND_PAUSE: Final = 0.001  # seconds
+CLOSED: Final = -1  # the descriptor of a closed socket
 
 
 class Link:
@@ -45,7 +46,6 @@ class Link:
             raise AddressUnavailable(f"not allowed to listen at {self.path}") from error
         except OSError as error:
             raise InvalidListenAddress(f"cannot listen at {self.path}: {error}") from error
-        self._inode = self.path.stat().st_ino
 
     async def receive(self) -> tuple[bytes, Any]:
         """The next datagram and its sender. One byte more than a packet is read, so that a longer one shows."""
@@ -66,13 +66,11 @@ class Link:
         return False
 
     def close(self) -> None:
-        """Close, and remove the socket's file if it is still ours."""
+        """Close, and remove the socket's file. Once: what stands there later is another's."""
+        if self._socket.fileno() == CLOSED:
+            return
         self._socket.close()
-        try:
-            if self.path.stat().st_ino == self._inode:
-                self.path.unlink()
-        except FileNotFoundError:
-            pass
+        self.path.unlink(missing_ok=True)
 
 
 def _clear_stale(path: Path) -> None:

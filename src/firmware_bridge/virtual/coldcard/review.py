@@ -19,6 +19,8 @@ from multisig import (
     SIGHASH_ALL,
     DerivationPath,
     MultisigError,
+    Psbt,
+    PsbtInput,
     Sats,
     ScriptKind,
     TxOut,
@@ -29,7 +31,6 @@ from multisig import (
     p2wsh,
     parse_multisig_script,
 )
-from multisig.psbt import Psbt, PsbtInput
 
 SIGHASHES_OF_NONE = frozenset({0x02, 0x82})
 

@@ -3,8 +3,7 @@
 from firmware_bridge.virtual.coldcard.review import Review
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.seed import Seed
-from multisig import SIGHASH_ALL, SighashCache
-from multisig.psbt import Psbt
+from multisig import SIGHASH_ALL, Psbt, SighashCache
 
 
 def sign(review: Review, seed: Seed, faults: Faults) -> Psbt:

@@ -6,8 +6,7 @@ from firmware_bridge.virtual.coldcard.address import Chain
 from firmware_bridge.virtual.coldcard.review import Review
 from firmware_bridge.virtual.coldcard.wallet import Wallet, shown_fingerprint
 from firmware_bridge.virtual.panel import Prompt
-from multisig import ScriptKind, classify, parse_op_return
-from multisig.psbt import PsbtOutput
+from multisig import PsbtOutput, ScriptKind, classify, parse_op_return
 
 PRINTABLE: Final = range(0x20, 0x7F)
 FINAL_SEQUENCE: Final = 0xFFFFFFFF

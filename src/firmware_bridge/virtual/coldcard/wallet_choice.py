@@ -7,8 +7,7 @@ from firmware_bridge.virtual.coldcard.wallet import Wallet
 from firmware_bridge.virtual.coldcard.wallet_file import check_membership
 from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
 from firmware_bridge.virtual.seed import Seed
-from multisig import MultisigError, OriginKey, parse_multisig_script
-from multisig.psbt import Psbt
+from multisig import MultisigError, OriginKey, Psbt, parse_multisig_script
 
 INVALID = "Invalid PSBT"  # all that the firmware says over the wire when one of its assertions fails
 

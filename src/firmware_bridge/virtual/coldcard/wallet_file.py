@@ -36,6 +36,7 @@ from multisig import (
 )
 
 ACCEPTED_FORMAT: Final = "p2wsh"
+DESCRIPTOR_OPENINGS: Final = ("wsh(", "sh(")
 _FINGERPRINT: Final = re.compile(r"[0-9a-fA-F]{8}")
 _POLICY: Final = re.compile(r"(\d+)\D+(\d+)")
 
@@ -47,7 +48,8 @@ def parse_wallet_file(content: bytes, seed: Seed, network: Network) -> Wallet:
     """
     text = _decode(content)
     name, text = _unwrap_json(text)
-    draft = _from_descriptor(text, network) if "(" in text else _from_lines(text, network)
+    is_descriptor = text.lstrip().startswith(DESCRIPTOR_OPENINGS)
+    draft = _from_descriptor(text, network) if is_descriptor else _from_lines(text, network)
     return _finish(replace(draft, name=name or draft.name), seed)
 
 

@@ -1,0 +1,338 @@
+"""What the virtual Coldcard refuses to sign, and what it warns of. No socket: the checks alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from firmware_bridge.virtual.coldcard import XpubPolicy
+from firmware_bridge.virtual.coldcard.address import Chain
+from firmware_bridge.virtual.coldcard.errors import TransactionRefused
+from firmware_bridge.virtual.coldcard.review import check_own_keys, check_previous_transactions, read, review
+from firmware_bridge.virtual.coldcard.signing import sign
+from firmware_bridge.virtual.coldcard.story import transaction
+from firmware_bridge.virtual.coldcard.wallet import Wallet
+from firmware_bridge.virtual.coldcard.wallet_choice import choose_wallet
+from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
+from firmware_bridge.virtual.faults import Faults
+from multisig import (
+    HARDENED,
+    ChangeTo,
+    DerivationPath,
+    KeyOrigin,
+    TxOut,
+    build_psbt,
+    sats,
+    verify_signatures,
+)
+from tests.support.coldcard import NETWORK, SEED, VAULT, vault_with_device
+from tests.support.wallets import (
+    ALICE,
+    BOB,
+    CAROL,
+    MALLORY,
+    fund,
+    make_spend,
+    make_vault,
+    pay,
+    with_input,
+    with_output,
+)
+
+PSBT = make_spend(VAULT)
+CHANGE = 1  # the output of `make_spend` that comes back
+
+
+def store_with(*vaults):
+    store = WalletStore(NETWORK)
+    for number, vault in enumerate(vaults):
+        store.keep(Wallet(f"Vault {number}", vault.threshold, vault.cosigners))
+    return store
+
+
+def look(psbt, store=None, policy=XpubPolicy.FACTORY):
+    """All that the device does before it asks: what the screen would say, and the review."""
+    store = store_with(VAULT) if store is None else store
+    parsed = read(psbt.to_bytes())
+    check_previous_transactions(parsed)
+    choice = choose_wallet(parsed, SEED, store, policy)
+    check_own_keys(parsed, SEED)
+    found = review(parsed, SEED, store, choice.wallet)
+    return transaction(found, Chain(NETWORK)).lines, found
+
+
+def refused(psbt, reason, store=None, policy=XpubPolicy.FACTORY):
+    with pytest.raises(TransactionRefused, match=reason):
+        look(psbt, store, policy)
+
+
+def bare(psbt):
+    """Without xpubs: the device must find the wallet by the inputs."""
+    return replace(psbt, xpubs=())
+
+
+def test_an_honest_spend_passes_and_its_signatures_verify():
+    lines, found = look(PSBT)
+    assert found.change == {CHANGE}
+    assert found.fee == 1_000
+    assert not any(line.startswith("WARNING") for line in lines)
+    assert verify_signatures(sign(found, SEED, Faults()), VAULT).progress == 1
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"psbt\xff", PSBT.to_bytes()[:-1], PSBT.to_bytes() + b"\0", bytes(100)]
+)
+def test_s23_bytes_that_are_no_psbt(data):
+    with pytest.raises(TransactionRefused, match="PSBT parse failed"):
+        read(data)
+
+
+def test_s5_a_previous_transaction_that_is_not_the_inputs():
+    other = fund(VAULT, 100_000, salt=9).previous_transaction
+    refused(with_input(PSBT, 0, non_witness_utxo=other), "Invalid PSBT")
+
+
+def test_s4_an_amount_that_the_previous_transaction_contradicts():
+    claimed = PSBT.inputs[0].witness_utxo
+    refused(with_input(PSBT, 0, witness_utxo=replace(claimed, amount=sats(90_000))), "Invalid PSBT")
+
+
+def test_s5_no_utxo_at_all_for_an_input_of_ours():
+    refused(with_input(PSBT, 0, witness_utxo=None, non_witness_utxo=None), "Missing own UTXO")
+
+
+def test_a_previous_transaction_alone_is_enough():
+    _, found = look(with_input(PSBT, 0, witness_utxo=None))
+    assert len(found.uses) == 2
+
+
+def test_none_of_the_keys_are_ours():
+    strangers = make_vault((ALICE, BOB, CAROL))
+    refused(bare(make_spend(strangers)), r"None of the keys involved .* \(need 73C5DA0A, found ")
+
+
+def test_no_key_is_named():
+    psbt = bare(PSBT)
+    for index in range(len(psbt.inputs)):
+        psbt = with_input(psbt, index, derivations={})
+    refused(psbt, "does not contain any key path information")
+
+
+def test_s15_xpubs_of_a_quorum_without_us():
+    refused(replace(PSBT, xpubs=make_spend(make_vault()).xpubs), "My XFP not involved")
+
+
+def test_s15_xpubs_that_differ_from_the_record():
+    swapped = MALLORY.vault_key(NETWORK)
+    xpubs = tuple(
+        (swapped.xpub, origin) if origin.fingerprint == BOB.fingerprint else (xpub, origin)
+        for xpub, origin in PSBT.xpubs
+    )
+    refused(replace(PSBT, xpubs=xpubs), "Invalid PSBT")
+
+
+def test_s16_a_vault_that_is_not_on_record():
+    other = vault_with_device(account=1)
+    refused(bare(make_spend(other)), "Unknown multisig wallet")
+    refused(make_spend(other), "XPUBs in PSBT do not match any existing wallet")
+    refused(make_spend(VAULT), "XPUBs in PSBT do not match", store_with(), XpubPolicy.VERIFY)
+
+
+def test_s16_a_lower_threshold_is_another_wallet():
+    weaker = vault_with_device(threshold=1)
+    refused(bare(make_spend(weaker)), "Unknown multisig wallet")
+
+
+def test_a_wallet_can_be_offered_beside_one_on_record():
+    other = make_spend(vault_with_device(account=1))
+    choice = choose_wallet(other, SEED, store_with(VAULT), XpubPolicy.OFFER)
+    assert choice.needs_approval
+    assert choice.wallet.name == "PSBT-2-of-3"
+
+
+def test_s15_a_proposal_in_which_our_key_is_not_ours_is_not_offered():
+    forged = replace(VAULT.cosigners[0], xpub=MALLORY.vault_key(NETWORK).xpub)
+    xpubs = ((forged.xpub, forged.origin), *PSBT.xpubs[1:])
+    refused(replace(PSBT, xpubs=xpubs), "Invalid PSBT", store_with(), XpubPolicy.OFFER)
+
+
+def test_s3_inputs_of_two_wallets():
+    other = vault_with_device(account=1)
+    mixed = build_psbt(other, [fund(other, 100_000)], [pay(99_000)], 0)
+    psbt = replace(
+        PSBT,
+        tx=replace(PSBT.tx, inputs=(PSBT.tx.inputs[0], *mixed.tx.inputs)),
+        inputs=(PSBT.inputs[0], *mixed.inputs),
+        xpubs=(),
+    )
+    refused(psbt, "Invalid PSBT", store_with(VAULT, other))
+
+
+def test_a_missing_witness_script():
+    refused(bare(with_input(PSBT, 1, witness_script=None)), "Missing redeem/witness script for input #1")
+
+
+def test_s1_a_witness_script_that_is_not_the_coins():
+    swapped = PSBT.inputs[1]
+    psbt = with_input(PSBT, 0, witness_script=swapped.witness_script, derivations=swapped.derivations)
+    refused(psbt, "Input #0: spk mismatch")
+
+
+def test_s9_an_origin_that_leads_to_another_key():
+    item = PSBT.inputs[0]
+    moved = {
+        key: KeyOrigin(origin.fingerprint, DerivationPath((*origin.path.indexes[:-1], 77)))
+        for key, origin in item.derivations.items()
+    }
+    refused(with_input(PSBT, 0, derivations=moved), r"Input #0: pk#1 wrong, tried: \[........(/_){4}/0/77\]")
+
+
+def test_a_hardened_step_below_the_account():
+    item = PSBT.inputs[0]
+    moved = {
+        key: KeyOrigin(origin.fingerprint, DerivationPath((*origin.path.indexes[:-1], HARDENED)))
+        for key, origin in item.derivations.items()
+    }
+    refused(with_input(PSBT, 0, derivations=moved), "Input #0: hard deriv")
+
+
+@pytest.mark.parametrize(
+    ("sighash", "reason"),
+    [
+        (0x02, "Sighash NONE is not allowed"),
+        (0x82, "Sighash NONE is not allowed"),
+        (0x03, "Unsupported sighash flag 0x3"),
+        (0x81, "Unsupported sighash flag 0x81"),
+        (0x00, "Unsupported sighash flag 0x0"),
+    ],
+)
+def test_s8_only_sighash_all_is_signed(sighash, reason):
+    refused(with_input(PSBT, 0, sighash_type=sighash), reason)
+
+
+def test_s8_a_consolidation_with_another_sighash():
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(99_000), 1, 0)], 0)
+    refused(with_input(psbt, 0, sighash_type=0x03), "pure consolidation")
+
+
+@pytest.mark.parametrize(
+    ("paid", "reason"),
+    [(90_909, r"bigger than 10% of total amount \(it is 10%\)"), (50_000, r"\(it is 100%\)")],
+)
+def test_s7_a_fee_of_a_tenth_of_the_outputs_is_refused(paid, reason):
+    refused(build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(paid)], 0), reason)
+
+
+def test_a_fee_just_below_a_tenth_is_warned_of():
+    lines, _ = look(build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(90_910)], 0))
+    assert any("Big fee: more than 5%" in line for line in lines)
+
+
+def test_s7_outputs_beyond_the_inputs():
+    refused(with_output(PSBT, 0, amount=sats(500_000)), "Outputs worth more than inputs!")
+
+
+def test_s1_change_with_another_script():
+    stolen = VAULT.script_pubkey(1, 8)
+    refused(
+        with_output(PSBT, CHANGE, script_pubkey=stolen),
+        f"Output#{CHANGE}: P2WSH witness script has wrong hash",
+    )
+
+
+def test_s2_change_to_another_quorum():
+    other = vault_with_device(threshold=1)
+    theirs = build_psbt(other, [fund(other, 200_000)], [ChangeTo(sats(149_000), 1, 7)], 0).outputs[0]
+    psbt = with_output(
+        PSBT,
+        CHANGE,
+        script_pubkey=theirs.script_pubkey,
+        witness_script=theirs.witness_script,
+        derivations=theirs.derivations,
+    )
+    refused(psbt, f"Output#{CHANGE}: P2WSH or P2SH change output script: wrong M/N in script")
+
+
+def test_s1_change_with_a_forged_origin():
+    wrong = {
+        key: KeyOrigin(origin.fingerprint, DerivationPath((*origin.path.indexes[:-1], 9)))
+        for key, origin in PSBT.outputs[CHANGE].derivations.items()
+    }
+    refused(with_output(PSBT, CHANGE, derivations=wrong), "change output script: pk#1 wrong")
+
+
+def test_s1_change_without_its_script():
+    refused(
+        with_output(PSBT, CHANGE, witness_script=None), "Missing redeem/witness script for multisig output #1"
+    )
+
+
+def test_change_that_names_no_key_of_ours_is_shown_as_a_payment():
+    lines, found = look(with_output(PSBT, CHANGE, derivations={}, witness_script=None))
+    assert not found.change
+    assert "Sending 0.00199000 XTN" in lines
+
+
+@pytest.mark.parametrize(
+    ("chain", "index", "trouble"), [(1, 202, "beyond reasonable gap"), (1, 201, ""), (0, 3, "")]
+)
+def test_s9_change_at_a_far_away_index_is_warned_of(chain, index, trouble):
+    psbt = build_psbt(
+        VAULT, [fund(VAULT, 100_000, index=1)], [pay(50_000), ChangeTo(sats(49_000), chain, index)], 0
+    )
+    lines, _ = look(psbt)
+    warnings = [line for line in lines if line.startswith("WARNING")]
+    assert bool(warnings) == bool(trouble)
+    assert all(trouble in line for line in warnings)
+
+
+def test_s10_op_return_with_hidden_data_is_shown_whole():
+    script = bytes.fromhex("6a0161") + b"\x02hi"
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), TxOut(sats(0), script)], 0)
+    lines, _ = look(psbt)
+    assert "0161026869 (unusual script)" in lines
+
+
+def test_s10_an_unknown_script_is_shown_in_full():
+    script = bytes.fromhex("5120") + bytes(31)
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [TxOut(sats(99_000), script)], 0)
+    lines, _ = look(psbt)
+    assert lines[lines.index("0.00099000 XTN to script") + 1] == script.hex()
+
+
+def test_taproot_and_older_coins_are_not_spent():
+    for script, reason in [
+        (b"\x51\x20" + bytes(32), "taproot"),
+        (b"\xa9\x14" + bytes(20) + b"\x87", "Unhandled"),
+    ]:
+        utxo = TxOut(sats(100_000), script)
+        refused(with_input(PSBT, 0, witness_utxo=utxo, non_witness_utxo=None), reason)
+
+
+def test_a_transaction_that_all_have_signed():
+    signed = CAROL.sign(BOB.sign(sign(look(PSBT)[1], SEED, Faults())))
+    refused(signed, "looks completely signed already")
+
+
+def test_what_others_signed_is_kept():
+    signed = sign(look(BOB.sign(PSBT))[1], SEED, Faults())
+    assert verify_signatures(signed, VAULT).progress == 2
+
+
+def test_an_input_of_others_is_left_alone_and_named():
+    strangers = make_vault()
+    foreign = build_psbt(strangers, [fund(strangers, 100_000)], [pay(99_000)], 0)
+    item = replace(foreign.inputs[0], derivations={})
+    psbt = replace(
+        PSBT, tx=replace(PSBT.tx, inputs=(*PSBT.tx.inputs, *foreign.tx.inputs)), inputs=(*PSBT.inputs, item)
+    )
+    psbt = with_output(psbt, 0, amount=sats(150_000))
+    lines, found = look(psbt)
+    assert {use.index for use in found.uses} == {0, 1}
+    assert "WARNING Limited signing: no key of ours for inputs 2" in lines
+
+
+def test_a_lock_time_is_shown():
+    lines, _ = look(make_spend(VAULT, locktime=840_000))
+    assert "Can only be spent after block height 840000" in lines
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000)], 840_000, sequence=0xFFFFFFFF)
+    assert any("no effect" in line for line in look(psbt)[0])

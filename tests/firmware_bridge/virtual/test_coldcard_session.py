@@ -1,0 +1,380 @@
+"""One session, one request: what a second host destroys, and what can be recovered."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge.virtual.coldcard import XpubPolicy
+from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress
+from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.panel import approve_all, ask_person
+from multisig import BadSignature, Psbt, verify_signatures
+from tests.support.coldcard import (
+    SEED,
+    VAULT,
+    CCProtocolPacker,
+    CCProtoError,
+    collect,
+    enrol,
+    host,
+    hwi_client,
+    knows,
+    on_thread,
+    poll,
+    record,
+    running,
+    sign,
+    socket_path,
+    start_signing,
+    text_file,
+)
+from tests.support.wallets import make_spend
+
+pytestmark = pytest.mark.anyio
+
+PSBT = make_spend(VAULT).to_bytes()
+QUICK = 20  # milliseconds until a host gives up that expects no answer
+
+
+def there(path):
+    return Path(path).exists()
+
+
+def version(path):
+    with host(path) as client:
+        return client.firmware_version()[1]
+
+
+def silent(client, packed):
+    """Whether the device leaves a command unanswered."""
+    try:
+        client.send_recv(packed, timeout=QUICK)
+    except AssertionError:
+        return True
+    return False
+
+
+async def test_the_link_is_proved_by_the_master_key_s21(tmp_path):
+    def work(path):
+        with host(path) as client:
+            client.check_mitm()
+            assert client.master_fingerprint == int.from_bytes(bytes(SEED.fingerprint), "little")
+            other = client.send_recv(CCProtocolPacker.get_xpub("m/1"))
+            with pytest.raises(RuntimeError, match="MiTM"):
+                client.check_mitm(expected_xpub=other)
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+
+
+async def test_a_second_connection_destroys_the_first_and_the_prompt_stays(tmp_path):
+    def work(path):
+        with host(path) as first:
+            enrol(first, text_file(VAULT))
+            device.panel.script = ask_person
+            start_signing(first, PSBT)
+            with host(path), pytest.raises(CCProtoError, match=r"Unknown response signature|Framing Error"):
+                first.send_recv(CCProtocolPacker.get_signed_txn())
+
+    async with running(tmp_path) as (device, path):
+        shown = record(device.panel)
+        await on_thread(work, path)
+        assert shown[-1].kind == "sign-transaction"
+        assert device.panel.pending is not None
+
+
+async def test_after_the_persons_ok_a_fresh_session_collects_the_result(tmp_path):
+    def begin(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            device.panel.script = ask_person
+            start_signing(client, PSBT)
+
+    def recover(path):
+        with host(path) as client:
+            return collect(client)
+
+    async with running(tmp_path) as (device, path):
+        await on_thread(begin, path)
+        device.panel.press_yes()
+        signed = Psbt.parse(await on_thread(recover, path))
+    assert verify_signatures(signed, VAULT).progress == 1
+
+
+async def test_an_outcome_is_given_once_and_the_file_stays(tmp_path):
+    def work(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            start_signing(client, PSBT)
+            size, digest = poll(client, CCProtocolPacker.get_signed_txn())
+        with host(path) as client:
+            with pytest.raises(CCProtoError, match="No active request"):
+                client.send_recv(CCProtocolPacker.get_signed_txn())
+            return client.download_file(size, digest)
+
+    async with running(tmp_path) as (_, path):
+        assert verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT).progress == 1
+
+
+async def test_a_newer_transaction_takes_the_place_of_an_open_one(tmp_path):
+    newer = make_spend(VAULT, fee=2_000)
+
+    def work(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            device.panel.script = ask_person
+            start_signing(client, PSBT)
+            device.panel.script = approve_all
+            return sign(client, newer.to_bytes())
+
+    async with running(tmp_path) as (device, path):
+        signed = Psbt.parse(await on_thread(work, path))
+        assert device.panel.pending is None
+    assert signed.tx == newer.tx
+
+
+async def test_the_bound_link_takes_no_second_handshake(tmp_path):
+    def work(path):
+        with host(path, ncry_ver=2) as client:
+            client.send_recv(CCProtocolPacker.version())
+            with pytest.raises(CCProtoError, match="must encrypt"), host(path):
+                pass
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+
+
+@pytest.mark.parametrize("command", [b"xpubm", b"mitm"])
+async def test_nothing_about_keys_in_the_clear(tmp_path, command):
+    def work(path):
+        with host(path, encrypt=False) as client, pytest.raises(CCProtoError, match="must encrypt"):
+            client.send_recv(command)
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+
+
+@pytest.mark.parametrize("command", [b"hack", b"EXECimport os", b"EVAL1", b"back", b"XKEYy"])
+async def test_what_is_not_offered_is_an_unknown_command(tmp_path, command):
+    """No code from a host is run, and no host presses the buttons unless the device was told to allow it."""
+
+    def work(path):
+        with host(path) as client, pytest.raises(CCProtoError, match="Unknown cmd"):
+            client.send_recv(command)
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+
+
+async def test_a_host_may_press_the_buttons_where_that_is_allowed(tmp_path):
+    def work(path):
+        with host(path) as client:
+            client.send_recv(CCProtocolPacker.sim_keypress(b"y"))  # nothing is asked: no effect
+            size, digest = client.upload_file(text_file(VAULT))
+            client.send_recv(CCProtocolPacker.multisig_enroll(size, digest))
+            client.send_recv(CCProtocolPacker.sim_keypress(b"y"))
+            assert knows(client, VAULT)
+            start_signing(client, PSBT)
+            client.send_recv(CCProtocolPacker.sim_keypress(b"x"))
+            with pytest.raises(RuntimeError, match="refused"):
+                collect(client)
+
+    async with running(tmp_path, script=ask_person, allow_keypress=True) as (_, path):
+        await on_thread(work, path)
+
+
+async def test_a_locked_device_tells_nobody_who_it_is(tmp_path):
+    def work(path):
+        with hwi_client(path) as client:
+            assert client.get_master_fingerprint() == bytes(4)
+            with pytest.raises(AssertionError, match="any secrets"):
+                client.get_pubkey_at_path("m/0")
+            with pytest.raises(CCProtoError, match="Not allowed"):
+                client.device.send_recv(CCProtocolPacker.get_xpub("m/0"))
+
+    async with running(tmp_path) as (device, path):
+        device.lock()
+        await on_thread(work, path)
+        device.unlock()
+        with pytest.raises(AssertionError):
+            await on_thread(work, path)
+
+
+async def test_locking_takes_the_prompt_off_the_screen(tmp_path):
+    def work(path):
+        with host(path) as client:
+            size, digest = client.upload_file(text_file(VAULT))
+            client.send_recv(CCProtocolPacker.multisig_enroll(size, digest))
+
+    async with running(tmp_path, script=ask_person) as (device, path):
+        await on_thread(work, path)
+        assert device.panel.pending is not None
+        device.lock()
+        await on_thread(lambda: None)
+        assert device.panel.pending is None
+
+
+COMMAND_AT = {
+    Phase.PROBE: None,
+    Phase.XPUB: CCProtocolPacker.get_xpub("m/0"),
+    Phase.RECEIVE: CCProtocolPacker.upload(0, 300, bytes(256)),
+}
+
+
+@pytest.mark.parametrize("phase", [Phase.XPUB, Phase.RECEIVE])
+async def test_a_stalled_device_is_there_and_never_answers_again(tmp_path, phase):
+    def work(path):
+        with host(path) as client:
+            assert silent(client, COMMAND_AT[phase])
+            assert silent(client, CCProtocolPacker.version())
+
+    async with running(tmp_path, faults=Faults(stall_at=phase)) as (_, path):
+        await on_thread(work, path)
+        assert there(path)
+
+
+@pytest.mark.parametrize("phase", [Phase.XPUB, Phase.RECEIVE])
+async def test_a_vanished_device_is_gone(tmp_path, phase):
+    def work(path):
+        with host(path) as client:
+            assert silent(client, COMMAND_AT[phase])
+            with pytest.raises(ConnectionRefusedError):
+                client.send_recv(CCProtocolPacker.version())
+        with pytest.raises(FileNotFoundError), host(path):
+            pass
+
+    async with running(tmp_path, faults=Faults(vanish_at=phase)) as (device, path):
+        await on_thread(work, path)
+        assert not there(path)
+        device.faults = Faults()
+        await device.start(path)
+        assert await on_thread(version, path)
+
+
+@pytest.mark.parametrize("phase", [Phase.PROMPT, Phase.SIGN, Phase.RETURN])
+@pytest.mark.parametrize("fault", ["stall_at", "vanish_at"])
+async def test_a_device_fails_in_the_middle_of_signing(tmp_path, fault, phase):
+    def work(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            device.faults = Faults(**{fault: phase})
+            size, digest = client.upload_file(PSBT, blksize=2048)
+            if silent(client, CCProtocolPacker.sign_transaction(size, digest)):
+                return
+            assert silent(client, CCProtocolPacker.get_signed_txn())
+
+    async with running(tmp_path) as (device, path):
+        await on_thread(work, path)
+        assert there(path) == (fault == "stall_at")
+
+
+async def test_a_device_stalls_before_the_handshake(tmp_path):
+    def work(path):
+        with host(path, encrypt=False) as client:
+            assert silent(client, CCProtocolPacker.encrypt_start(bytes(64)))
+
+    async with running(tmp_path, faults=Faults(stall_at=Phase.PROBE)) as (_, path):
+        await on_thread(work, path)
+
+
+@pytest.mark.parametrize("phase", [Phase.XPUB, Phase.RECEIVE])
+async def test_garbage_is_no_answer(tmp_path, phase):
+    def work(path):
+        with host(path) as client, pytest.raises(CCProtoError, match="Unknown response signature"):
+            client.send_recv(COMMAND_AT[phase])
+        with host(path) as client:  # once, then the device is in order again
+            assert client.send_recv(COMMAND_AT[phase]) is not None
+
+    async with running(tmp_path, faults=Faults(garbage_at=phase)) as (_, path):
+        await on_thread(work, path)
+
+
+async def test_a_wrong_signature_is_wrong_on_that_input_only(tmp_path):
+    def work(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            return sign(client, PSBT)
+
+    async with running(tmp_path, faults=Faults(wrong_signatures=frozenset({1}))) as (_, path):
+        signed = Psbt.parse(await on_thread(work, path))
+    with pytest.raises(BadSignature) as caught:
+        verify_signatures(signed, VAULT)
+    assert caught.value.input_index == 1
+
+
+async def test_a_missing_signature_is_missing_on_that_input_only(tmp_path):
+    def work(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            return sign(client, PSBT)
+
+    async with running(tmp_path, faults=Faults(missing_signatures=frozenset({0}))) as (_, path):
+        report = verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT)
+    assert [len(item.valid) for item in report.inputs] == [0, 1]
+
+
+async def test_trusting_the_transactions_xpubs_asks_once_and_records_nothing(tmp_path):
+    def work(path):
+        with host(path) as client:
+            signed = sign(client, PSBT)
+            assert not knows(client, VAULT)
+            return signed
+
+    async with running(tmp_path, xpub_policy=XpubPolicy.TRUST) as (device, path):
+        shown = record(device.panel)
+        await on_thread(work, path)
+    assert [prompt.kind for prompt in shown] == ["sign-transaction"]
+
+
+async def test_two_devices_do_not_share_a_socket(tmp_path):
+    async with running(tmp_path) as (_, path), running(tmp_path) as (other, _):
+        with pytest.raises(AddressUnavailable, match="listens"):
+            await other.start(path)
+
+
+async def test_a_socket_that_nobody_listens_on_is_taken_over(tmp_path):
+    path = socket_path(tmp_path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as dead:
+        dead.bind(str(path))
+    async with running(tmp_path) as (device, _):
+        endpoint = await device.start(path)
+        assert str(endpoint) == f"coldcard:unix:{path}"
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert not path.exists()
+
+
+async def test_places_where_nobody_can_listen(tmp_path):
+    file = tmp_path / "file.sock"
+    file.touch()
+    async with running(tmp_path) as (device, _):
+        with pytest.raises(AddressUnavailable, match="no socket"):
+            await device.start(file)
+        with pytest.raises(AddressUnavailable, match="no such folder"):
+            await device.start(tmp_path / "nowhere" / "cc-1.sock")
+        with pytest.raises(InvalidListenAddress):
+            await device.start(tmp_path / ("x" * 120))
+    assert file.exists()
+
+
+async def test_s23_noise_on_the_socket_does_no_harm(tmp_path):
+    def work(path):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as nameless:
+            for noise in (b"", b"\xff", b"\xff" * 64, b"\x84vers".ljust(64, b"\0"), b"x" * 4000):
+                nameless.sendto(noise, path)
+        assert version(path) == "5.4.5"
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+
+
+async def test_a_long_answer_waits_for_a_slow_host(tmp_path):
+    def work(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            start_signing(client, make_spend(VAULT, n_inputs=40).to_bytes())
+            size, digest = poll(client, CCProtocolPacker.get_signed_txn())
+            return client.download_file(size, digest, blksize=2048)
+
+    async with running(tmp_path) as (_, path):
+        assert verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT).progress == 1

@@ -1,0 +1,156 @@
+"""A virtual Coldcard under test, and unmodified hwilib as its host."""
+
+import asyncio
+import ctypes
+import secrets
+import socket
+from contextlib import asynccontextmanager, closing, contextmanager
+
+import libusb_package
+import usb1
+
+usb1.loadLibrary(ctypes.CDLL(str(libusb_package.get_library_path())))
+
+from hwilib.common import Chain  # noqa: E402 - hwilib wants libusb when it is imported
+from hwilib.devices import coldcard as hwi_coldcard  # noqa: E402
+from hwilib.devices.ckcc.client import ColdcardDevice, UnixSimulatorPipe  # noqa: E402
+from hwilib.devices.ckcc.protocol import CCProtocolPacker, CCProtoError, CCUserRefused  # noqa: E402
+
+from firmware_bridge.virtual.coldcard import VirtualColdcard  # noqa: E402
+from firmware_bridge.virtual.panel import Happening, Panel, approve_all  # noqa: E402
+from firmware_bridge.virtual.seed import Seed  # noqa: E402
+from multisig import KeyOrigin, Network, OriginKey, Vault, multisig_account_path  # noqa: E402
+from tests.support.wallets import BOB, CAROL  # noqa: E402
+
+WORDS = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
+SEED = Seed.from_mnemonic(WORDS)
+NETWORK = Network.REGTEST
+
+
+def own_key(path, seed=SEED):
+    return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, NETWORK))
+
+
+def vault_with_device(threshold=2, others=(BOB, CAROL), account=0):
+    """The device's own key and those of others, who sign in tests."""
+    mine = own_key(multisig_account_path(NETWORK, account))
+    return Vault(NETWORK, threshold, (mine, *(other.vault_key(NETWORK, account) for other in others)))
+
+
+VAULT = vault_with_device()
+
+
+def text_file(vault, name="Treasury"):
+    """The enrolment file in its simple text form."""
+    lines = [f"Name: {name}", f"Policy: {vault.threshold} of {len(vault.cosigners)}", "Format: P2WSH", ""]
+    for key in vault.cosigners:
+        lines += [f"Derivation: {key.origin.path}", f"{key.fingerprint.hex.upper()}: {key.xpub}", ""]
+    return "\n".join(lines).encode()
+
+
+def socket_path(tmp_path):
+    return tmp_path / f"cc-{secrets.token_hex(4)}.sock"
+
+
+@asynccontextmanager
+async def running(tmp_path, *, script=approve_all, network=NETWORK, seed=SEED, **options):
+    """A device at a socket of its own: yields it, and the path of the socket."""
+    device = VirtualColdcard(seed, Panel(script), network, **options)
+    path = socket_path(tmp_path)
+    await device.start(path)
+    try:
+        yield device, str(path)
+    finally:
+        await device.stop()
+
+
+def record(panel):
+    """Every prompt that the panel shows from now on."""
+    shown = []
+    panel.watch(lambda event: shown.append(event.prompt) if event.happening is Happening.SHOWN else None)
+    return shown
+
+
+class Pipe(UnixSimulatorPipe):
+    """The same socket under a name of the kernel's choice: hwilib gives two clients of one process one name."""
+
+    def __init__(self, path):
+        self.pipe_name = ""
+        self.pipe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.pipe.bind("")
+        try:
+            self.pipe.connect(path)
+        except OSError:
+            self.pipe.close()
+            raise
+
+
+@contextmanager
+def host(path, **options):
+    """ckcc's own client, as HWI bundles it. What it sends is answered within `timeout` milliseconds or given up."""
+    with closing(Pipe(path)) as pipe:
+        yield ColdcardDevice(dev=pipe, **options)
+
+
+@contextmanager
+def hwi_client(path, chain=Chain.REGTEST):
+    """HWI's client, told that it talks to hardware: a person decides, not HWI."""
+    fixed = hwi_coldcard.CC_SIMULATOR_SOCK
+    hwi_coldcard.CC_SIMULATOR_SOCK = path
+    try:
+        client = hwi_coldcard.ColdcardClient(path, chain=chain)
+    finally:
+        hwi_coldcard.CC_SIMULATOR_SOCK = fixed
+    client.device.is_simulator = False
+    client._is_edge = False
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def poll(client, packed):
+    """Ask until there is an outcome; what the device has to say at the end."""
+    while (done := client.send_recv(packed)) is None:
+        pass
+    return done
+
+
+def enrol(client, content):
+    """Upload an enrolment file and wait until the person has decided. True: the device has no request left."""
+    size, digest = client.upload_file(content)
+    client.send_recv(CCProtocolPacker.multisig_enroll(size, digest))
+    try:
+        poll(client, CCProtocolPacker.get_signed_txn())
+    except CCUserRefused:
+        return False
+    except CCProtoError as error:
+        return "No active request" in str(error)
+    return False
+
+
+def knows(client, vault):
+    xor = 0
+    for key in vault.cosigners:
+        xor ^= int.from_bytes(bytes(key.fingerprint), "little")
+    return bool(client.send_recv(CCProtocolPacker.multisig_check(vault.threshold, len(vault.cosigners), xor)))
+
+
+def start_signing(client, psbt):
+    size, digest = client.upload_file(psbt, blksize=2048)
+    client.send_recv(CCProtocolPacker.sign_transaction(size, digest))
+
+
+def collect(client):
+    size, digest = poll(client, CCProtocolPacker.get_signed_txn())
+    return client.download_file(size, digest)
+
+
+def sign(client, psbt):
+    start_signing(client, psbt)
+    return collect(client)
+
+
+async def on_thread(function, *arguments):
+    """hwilib blocks, and the device needs the loop."""
+    return await asyncio.to_thread(function, *arguments)
