@@ -1,0 +1,112 @@
+"""What we build is what every maker's device wants (BIP-174), and never contradicts itself."""
+
+from dataclasses import replace
+
+import pytest
+
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    SIGHASH_ALL,
+    ChangeTo,
+    InvalidPath,
+    InvalidPsbt,
+    OutPoint,
+    Psbt,
+    build_psbt,
+    sats,
+)
+from tests.support.wallets import ALICE, fund, make_vault, pay
+
+VAULT = make_vault()
+COIN = fund(VAULT, 100_000, index=4)
+OUTPUTS = [pay(40_000), ChangeTo(sats(59_000), CHANGE, 2)]
+
+
+def test_an_input_carries_all_that_a_device_asks_for():
+    """Both forms of the coin (core #19215), the script, every key's origin, and the one sighash."""
+    (item,) = build_psbt(VAULT, [COIN], OUTPUTS, 0).inputs
+    assert item.outpoint == COIN.outpoint
+    assert item.non_witness_utxo == COIN.previous_transaction
+    assert item.witness_utxo == COIN.previous_transaction.outputs[1]
+    assert item.witness_script == VAULT.witness_script(RECEIVE, 4)
+    assert item.derivations == VAULT.derivations(RECEIVE, 4)
+    assert item.sighash_type == SIGHASH_ALL
+    assert item.partial_signatures == {}
+    assert item.redeem_script is None
+    assert not item.is_final
+
+
+def test_change_carries_its_proof_and_a_payment_carries_nothing():
+    payment, change = build_psbt(VAULT, [COIN], OUTPUTS, 0).outputs
+    assert (payment.derivations, payment.witness_script) == ({}, None)
+    assert change.script_pubkey == VAULT.script_pubkey(CHANGE, 2)
+    assert change.witness_script == VAULT.witness_script(CHANGE, 2)
+    assert change.derivations == VAULT.derivations(CHANGE, 2)
+
+
+def test_the_account_keys_are_included():
+    psbt = build_psbt(VAULT, [COIN], OUTPUTS, 0)
+    assert set(psbt.xpubs) == {(key.xpub, key.origin) for key in VAULT.cosigners}
+
+
+def test_a_profile_has_no_script_to_show():
+    profile = ALICE.profile()
+    psbt = build_psbt(profile, [fund(profile, 100_000)], [ChangeTo(sats(99_000), CHANGE, 0)], 0)
+    assert psbt.inputs[0].witness_script is None
+    assert psbt.inputs[0].derivations == profile.derivations(RECEIVE, 0)
+    assert psbt.outputs[0].derivations == profile.derivations(CHANGE, 0)
+
+
+def test_sequence_locktime_version_and_order_are_as_given():
+    coins = [fund(VAULT, 50_000, index=index) for index in (9, 3, 5)]
+    psbt = build_psbt(VAULT, coins, OUTPUTS[::-1], 840_000, sequence=0xFFFFFFFE, version=1)
+    assert [item.outpoint for item in psbt.tx.inputs] == [coin.outpoint for coin in coins]
+    assert {item.sequence for item in psbt.tx.inputs} == {0xFFFFFFFE}
+    assert (psbt.tx.locktime, psbt.tx.version) == (840_000, 1)
+    assert [output.amount for output in psbt.tx.outputs] == [59_000, 40_000]
+
+
+def test_the_default_allows_replacement_and_a_locktime():
+    tx = build_psbt(VAULT, [COIN], OUTPUTS, 0).tx
+    assert [item.sequence for item in tx.inputs] == [0xFFFFFFFD]
+    assert tx.version == 2
+
+
+def test_what_is_built_is_what_is_read():
+    psbt = build_psbt(VAULT, [COIN], OUTPUTS, 0)
+    assert Psbt.parse(psbt.to_bytes()) == psbt
+
+
+@pytest.mark.parametrize(
+    "coins",
+    [
+        [],
+        [COIN, COIN],
+        [replace(COIN, amount=sats(100_001))],
+        [replace(COIN, index=5)],
+        [replace(COIN, chain=CHANGE)],
+        [replace(COIN, outpoint=OutPoint(COIN.outpoint.txid, 0))],
+        [replace(COIN, outpoint=OutPoint(COIN.outpoint.txid, 2))],
+        [replace(COIN, outpoint=OutPoint("00" * 32, 1))],
+        [replace(COIN, previous_transaction=fund(VAULT, 100_000, index=5).previous_transaction)],
+    ],
+)
+def test_coins_that_are_not_as_stated_are_refused(coins):
+    with pytest.raises(InvalidPsbt):
+        build_psbt(VAULT, coins, OUTPUTS, 0)
+
+
+def test_outputs_beyond_the_coins_are_refused():
+    with pytest.raises(InvalidPsbt, match="more than the coins"):
+        build_psbt(VAULT, [COIN], [pay(100_001)], 0)
+
+
+def test_a_transaction_that_pays_nobody_is_refused():
+    with pytest.raises(InvalidPsbt, match="pays nobody"):
+        build_psbt(VAULT, [COIN], [], 0)
+
+
+def test_change_beyond_the_bounds_of_a_vault_is_refused_s9():
+    with pytest.raises(InvalidPath):
+        build_psbt(VAULT, [COIN], [ChangeTo(sats(1_000), CHANGE, 1_000_001)], 0)

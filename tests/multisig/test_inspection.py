@@ -1,0 +1,241 @@
+"""What the inspection shows: payments, proven change, data, fee, and warnings."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    ChangeTo,
+    FeeLimits,
+    FeeRate,
+    Network,
+    Severity,
+    TxOut,
+    build_psbt,
+    inspect,
+    op_return_script,
+    sats,
+)
+from multisig.inspection import FindingCode
+from tests.support.wallets import (
+    ALICE,
+    BOB,
+    CAROL,
+    foreign_script,
+    fund,
+    make_spend,
+    make_vault,
+    pay,
+    with_input,
+    with_inputs,
+    with_output,
+)
+
+VAULT = make_vault()
+SPEND = make_spend(VAULT)
+
+
+def look(psbt, policy=VAULT, **arguments):
+    return inspect(psbt, policy, network=Network.REGTEST, **arguments)
+
+
+def codes(inspection):
+    return [finding.code for finding in inspection.findings]
+
+
+def test_the_figures_of_a_plain_spend():
+    seen = look(SPEND)
+    assert [(coin.amount, coin.chain, coin.address_index) for coin in seen.inputs] == [
+        (100_000, RECEIVE, 0),
+        (100_000, RECEIVE, 1),
+    ]
+    assert [coin.outpoint for coin in seen.inputs] == [item.outpoint for item in SPEND.tx.inputs]
+    (payment,) = seen.payments
+    assert (payment.output_index, payment.amount, payment.script_pubkey) == (0, 50_000, foreign_script())
+    assert payment.address == "bcrt1q35xaxws5tfu6l53zfw3htksy7fsdfxs6twrxja"
+    (change,) = seen.change
+    assert (change.output_index, change.amount, change.chain, change.index) == (1, 149_000, CHANGE, 7)
+    assert change.address == VAULT.address(CHANGE, 7)
+    assert (seen.total_in, seen.total_out, seen.fee) == (200_000, 199_000, 1_000)
+    assert seen.fee_rate == FeeRate.of(sats(1_000), seen.vsize)
+    assert (seen.locktime, seen.signals_rbf, seen.network) == (0, True, Network.REGTEST)
+    assert seen.txid == SPEND.tx.txid
+    assert (seen.ok, seen.findings, seen.op_returns) == (True, (), ())
+
+
+def test_the_size_is_that_of_the_signed_transaction():
+    """bitcoin-rules.md: one input of 2-of-3, one P2WSH output, 80 bytes of data: 250 vB."""
+    outputs = [ChangeTo(sats(90_000), CHANGE, 0), TxOut(sats(0), op_return_script(b"x" * 80))]
+    seen = look(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0))
+    assert seen.vsize == 250
+    assert seen.fee_rate.sat_per_vb == Decimal(40)
+
+
+def test_data_is_shown_as_data():
+    outputs = [ChangeTo(sats(99_000), CHANGE, 0), TxOut(sats(0), op_return_script(b"hello"))]
+    seen = look(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0))
+    assert [(item.output_index, item.data) for item in seen.op_returns] == [(1, b"hello")]
+    assert (seen.ok, seen.payments) == (True, ())
+
+
+def test_money_back_to_a_receive_address_is_proven_too():
+    outputs = [ChangeTo(sats(99_000), RECEIVE, 5)]
+    (change,) = look(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)).change
+    assert (change.chain, change.index) == (RECEIVE, 5)
+
+
+def test_money_to_ourselves_without_origins_is_shown_as_a_payment():
+    psbt = with_output(SPEND, 1, derivations={}, witness_script=None)
+    seen = look(psbt)
+    assert (seen.change, len(seen.payments), seen.ok) == ((), 2, True)
+
+
+def test_a_payment_with_somebody_elses_origins_is_a_payment():
+    other = ALICE.profile()
+    strangers = make_vault((BOB, CAROL))
+    psbt = build_psbt(other, [fund(other, 100_000)], [pay(99_000)], 0)
+    stated = with_output(
+        psbt,
+        0,
+        script_pubkey=strangers.script_pubkey(0, 0),
+        witness_script=strangers.witness_script(0, 0),
+        derivations=strangers.derivations(0, 0),
+    )
+    seen = look(stated, other)
+    assert (len(seen.payments), seen.ok) == (1, True)
+
+
+def test_a_profile_is_inspected_like_a_vault():
+    profile = ALICE.profile()
+    outputs = [pay(10_000), ChangeTo(sats(89_500), CHANGE, 3)]
+    seen = look(build_psbt(profile, [fund(profile, 100_000, index=2)], outputs, 0), profile)
+    assert (seen.ok, seen.fee, seen.findings) == (True, 500, ())
+    assert [(change.chain, change.index) for change in seen.change] == [(CHANGE, 3)]
+
+
+def test_who_has_signed_is_shown_only_when_it_verifies():
+    seen = look(BOB.sign(ALICE.sign(SPEND), inputs=[1]))
+    assert [set(coin.signed_by) for coin in seen.inputs] == [
+        {ALICE.fingerprint},
+        {ALICE.fingerprint, BOB.fingerprint},
+    ]
+
+
+def test_inputs_that_are_not_proven_show_no_amount():
+    seen = look(with_input(SPEND, 0, non_witness_utxo=None))
+    assert (seen.inputs[0].amount, seen.inputs[0].chain, seen.inputs[0].address_index) == (0, None, None)
+    assert seen.total_in == 100_000
+    assert codes(seen) == ["previous-transaction-missing"]
+
+
+@pytest.mark.parametrize(
+    ("fee", "limits", "expected"),
+    [
+        (9_999, FeeLimits(), []),
+        (10_000, FeeLimits(), ["fee-high"]),
+        (99_999, FeeLimits(), ["fee-high"]),
+        (100_000, FeeLimits(), ["fee-above-limit"]),
+        (1_000, FeeLimits(max_fee=sats(999)), ["fee-above-limit"]),
+        (1_000, FeeLimits(max_fee=sats(1_000)), []),
+        (1_000, FeeLimits(max_rate=FeeRate(3_000)), ["fee-above-limit"]),
+        (0, FeeLimits(), []),
+    ],
+)
+def test_fees_are_weighed_by_share_rate_and_amount_s7(fee, limits, expected):
+    assert codes(look(make_spend(VAULT, fee=fee), limits=limits)) == expected
+
+
+def test_a_fee_nobody_would_broadcast_is_refused_s7():
+    coin = fund(VAULT, 100_000_000_00)
+    psbt = build_psbt(VAULT, [coin], [ChangeTo(sats(100_000_000_00 - 10_000_001), CHANGE, 0)], 0)
+    assert codes(look(psbt)) == ["fee-above-limit"]
+
+
+def test_figures_beyond_all_money_are_findings_not_errors_s7():
+    psbt = with_output(SPEND, 0, amount=sats(21_000_000 * 100_000_000))
+    seen = look(with_output(psbt, 1, amount=sats(21_000_000 * 100_000_000)))
+    assert "fee-negative" in codes(seen)
+    assert seen.fee < 0
+    assert seen.fee_rate == FeeRate(0)
+    rich = build_psbt(VAULT, [fund(VAULT, 21_000_000 * 100_000_000)], [pay(1_000)], 0)
+    assert codes(look(rich)) == ["fee-above-limit"]
+
+
+def test_dust_is_warned_of():
+    seen = look(with_output(SPEND, 0, amount=sats(293)))
+    assert "dust-output" in codes(seen)
+    assert "dust-output" not in codes(look(with_output(SPEND, 0, amount=sats(294))))
+
+
+def test_missing_account_keys_are_a_warning_for_a_vault_and_nothing_for_a_profile():
+    assert codes(look(replace(SPEND, xpubs=SPEND.xpubs[:2]))) == ["xpubs-missing"]
+    profile = ALICE.profile()
+    psbt = build_psbt(profile, [fund(profile, 100_000)], [pay(99_000)], 0)
+    assert codes(look(replace(psbt, xpubs=()), profile)) == []
+
+
+def locked(sequence, locktime=0, version=2):
+    psbt = with_inputs(SPEND, *(replace(item, sequence=sequence) for item in SPEND.inputs))
+    return replace(psbt, tx=replace(psbt.tx, locktime=locktime, version=version))
+
+
+@pytest.mark.parametrize(
+    ("psbt", "expected"),
+    [
+        (locked(0xFFFFFFFD, 499_999_999), []),
+        (locked(0xFFFFFFFD, 500_000_000), ["locked-by-time"]),
+        (locked(144), ["locked-by-age", "locked-by-age"]),
+        (locked(144, version=1), []),
+        (locked(0x80000000), []),
+        (locked(0xFFFFFFFD, version=3), []),
+        (locked(0xFFFFFFFD, version=0), ["non-standard-version"]),
+        (locked(0xFFFFFFFD, version=4), ["non-standard-version"]),
+    ],
+)
+def test_locks_and_versions(psbt, expected):
+    assert codes(look(psbt)) == expected
+
+
+@pytest.mark.parametrize(
+    ("sequence", "expected"), [(0xFFFFFFFD, True), (0xFFFFFFFE, False), (0xFFFFFFFF, False)]
+)
+def test_replaceability_is_shown(sequence, expected):
+    assert look(locked(sequence)).signals_rbf is expected
+
+
+def test_a_warning_alone_does_not_refuse():
+    seen = look(make_spend(VAULT, fee=10_000))
+    assert [finding.severity for finding in seen.findings] == [Severity.WARN]
+    assert seen.ok
+
+
+def test_every_code_has_one_severity_and_most_refuse():
+    warnings = {code for code in FindingCode if code.severity is Severity.WARN}
+    assert warnings == {"dust-output", "fee-high", "locked-by-age", "locked-by-time", "xpubs-missing"}
+
+
+def test_the_digest_holds_while_colleagues_sign_s24():
+    assert look(ALICE.sign(SPEND)).digest == look(SPEND).digest
+
+
+def test_the_digest_changes_with_whatever_is_shown_s24():
+    again = [
+        look(make_spend(VAULT)),
+        look(make_spend(VAULT, fee=1_001)),
+        look(make_spend(VAULT, locktime=1)),
+        look(make_spend(make_vault(threshold=3))),
+        look(replace(SPEND, xpubs=())),
+        look(with_output(SPEND, 1, derivations={}, witness_script=None)),
+        inspect(SPEND, make_vault(threshold=1), network=Network.REGTEST),
+        inspect(SPEND, VAULT, network=Network.SIGNET),
+    ]
+    assert again[0].digest == look(SPEND).digest
+    assert len({seen.digest for seen in again}) == len(again)
+
+
+def test_the_digest_never_changes_from_version_to_version_unnoticed():
+    """Approvals are kept: a change of what is hashed needs a new version mark, and this line."""
+    assert look(SPEND).digest == "f627258ba6fcdf24cc83700614acc55f6631e5e06a32eec0167b9eb2bcb1b622"
