@@ -2,15 +2,13 @@
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from firmware_bridge import enrolment, presence
+from firmware_bridge import answers, enrolment, handover, presence
 from firmware_bridge.errors import (
     BadDeviceSignature,
     Cancelled,
@@ -19,7 +17,6 @@ from firmware_bridge.errors import (
     NotEnrolled,
     TimedOut,
     WorkerCrashed,
-    WrongApp,
     WrongDevice,
 )
 from firmware_bridge.lane import Lane, OnNote, Spawner, spawn
@@ -27,26 +24,14 @@ from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Fami
 from firmware_bridge.presence import Listing
 from firmware_bridge.roster import Clock, Record, Roster
 from multisig import (
-    BadSignature,
     DerivationPath,
-    ExtendedPublicKey,
     Fingerprint,
-    InvalidKey,
-    InvalidMessage,
-    InvalidPsbt,
-    KeyOrigin,
     Network,
     OriginKey,
     Policy,
     Psbt,
-    PsbtMismatch,
-    PsbtTooLarge,
     Vault,
-    WrongNetwork,
-    accept_signatures,
-    recover_message_key,
     signer_progress,
-    verify_signatures,
 )
 
 OnProgress = Callable[[Progress], None]
@@ -142,8 +127,8 @@ class Bridge:
                 deadline=self._deadlines.person,
                 on_note=_notes(record, on_progress),
             )
-            signature = _decode_base64(answer)
-            if not _is_message_signature(text, signature, key.xpub.public_key):
+            signature = answers.signature(answer)
+            if not answers.is_by(key.xpub.public_key, text, signature):
                 raise BadDeviceSignature
             return signature
 
@@ -187,7 +172,7 @@ class Bridge:
         :raises WrongDevice: the device is no signer of the policy, or changed its keys meanwhile (S18).
         :raises BadDeviceSignature: a signature that came back does not verify.
         """
-        verify_signatures(psbt, policy)
+        handover.require_sound(psbt, policy)
         async with self._roster.using(device_id) as record:
             signer = await self._read_signer(record, policy)
             if signer_progress(psbt, policy, signer).is_complete:
@@ -195,7 +180,7 @@ class Bridge:
             answer = await self._ask_signature(record, psbt, policy, on_progress)
             if await self._read_fingerprint(record) != signer:
                 raise WrongDevice("The device changed its keys while it signed; its signatures are not used.")
-            signed = _accept(psbt, answer, policy, signer)
+            signed = handover.take_back(psbt, answer, policy, signer)
             self._tell_missing(record, psbt, signed, policy, signer, on_progress)
             return signed
 
@@ -208,8 +193,7 @@ class Bridge:
     async def _ask_signature(
         self, record: Record, psbt: Psbt, policy: Policy, on_progress: OnProgress | None
     ) -> str:
-        for_device = _with_cosigners(psbt, policy)
-        content = for_device.to_bytes()
+        content = handover.for_device(psbt, policy)
         digest = hashlib.sha256(content).digest()
         arguments = {"psbt": base64.b64encode(content).decode(), "resume": record.unanswered == digest}
         record.unanswered = None
@@ -262,16 +246,16 @@ class Bridge:
 
     async def _read_fingerprint(self, record: Record) -> Fingerprint:
         answer = await record.lane.call("fingerprint", deadline=self._deadlines.read)
-        return _parse_fingerprint(answer)
+        return answers.fingerprint(answer)
 
     async def _read_xpubs(self, record: Record, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
         answer = await record.lane.call(
             "xpubs", {"paths": [str(path) for path in paths]}, deadline=self._deadlines.read
         )
-        fingerprint = _parse_fingerprint(answer["fingerprint"])
+        fingerprint = answers.fingerprint(answer["fingerprint"])
         self._roster.identify(record, fingerprint)
         pairs = zip(paths, answer["xpubs"], strict=True)
-        return tuple(_origin_key(fingerprint, path, text, self._network) for path, text in pairs)
+        return tuple(answers.origin_key(fingerprint, path, text, self._network) for path, text in pairs)
 
 
 def _default_listings(endpoints: Sequence[Endpoint], *, usb: bool) -> list[Listing]:
@@ -282,53 +266,3 @@ def _notes(record: Record, on_progress: OnProgress | None) -> OnNote | None:
     if on_progress is None:
         return None
     return lambda step, text: on_progress(Progress(record.device.id, step, text))
-
-
-def _with_cosigners(psbt: Psbt, policy: Policy) -> Psbt:
-    """With the vault's own keys in the global part: without them a Trezor shows change as a payment and a Ledger signs nothing."""
-    if not isinstance(policy, Vault):
-        return psbt
-    return replace(psbt, xpubs=tuple((key.xpub, key.origin) for key in policy.cosigners))
-
-
-def _accept(psbt: Psbt, answer: str, policy: Policy, signer: Fingerprint) -> Psbt:
-    try:
-        return accept_signatures(psbt, Psbt.parse(answer), policy, signer)
-    except BadSignature as error:
-        raise BadDeviceSignature(error.input_index) from error
-    except PsbtMismatch as error:
-        raise DeviceFault("it returned another transaction") from error
-    except (InvalidPsbt, PsbtTooLarge) as error:
-        raise DeviceFault(f"it returned no PSBT: {error}") from error
-
-
-def _origin_key(fingerprint: Fingerprint, path: DerivationPath, text: Any, network: Network) -> OriginKey:
-    try:
-        key = OriginKey(KeyOrigin(fingerprint, path), ExtendedPublicKey.parse(str(text), network))
-        key.require_agreement()
-    except WrongNetwork as error:
-        raise WrongApp("set to another network") from error
-    except InvalidKey as error:
-        raise DeviceFault(f"it returned no key for {path}: {error}") from error
-    return key
-
-
-def _parse_fingerprint(text: Any) -> Fingerprint:
-    try:
-        return Fingerprint.from_hex(str(text))
-    except InvalidKey as error:
-        raise DeviceFault("it returned no fingerprint") from error
-
-
-def _decode_base64(text: Any) -> bytes:
-    try:
-        return base64.b64decode(str(text), validate=True)
-    except binascii.Error as error:
-        raise DeviceFault("it returned no signature") from error
-
-
-def _is_message_signature(text: str, signature: bytes, public_key: bytes) -> bool:
-    try:
-        return recover_message_key(text, signature) == public_key
-    except InvalidMessage:
-        return False

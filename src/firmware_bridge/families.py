@@ -74,11 +74,13 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             "Coldcard",
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
+                ("do not match any existing wallet", _NOT_ENROLLED),
                 ("none of the keys involved", _WRONG_DEVICE),
                 ("framing error", _BUSY),
                 ("cannot connect to simulator", _DISCONNECTED),
                 ("timeout reading usb", _TIMED_OUT),
-                ("doesn't have any secrets", _UNSUPPORTED),
+                # It tells nobody who it is: before the PIN, as before it has a seed.
+                ("doesn't have any secrets", _LOCKED),
                 ("open failed", _PERMISSION),
             ),
         ),

@@ -162,11 +162,14 @@ class Lane:
         self._probing = probing
         self._cancel_idle_timer()
         try:
-            driver = await self._ensure_worker()
-            if self._stopped_by is not None:
-                raise self._stopped_by
-            request = self._next_request(op, args or {}, probing=probing)
-            return await self._exchange(driver, request, deadline, on_note or _ignore)
+            reused = self._worker
+            try:
+                return await self._attempt(op, args or {}, deadline, on_note or _ignore)
+            except WorkerCrashed:
+                # It may have died long ago, unused, without a sign of it until now.
+                if reused is None or op not in worker.REPEATABLE or self._stopped_by is not None:
+                    raise
+                return await self._attempt(op, args or {}, deadline, on_note or _ignore)
         finally:
             self._calling.set()
             self._calling = None
@@ -191,9 +194,15 @@ class Lane:
             driver, self._worker = self._worker, None
             driver.end()
 
-    def _next_request(self, op: str, args: Mapping[str, Any], *, probing: bool) -> protocol.Request:
+    async def _attempt(self, op: str, args: Mapping[str, Any], deadline: float, on_note: OnNote) -> Any:
+        driver = await self._ensure_worker()
+        if self._stopped_by is not None:
+            raise self._stopped_by
+        return await self._exchange(driver, self._next_request(op, args), deadline, on_note)
+
+    def _next_request(self, op: str, args: Mapping[str, Any]) -> protocol.Request:
         self._sent += 1
-        recover = self._left_open or (self._silent and not probing)
+        recover = self._left_open or (self._silent and not self._probing)
         if recover:
             self._left_open = self._silent = False
         return protocol.Request(self._sent, op, args, recover=recover)

@@ -51,7 +51,7 @@ class DeviceClient(Protocol):
 Opener = Callable[[Notify, bool], DeviceClient]
 
 # Reading twice does no harm; a person is asked once.
-_REPEATABLE: Final = frozenset({"probe", "fingerprint", "xpubs"})
+REPEATABLE: Final = frozenset({"probe", "fingerprint", "xpubs"})
 
 
 def main(channel: socket.socket, endpoint: str, network: str) -> None:
@@ -114,7 +114,7 @@ class Server:
             return self._attempt(request)
         except DeviceFailure as failure:
             # Somebody else may have opened the device since our last request: that ends our session, not the device.
-            if reused and failure.code == DeviceFault.code and request.op in _REPEATABLE:
+            if reused and failure.code == DeviceFault.code and request.op in REPEATABLE:
                 return self._attempt(request)
             raise
 

@@ -4,6 +4,7 @@ A new handshake re-keys the device's one session, so whoever connects second bre
 keeps its question and its result until somebody collects them, and a later session can.
 """
 
+import math
 import socket
 import sys
 import tempfile
@@ -40,6 +41,8 @@ MAX_PSBT_BYTES: Final = 2 * 1024 * 1024
 _POLL_SECONDS: Final = 0.1
 # ckcc waits twice this long. A Coldcard that validates or signs 250 inputs answers nobody for several seconds.
 _POLL_ANSWER_MS: Final = 30_000
+# How soon it is noticed that nobody is at the other end of a simulator's socket any more.
+_LIVENESS_SECONDS: Final = 0.5
 _ABSTRACT_NAMES: Final = sys.platform.startswith("linux")
 
 
@@ -65,6 +68,23 @@ class _UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
         self._folder = tempfile.TemporaryDirectory()
         self.pipe_name = str(Path(self._folder.name) / "s")
         return self.pipe_name
+
+    def read(self, max_count: int, timeout_ms: int | None = None) -> bytes | None:
+        """As ckcc's, but nobody's answer is awaited from a socket that is closed: datagrams do not tell."""
+        left = math.inf if not timeout_ms else timeout_ms / 1000
+        while left > 0:
+            wait = min(left, _LIVENESS_SECONDS)
+            self.pipe.settimeout(wait)
+            try:
+                return self.pipe.recv(max_count)
+            except TimeoutError:
+                left -= wait
+                self._require_listener()
+        return None
+
+    def _require_listener(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            probe.connect(self.socket_path)
 
     def close(self) -> None:
         self.pipe.close()
