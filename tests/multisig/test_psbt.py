@@ -176,6 +176,22 @@ def test_signatures_are_added_to_the_right_input_and_nothing_else_changes():
     assert SPEND.inputs[1].partial_signatures == {}
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"inputs": SPEND.inputs[:1]},
+        {"inputs": SPEND.inputs[::-1]},
+        {"inputs": (replace(SPEND.inputs[0], sequence=1), SPEND.inputs[1])},
+        {"outputs": ()},
+        {"outputs": (replace(SPEND.outputs[0], amount=1), SPEND.outputs[1])},
+        {"tx": make_spend(VAULT, fee=999).tx},
+    ],
+)
+def test_a_psbt_cannot_be_built_about_other_inputs_or_outputs_than_its_transaction_s3(parts):
+    with pytest.raises(InvalidPsbt, match="not those of its transaction"):
+        replace(SPEND, **parts)
+
+
 @pytest.mark.parametrize("index", [-1, 2])
 def test_a_signature_for_an_input_that_is_not_there_is_refused(index):
     with pytest.raises(InvalidPsbt):

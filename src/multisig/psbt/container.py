@@ -22,13 +22,22 @@ class Psbt:
     """A partially signed transaction, version 0 (BIP-174).
 
     `tx` is the unsigned transaction; `inputs` and `outputs` follow its order. Equal values serialise to
-    equal bytes.
+    equal bytes. Building one raises InvalidPsbt where the inputs and outputs are not the transaction's.
     """
 
     tx: Transaction
     inputs: tuple[PsbtInput, ...]
     outputs: tuple[PsbtOutput, ...]
     xpubs: tuple[tuple[ExtendedPublicKey, KeyOrigin], ...] = ()
+
+    def __post_init__(self) -> None:
+        # Whoever checks an input must be looking at the one that is signed.
+        stated = [(item.outpoint, item.sequence) for item in self.inputs]
+        if stated != [(item.outpoint, item.sequence) for item in self.tx.inputs]:
+            raise InvalidPsbt("The PSBT's inputs are not those of its transaction.")
+        paid = [(output.amount, output.script_pubkey) for output in self.outputs]
+        if paid != [(output.amount, output.script_pubkey) for output in self.tx.outputs]:
+            raise InvalidPsbt("The PSBT's outputs are not those of its transaction.")
 
     @classmethod
     def parse(cls, data: bytes | str, limits: PsbtLimits = DEFAULT_LIMITS) -> "Psbt":
