@@ -5,14 +5,17 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 STOP_SECONDS = 8.0
 COMMAND_SECONDS = 180.0
 # The last lines of a log are what a person needs to see why a program ended.
 TAIL_LINES = 15
+
+
+Answer = Callable[[], Awaitable[str]]
 
 
 class DemoFailed(Exception):
@@ -26,7 +29,6 @@ class Program:
     name: str
     process: asyncio.subprocess.Process
     log: Path
-    _reader: asyncio.Task[None] | None = field(default=None, repr=False)
 
     async def say(self, text: str) -> None:
         assert self.process.stdin is not None
@@ -97,10 +99,12 @@ class Programs:
         module: str,
         args: Sequence[str],
         *,
-        answers: Sequence[str] = (),
+        answers: Sequence[str | Answer] = (),
         env: Mapping[str, str] | None = None,
     ) -> str:
         """Run a command to its end with ``answers`` as the lines that a person would type; its standard output.
+
+        An answer that has to be fetched first (a mailed code) is a function that gives it when its turn comes.
 
         Raises:
             DemoFailed: where it exits with another status than 0, or does not end in time.
@@ -110,9 +114,15 @@ class Programs:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(env or {})},
         )  # fmt: skip
-        typed = "".join(line + "\n" for line in answers).encode()
         try:
-            out, err = await asyncio.wait_for(process.communicate(typed), COMMAND_SECONDS)
+            async with asyncio.timeout(COMMAND_SECONDS):
+                typing = asyncio.create_task(_type(process, answers))
+                ending = asyncio.create_task(_both(process))
+                await asyncio.wait({typing, ending}, return_when=asyncio.FIRST_COMPLETED)
+                if typing.done():
+                    typing.result()
+                typing.cancel()
+                out, err = await ending
         except TimeoutError:
             raise DemoFailed(f"{what}: no end after {COMMAND_SECONDS:.0f} s") from None
         finally:
@@ -132,3 +142,21 @@ class Programs:
         for program in reversed(self._running):
             await program.stop()
         self._running.clear()
+
+
+async def _type(process: asyncio.subprocess.Process, answers: Sequence[str | Answer]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(ConnectionError):
+        for answer in answers:
+            line = answer if isinstance(answer, str) else await answer()
+            process.stdin.write(line.encode() + b"\n")
+            await process.stdin.drain()
+        process.stdin.close()
+
+
+async def _both(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """Standard output and error, read side by side so that neither pipe fills, until the program ends."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    out, err, _ = await asyncio.gather(process.stdout.read(), process.stderr.read(), process.wait())
+    return out, err

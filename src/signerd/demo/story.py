@@ -1,0 +1,327 @@
+"""The main job from an empty folder to a confirmed transaction, step by step, each failing loudly."""
+
+import asyncio
+import json
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from custody.client import AsyncClient, ClientError
+from custody.schemas.proposals import CreatePsbtRequest, Proposal, ProposalStatus
+from custody.schemas.vaults import CreateWalletRequest, Vault
+from multisig import Network, encode_address, format_btc, p2wpkh, sats
+from signerd.demo.buttons import Finger, start_device
+from signerd.demo.people import Account, Mailbox, Signer, new_account
+from signerd.demo.programs import DemoFailed, Programs, tail
+
+START_SECONDS = 30.0
+STEP_SECONDS = 60.0
+FUNDED_BTC = "0.5"
+PAID_SATS = 12_345_678
+# The generator point's public key: nobody's coins, the same address in every run.
+PAYEE_KEY = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
+MAKERS = ("trezor", "coldcard", "trezor")
+NAMES = ("first", "second", "third")
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+
+@dataclass
+class Demo:
+    """What the steps hand on. ``auto`` presses every button; otherwise a person does."""
+
+    root: Path
+    programs: Programs
+    auto: bool
+    started: float = field(default_factory=time.monotonic)
+    url: str = ""
+    workspace_id: int = 0
+    owner: Account = field(default_factory=lambda: new_account("owner"))
+    signers: list[Signer] = field(default_factory=list)
+    user_ids: list[int] = field(default_factory=list)
+
+    @property
+    def platform_state(self) -> Path:
+        return self.root / "platform"
+
+    @property
+    def mailbox(self) -> Mailbox:
+        return Mailbox(self.platform_state / "mail")
+
+    def tell(self, text: str) -> None:
+        typer.echo(f"[{time.monotonic() - self.started:5.1f} s] {text}")
+
+    async def custody(self, what: str, *args: str, password: str | None = None) -> str:
+        answers = [] if password is None else [password]
+        state = ["--state", str(self.platform_state)]
+        return await self.programs.command(what, "custody.server", [*args, *state], answers=answers)
+
+
+def main(*, auto: bool) -> int:
+    """Run the demo; the exit status. The transaction id is the last line of a run that went well."""
+    root = Path(tempfile.mkdtemp(prefix="signerd-demo-"))
+    logs = root / "logs"
+    logs.mkdir()
+    try:
+        txid = asyncio.run(_run(Demo(root, Programs(logs), auto)))
+    except KeyboardInterrupt:
+        typer.echo(f"\nStopped. What was written is in {root}.", err=True)
+        return EXIT_INTERRUPTED
+    except (DemoFailed, ClientError) as error:
+        typer.echo(f"\nThe demo failed: {error}", err=True)
+        for log in sorted(logs.glob("*.log")):
+            typer.echo(f"  {log}\n{tail(log)}", err=True)
+        return EXIT_FAILED
+    if auto:
+        shutil.rmtree(root)
+    else:
+        _where_to_look_next(root)
+    typer.echo(txid)
+    return 0
+
+
+async def _run(demo: Demo) -> str:
+    try:
+        await _platform(demo)
+        await _desks(demo)
+        async with AsyncClient(demo.url) as owner:
+            await _sign_in_owner(demo, owner)
+            vault = await _vault(demo, owner)
+            await _fund(demo, owner, vault)
+            psbt_id = await _propose(demo, owner, vault)
+            await _approve(demo, psbt_id)
+            return await _confirm(demo, owner, psbt_id)
+    finally:
+        await demo.programs.stop()
+
+
+async def _platform(demo: Demo) -> None:
+    demo.tell("The platform: an organisation with a workspace on regtest, served from SQLite")
+    placed = json.loads(
+        await demo.custody(
+            "create the organisation",
+            "admin", "bootstrap", "--organisation", "Demo", "--workspace", "Treasury", "--chain", "regtest",
+            "--email", demo.owner.email, "--json",
+            password=demo.owner.password,
+        )
+    )  # fmt: skip
+    demo.workspace_id = placed["workspace_id"]
+    port_file = demo.root / "port"
+    args = [
+        "serve",
+        "--state",
+        str(demo.platform_state),
+        "--listen",
+        "127.0.0.1:0",
+        "--port-file",
+        str(port_file),
+    ]
+    server = await demo.programs.start("platform", "custody.server", args)
+    deadline = time.monotonic() + START_SECONDS
+    while not port_file.exists():
+        server.check_alive()
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"the platform did not serve within {START_SECONDS:.0f} s:\n{tail(server.log)}")
+        await asyncio.sleep(0.05)
+    demo.url = f"http://127.0.0.1:{port_file.read_text().strip()}"
+    demo.tell(f"    it serves {demo.url}")
+
+
+async def _desks(demo: Demo) -> None:
+    demo.tell("Three signers: an account, a device and a signerd for each")
+    desks = (_desk(demo, name, maker) for name, maker in zip(NAMES, MAKERS, strict=True))
+    demo.signers = list(await asyncio.gather(*desks))
+    for signer in demo.signers:
+        await _register(demo, signer)
+
+
+async def _desk(demo: Demo, name: str, maker: str) -> Signer:
+    account = new_account(name)
+    placed = json.loads(
+        await demo.custody(
+            f"add the {name} signer",
+            "admin", "add-member", "--workspace-id", str(demo.workspace_id), "--email", account.email, "--json",
+            password=account.password,
+        )
+    )  # fmt: skip
+    demo.user_ids.append(placed["user_id"])
+    title = f"{maker.capitalize()} of the {name} signer"
+    listen = "127.0.0.1:0" if maker == "trezor" else str(demo.root / f"{name}.sock")
+    device = await start_device(
+        demo.programs, maker, title, listen, demo.root / f"{name}.seed", _finger(demo)
+    )
+    signer = Signer(f"the {name} signer", account, demo.root / name, device, demo.programs)
+    signer.prepare(demo.url)
+    await signer.sign_in(demo.mailbox)
+    await signer.start_daemon()
+    return signer
+
+
+def _finger(demo: Demo) -> Finger:
+    return _script(demo) if demo.auto else _person
+
+
+def _script(demo: Demo) -> Finger:
+    def press(title: str, lines: list[str]) -> bool:
+        demo.tell(f"    {title} shows: {' / '.join(lines)} → yes")
+        return True
+
+    return press
+
+
+def _person(title: str, lines: list[str]) -> bool:
+    width = max(len(line) for line in (title, *lines)) + 2
+    box = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in lines), f"└{'─' * (width + 1)}┘"]
+    typer.echo("\n" + "\n".join(box))
+    return typer.confirm("Press the device's button?", default=None)
+
+
+async def _register(demo: Demo, signer: Signer) -> None:
+    demo.tell(
+        f"Registering the key of {signer.name}: {signer.device.title}, fingerprint {signer.device.fingerprint}"
+    )
+    await signer.run("register the key", "register", "--yes")
+
+
+async def _sign_in_owner(demo: Demo, owner: AsyncClient) -> None:
+    seen = demo.mailbox.seen()
+    answer = await owner.login(demo.owner.email, demo.owner.password, device="demo")
+    if answer.requires_2fa:
+        await owner.otp_validate(answer.token_2fa, await demo.mailbox.code_for(demo.owner.email, seen))
+
+
+async def _vault(demo: Demo, owner: AsyncClient) -> Vault:
+    demo.tell("Creating a 2-of-3 vault, and pinning it at each desk")
+    vault = await owner.create_wallet(
+        CreateWalletRequest(
+            workspace_id=demo.workspace_id,
+            name="Cold reserve",
+            network="testnet",
+            m=2,
+            signers=demo.user_ids,
+            transaction_limit="1",
+            cycle_period="M",
+            cycle_day=1,
+        ),
+        idempotency_key="demo-vault",
+    )
+    codes = {signer.name: await _pin(signer, vault.id) for signer in demo.signers}
+    if len(set(codes.values())) != 1:
+        raise DemoFailed(f"the desks show different verification codes: {codes}")
+    demo.tell(f"    every desk shows the verification code {next(iter(codes.values()))}")
+    return vault
+
+
+async def _pin(signer: Signer, vault_id: str) -> str:
+    """Pin the vault at one desk; its verification code, which people compare by telephone."""
+    deadline = time.monotonic() + STEP_SECONDS
+    while time.monotonic() < deadline:
+        for vault in await signer.run("list the vaults", "vaults"):
+            if vault["vault_id"] == vault_id:
+                code: str = vault["verification_code"]
+                await signer.run("pin the vault", "pin", vault_id, "--code", code)
+                return code
+        await asyncio.sleep(0.2)
+    raise DemoFailed(f"{signer.name} does not see the vault")
+
+
+async def _fund(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
+    demo.tell(f"Funding {vault.receive_address} with {FUNDED_BTC} BTC (regtest) and confirming it")
+    await demo.custody("fund the vault", "fund", vault.receive_address, FUNDED_BTC)
+    await demo.custody("mine", "mine", "6")
+    deadline = time.monotonic() + STEP_SECONDS
+    while not any(v.confirmed_sats for v in await owner.list_wallets(demo.workspace_id) if v.id == vault.id):
+        if time.monotonic() > deadline:
+            raise DemoFailed("the platform does not see the deposit")
+        await asyncio.sleep(0.1)
+
+
+async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
+    payee = encode_address(p2wpkh(PAYEE_KEY), Network.REGTEST)
+    assert payee is not None
+    amount = sats(PAID_SATS)
+    demo.tell(f"Proposing to pay {format_btc(amount)} BTC ({amount:,} sat, regtest) to {payee}")
+    created = await owner.create_psbt(
+        CreatePsbtRequest(
+            wallet_id=vault.id,
+            workspace_id=demo.workspace_id,
+            tx_type="send",
+            recipients=[payee],
+            amounts_sats=[amount],
+            description="Invoice of the demo",
+        ),
+        idempotency_key="demo-proposal",
+    )
+    return created.psbt_id
+
+
+async def _approve(demo: Demo, psbt_id: str) -> None:
+    for signer in demo.signers[:2]:
+        await _until_listed(signer, psbt_id)
+        if not demo.auto:
+            shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
+            typer.echo(f"\n{signer.name}'s signerd shows:\n{shown}")
+            if not typer.confirm(f"You are {signer.name}. Approve?", default=None):
+                await signer.run("reject", "reject", psbt_id, "--reason", "declined in the demo")
+                raise DemoFailed(f"{signer.name} declined the proposal, so it is not signed")
+        demo.tell(f"{signer.name.capitalize()} approves; {signer.device.title} is asked")
+        await signer.run("approve", "approve", psbt_id, "--yes")
+
+
+async def _until_listed(signer: Signer, psbt_id: str) -> None:
+    deadline = time.monotonic() + STEP_SECONDS
+    while not any(p["psbt_id"] == psbt_id for p in await signer.run("list the proposals", "proposals")):
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"{signer.name} does not see the proposal")
+        await asyncio.sleep(0.2)
+
+
+async def _confirm(demo: Demo, owner: AsyncClient, psbt_id: str) -> str:
+    demo.tell("Two of three have signed: the platform finalises and broadcasts")
+    sent = await _until(owner, psbt_id, ProposalStatus.BROADCASTING)
+    demo.tell(f"    {sent.txid} is in the mempool; mining a block")
+    await demo.custody("mine", "mine", "1")
+    done = await _until(owner, psbt_id, ProposalStatus.CONFIRMED)
+    if not done.txid or done.txid != done.txid_expected or done.confirmations < 1:
+        raise DemoFailed(f"the confirmed proposal is not whole: {done.txid=} {done.txid_expected=}")
+    demo.tell(f"Confirmed at height {done.block_height}: fee {done.fee_sats:,} sat ({done.fee_rate} sat/vB)")
+    return done.txid
+
+
+async def _until(owner: AsyncClient, psbt_id: str, wanted: ProposalStatus) -> Proposal:
+    deadline = time.monotonic() + STEP_SECONDS
+    while True:
+        proposal = await owner.proposal(psbt_id)
+        if proposal.status in {wanted, ProposalStatus.CONFIRMED}:
+            return proposal
+        if proposal.status not in {
+            ProposalStatus.PENDING,
+            ProposalStatus.SIGNED,
+            ProposalStatus.BROADCASTING,
+        }:
+            raise DemoFailed(
+                f"the proposal is {proposal.status}: {proposal.failure_reason or 'no reason given'}"
+            )
+        if time.monotonic() > deadline:
+            raise DemoFailed(
+                f"the proposal is still {proposal.status} after {STEP_SECONDS:.0f} s, not {wanted}"
+            )
+        await asyncio.sleep(0.1)
+
+
+def _where_to_look_next(root: Path) -> None:
+    first = root / NAMES[0]
+    typer.echo(
+        f"""
+Where to look next
+  {root}/logs               what each program said
+  custody serve --state {root}/platform        the platform again, with its database; /docs has the API
+  signerd --state {first} audit verify    the first signer's journal, and that its chain of decisions is whole
+  docs/architecture.md      how it fits together; README.md, how to go on with real hardware
+
+The transaction, confirmed on the embedded regtest chain:"""
+    )

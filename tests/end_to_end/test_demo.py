@@ -1,0 +1,53 @@
+"""``make demo AUTO=1``: every part real and in a process of its own, from nothing to a confirmed transaction."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from signerd.demo import story
+
+DEMO_SECONDS = 240
+
+
+def test_the_main_job_runs_unattended_and_prints_the_confirmed_transaction_id_last():
+    ran = subprocess.run(
+        [sys.executable, "-m", "signerd", "demo", "--auto"],
+        capture_output=True,
+        text=True,
+        timeout=DEMO_SECONDS,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert re.fullmatch(r"[0-9a-f]{64}", ran.stdout.splitlines()[-1])
+    assert "Coldcard of the second signer shows" in ran.stdout
+    assert "Trezor of the first signer shows" in ran.stdout
+
+
+def test_a_refusal_on_a_device_fails_the_demo_loudly(monkeypatch, capsys):
+    """The first signer's device is told no when it shows the payment: nothing is confirmed, and the reason is said."""
+
+    def press(_title: str, lines: list[str]) -> bool:
+        return not any("0.12345678" in line for line in lines)
+
+    monkeypatch.setattr(story, "_script", lambda _demo: press)
+    assert story.main(auto=True) == story.EXIT_FAILED
+    said = capsys.readouterr()
+    assert "The demo failed" in said.err
+    assert "refused" in said.err.lower()
+    assert not re.search(r"^[0-9a-f]{64}$", said.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("step", ["_fund", "_pin"])
+def test_a_step_that_does_nothing_is_noticed(monkeypatch, capsys, step):
+    """A demo that skips a step must not reach its end."""
+
+    async def nothing(*_args: object) -> str:
+        return "no code"
+
+    monkeypatch.setattr(story, step, nothing)
+    monkeypatch.setattr(story, "STEP_SECONDS", 5.0)
+    assert story.main(auto=True) == story.EXIT_FAILED
+    assert "The demo failed" in capsys.readouterr().err
