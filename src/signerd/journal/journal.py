@@ -109,6 +109,11 @@ class Journal:
             for effect in standing_effects(record, self._surroundings(record.snapshot))
         )
 
+    def standing_effects_of(self, psbt_id: str) -> tuple[Effect, ...]:
+        """What one proposal's state asks for now. Raises UnknownProposal."""
+        record = self.record(psbt_id)
+        return standing_effects(record, self._surroundings(record.snapshot))
+
     def record(self, psbt_id: str) -> Record:
         """Raises UnknownProposal."""
         found = self._find(psbt_id)

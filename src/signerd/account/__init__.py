@@ -1,0 +1,1 @@
+"""The signer's account at the platform: configuration, session, secrets, keys, vaults, polling."""

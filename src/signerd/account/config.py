@@ -1,0 +1,174 @@
+"""The configuration file: TOML, checked whole before anything starts, each mistake with its line.
+
+It stands in the state folder as ``config.toml``, else in the desktop's own configuration folder.
+"""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import platformdirs
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from custody.client.errors import InsecureUrl
+from custody.client.flow import check_url
+from custody.schemas.common import IntId
+from firmware_bridge import Endpoint
+from multisig import FeeRate, MultisigError, Network, parse_btc
+from signerd.core.values import (
+    DEFAULT_MAX_FEE_PERCENT,
+    DEFAULT_WARN_FEE_PERCENT,
+    Limits,
+)
+from signerd.errors import ConfigInvalid, ConfigMissing
+
+NAME = "signerd"
+FILE = "config.toml"
+# No configuration of ours comes near it; a device node or a log given by mistake does.
+MAX_CONFIG_BYTES = 256 * 1024
+
+
+def _endpoint(text: str) -> str:
+    Endpoint.parse(text)
+    return text
+
+
+def _safe_url(text: str) -> str:
+    try:
+        check_url(text)
+    except InsecureUrl as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+def _btc(text: str) -> str:
+    try:
+        parse_btc(text)
+    except MultisigError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlatformSection(_Section):
+    """``workspaces`` empty: every workspace of the account that is on this network."""
+
+    url: Annotated[str, AfterValidator(_safe_url)]
+    ca_file: Path | None = None
+    workspaces: tuple[IntId, ...] = ()
+    # The platform's bound on a long poll is a minute.
+    long_poll_seconds: Annotated[int, Field(ge=0, le=55)] = 20
+
+
+class DevicesSection(_Section):
+    usb: bool = True
+    endpoints: tuple[Annotated[str, AfterValidator(_endpoint)], ...] = ()
+
+
+class LimitsSection(_Section):
+    """Fees above these are refused, whatever the platform or the person says. BTC as text, rates in sat/vB."""
+
+    max_fee_btc: Annotated[str, AfterValidator(_btc)] = "0.1"
+    max_fee_rate: Annotated[Decimal, Field(gt=0, le=10_000, max_digits=8, decimal_places=3)] = Decimal(1_000)
+    max_fee_percent: Annotated[int, Field(ge=1, le=100)] = DEFAULT_MAX_FEE_PERCENT
+    warn_fee_percent: Annotated[int, Field(ge=1, le=100)] = DEFAULT_WARN_FEE_PERCENT
+
+
+class SecretsSection(_Section):
+    """``keyring``: the desktop's own. ``file``: in the state folder, encrypted under a passphrase, which systemd may
+    hand over as the credential ``signerd-passphrase``, or a person types at the start.
+    """
+
+    store: Literal["keyring", "file"] = "keyring"
+    keyring_seconds: Annotated[float, Field(gt=0, le=300)] = 60.0
+
+
+class Config(_Section):
+    network: Network
+    platform: PlatformSection
+    devices: DevicesSection = DevicesSection()
+    limits: LimitsSection = LimitsSection()
+    secrets: SecretsSection = SecretsSection()
+    label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
+
+    def signing_limits(self) -> Limits:
+        return Limits(
+            max_fee=parse_btc(self.limits.max_fee_btc),
+            max_fee_rate=FeeRate.from_sat_per_vb(self.limits.max_fee_rate),
+            max_fee_percent=self.limits.max_fee_percent,
+            warn_fee_percent=self.limits.warn_fee_percent,
+        )
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return tuple(Endpoint.parse(text) for text in self.devices.endpoints)
+
+
+def default_state_folder() -> Path:
+    return platformdirs.user_state_path(NAME)
+
+
+def find_config(state: Path, given: Path | None = None) -> Path:
+    """The file to read.
+
+    Raises:
+        ConfigMissing: there is none.
+    """
+    places = [given] if given is not None else [state / FILE, platformdirs.user_config_path(NAME) / FILE]
+    for place in places:
+        if place.is_file():
+            return place
+    raise ConfigMissing(f"there is no configuration at {' or '.join(str(place) for place in places)}")
+
+
+def load_config(path: Path) -> Config:
+    """Raises ConfigMissing, or ConfigInvalid with the file, the line and what is wrong there."""
+    try:
+        content = path.read_bytes()[: MAX_CONFIG_BYTES + 1]
+    except OSError as error:
+        raise ConfigMissing(f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > MAX_CONFIG_BYTES:
+        raise ConfigInvalid(f"{path} is too long for a configuration")
+    try:
+        text = content.decode()
+        read = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigInvalid(f"{path}: {error}") from error
+    return _checked(path, text, read)
+
+
+def _checked(path: Path, text: str, read: dict[str, Any]) -> Config:
+    try:
+        config = Config.model_validate(read)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = tuple(part for part in first["loc"] if isinstance(part, str))
+        line = line_of(text, key)
+        where = f"{path}, line {line}" if line else str(path)
+        what = first["msg"].removeprefix("Value error, ")
+        raise ConfigInvalid(f"{where}: {'.'.join(key)}: {what}") from None
+    if config.limits.warn_fee_percent > config.limits.max_fee_percent:
+        line = line_of(text, ("limits", "warn_fee_percent")) or line_of(text, ("limits", "max_fee_percent"))
+        raise ConfigInvalid(f"{path}, line {line}: limits.warn_fee_percent: it is above max_fee_percent")
+    return config
+
+
+def line_of(text: str, key: Sequence[str]) -> int | None:
+    """The line on which a dotted key is set, else the line of its section; None where neither is in the file."""
+    section: tuple[str, ...] = ()
+    fallback = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.fullmatch(r"\s*\[([\w.\-\s]+)\]\s*(#.*)?", line)
+        if header:
+            section = tuple(part.strip() for part in header[1].split("."))
+            fallback = number if section == tuple(key[: len(section)]) else fallback
+            continue
+        name = re.match(r"\s*([\w.\-]+)\s*=", line)
+        if name and (*section, *name[1].split(".")) == tuple(key[: len(section) + name[1].count(".") + 1]):
+            return number
+    return fallback

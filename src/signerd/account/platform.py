@@ -1,0 +1,152 @@
+"""The platform as the daemon uses it: the core's values in and out, and failures that say whether to try again."""
+
+import base64
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from custody.client import ApiError, AsyncClient, BadAnswer, Unreachable
+from custody.client import SignedOut as ClientSignedOut
+from custody.schemas.errors import ErrorCode
+from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
+from custody.schemas.proposals import SignPsbtRequest
+from custody.schemas.users import User
+from signerd.account.wire import VaultClaim, Workspace, claim_of, snapshot_of
+from signerd.core import events
+from signerd.core.effects import Submit, SubmitDecline
+from signerd.core.text import said
+from signerd.core.values import Snapshot
+from signerd.errors import (
+    PlatformAnswersWrongly,
+    PlatformError,
+    PlatformRefused,
+    PlatformUnreachable,
+    SessionError,
+    SignedOut,
+)
+from signerd.faults import FaultPoint, no_fault
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# The newest proposals that await one signer; a signer with more is told of the rest as these are dealt with.
+LIST_LIMIT = 500
+# Answers that say nothing about the request itself: it may be repeated as it is.
+_TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
+# Said about the caller's rights today, which an administrator may give back: the signature stays ready.
+_MAY_CHANGE = frozenset(
+    {ErrorCode.IDEMPOTENCY_IN_PROGRESS, ErrorCode.PERMISSION_DENIED, ErrorCode.NOT_ORG_MEMBER}
+)
+
+
+def translated(
+    call: Callable[Concatenate["Platform", P], Awaitable[R]],
+) -> Callable[Concatenate["Platform", P], Coroutine[Any, Any, R]]:
+    """The client's errors as the daemon's, and a fault point on both sides of the call."""
+
+    @wraps(call)
+    async def inner(platform: "Platform", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        platform.fault(f"platform:before:{call.__name__}")
+        try:
+            answer = await call(platform, *args, **kwargs)
+        except Unreachable as error:
+            raise PlatformUnreachable(f"the platform gave no answer: {said(error)}") from error
+        except BadAnswer as error:
+            raise PlatformAnswersWrongly(f"the platform's answer makes no sense: {said(error)}") from error
+        except ClientSignedOut as error:
+            raise SignedOut("nobody is signed in to the platform, or the session has ended") from error
+        except ApiError as error:
+            raise _api_error(error) from error
+        platform.fault(f"platform:after:{call.__name__}")
+        return answer
+
+    return inner
+
+
+def _api_error(error: ApiError) -> PlatformError:
+    problem = error.problem
+    if problem.status >= 500 or problem.status in _TEMPORARY_STATUSES or problem.code in _MAY_CHANGE:
+        return PlatformUnreachable(f"the platform cannot take it now: {said(error)}")
+    return PlatformRefused(said(error), platform_code=problem.code, status=problem.status)
+
+
+class Platform:
+    """Every method raises leaves of PlatformError, or SignedOut."""
+
+    def __init__(self, client: AsyncClient, *, fault: FaultPoint = no_fault) -> None:
+        self._client = client
+        self.fault = fault
+
+    @translated
+    async def user(self) -> User:
+        return await self._client.user_info()
+
+    @translated
+    async def vaults(self, workspace: Workspace) -> tuple[VaultClaim, ...]:
+        return tuple(claim_of(shape, workspace) for shape in await self._client.list_wallets(workspace.id))
+
+    @translated
+    async def awaiting(
+        self, workspace: Workspace, etag: str | None, wait_seconds: int
+    ) -> tuple[tuple[Snapshot, ...], str | None]:
+        """The proposals that await this signer; none where nothing changed since ``etag``."""
+        answer = await self._client.proposals(
+            workspace.id,
+            awaiting_me=True,
+            limit=LIST_LIMIT,
+            etag=etag,
+            wait_seconds=wait_seconds if etag else None,
+        )
+        return tuple(snapshot_of(shape, workspace) for shape in answer.items), answer.etag
+
+    @translated
+    async def proposal(self, psbt_id: str, workspace: Workspace) -> Snapshot:
+        return snapshot_of(await self._client.proposal(psbt_id), workspace)
+
+    @translated
+    async def keys(self) -> list[Key]:
+        return await self._client.keys()
+
+    @translated
+    async def key_challenge(self, body: KeyChallengeRequest) -> KeyChallenge:
+        return await self._client.key_challenge(body)
+
+    @translated
+    async def register_key(self, body: RegisterKeyRequest, idempotency_key: str) -> Key:
+        return await self._client.register_key(body, idempotency_key=idempotency_key)
+
+    async def submit(self, effect: Submit) -> events.Event:
+        """Send the stored signature; what the platform says to it, as an event. Raises nothing of the platform's."""
+        body = SignPsbtRequest(
+            psbt_id=effect.psbt_id,
+            workspace_id=effect.workspace_id,
+            psbt_base64=base64.b64encode(effect.psbt).decode(),
+        )
+        try:
+            answer = await self._sign_psbt(body, effect.idempotency_key)
+        except PlatformRefused as error:
+            return events.SubmitTurnedDown(error.platform_code, str(error))
+        except (PlatformError, SessionError) as error:
+            return events.SubmitUndelivered(said(error))
+        return events.SubmitAccepted(answer[0], answer[1])
+
+    async def decline(self, effect: SubmitDecline) -> events.DeclineDelivered | None:
+        """Tell the person's no; None where it must be told again later. Raises nothing of the platform's."""
+        body = SignPsbtRequest(
+            psbt_id=effect.psbt_id,
+            workspace_id=effect.workspace_id,
+            decision="reject",
+            reason=effect.reason or None,
+        )
+        try:
+            await self._sign_psbt(body, effect.idempotency_key)
+        except PlatformRefused as error:
+            return events.DeclineDelivered(f"The platform did not need it: {said(error)}")
+        except (PlatformError, SessionError):
+            return None
+        return events.DeclineDelivered()
+
+    @translated
+    async def _sign_psbt(self, body: SignPsbtRequest, idempotency_key: str) -> tuple[int, int]:
+        answer = await self._client.sign_psbt(body, idempotency_key=idempotency_key)
+        return answer.collected_signatures, answer.required_signatures

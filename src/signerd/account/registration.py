@@ -1,0 +1,162 @@
+"""The device's keys and the platform: read from the device, shown, proven, registered once.
+
+Two steps. ``offer`` reads the keys and says what would be registered; the person compares the fingerprint. ``register``
+takes the offer's digest, has the device sign the platform's challenge, and registers exactly what was offered.
+"""
+
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from custody.schemas.challenge import ChallengeLine, offered_digest
+from custody.schemas.common import ApiNetwork
+from custody.schemas.errors import ErrorCode
+from custody.schemas.keys import (
+    Key,
+    KeyChallenge,
+    KeyChallengeRequest,
+    KeyProof,
+    ProfileKey,
+    RegisterKeyRequest,
+    VaultAccount,
+)
+from multisig import DerivationPath, Network, OriginKey, multisig_account_path, profile_account_path
+from signerd.core.audit import Note
+from signerd.core.text import canonical
+from signerd.core.values import OwnKey
+from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
+from signerd.journal import Journal
+
+# "The first eight, topped up later": one vault takes one account.
+FIRST_ACCOUNTS = 8
+# What the challenge is signed at, below the key that is registered: Trezor forbids the bare account path.
+PROOF_BELOW = "0/0"
+
+ReadKeys = Callable[[Sequence[DerivationPath]], Awaitable[tuple[OriginKey, ...]]]
+SignText = Callable[[str, DerivationPath], Awaitable[bytes]]
+
+
+class Registrar(Protocol):
+    """What of the platform is needed here."""
+
+    async def key_challenge(self, body: KeyChallengeRequest) -> KeyChallenge: ...
+
+    async def keys(self) -> list[Key]: ...
+
+    async def register_key(self, body: RegisterKeyRequest, idempotency_key: str) -> Key: ...
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What would be registered: ``vault_keys`` are the BIP-48 accounts 0 to 7, ``profile`` the BIP-84 account."""
+
+    network: Network
+    vault_keys: tuple[OriginKey, ...]
+    profile: OriginKey
+
+    @property
+    def base(self) -> OriginKey:
+        return self.vault_keys[0]
+
+    @property
+    def digest(self) -> str:
+        """What the person's yes is bound to."""
+        shown = [str(self.network), *(str(key) for key in (*self.vault_keys, self.profile))]
+        return hashlib.sha256(b"signerd-offer-v1" + canonical(shown)).hexdigest()
+
+    def own_keys(self) -> tuple[OwnKey, ...]:
+        vaults = tuple(OwnKey(key, "vault", account) for account, key in enumerate(self.vault_keys))
+        return (*vaults, OwnKey(self.profile, "profile", 0))
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Every (path, xpub) that is offered: what the proof covers."""
+        return [(str(key.origin.path), str(key.xpub)) for key in (*self.vault_keys, self.profile)]
+
+
+async def read_offer(network: Network, read_keys: ReadKeys) -> Offer:
+    """Ask the device for its keys, in one conversation. Raises what ``read_keys`` raises."""
+    paths = [multisig_account_path(network, account) for account in range(FIRST_ACCOUNTS)]
+    *vault_keys, profile = await read_keys([*paths, profile_account_path(network)])
+    return Offer(network, tuple(vault_keys), profile)
+
+
+async def register(
+    offer: Offer,
+    digest: str,
+    *,
+    label: str,
+    replace: bool,
+    user_id: int,
+    platform: Registrar,
+    sign_text: SignText,
+    journal: Journal,
+) -> Key:
+    """Prove possession on the device and register what was offered.
+
+    Raises:
+        RegistrationStale: the device gave other keys than those that were shown. PlatformAnswersWrongly: the
+        challenge is not one for these keys. Else what the platform and the device raise.
+    """
+    if offer.digest != digest:
+        raise RegistrationStale("the device gives other keys than those that were shown")
+    body = _request(offer)
+    challenge = await platform.key_challenge(body)
+    proof_path = offer.base.origin.path / PROOF_BELOW
+    _check_challenge(challenge, offer, user_id, proof_path)
+    signature = await sign_text(challenge.challenge, proof_path)
+    proof = KeyProof(challenge=challenge.challenge, signature=base64.b64encode(signature).decode())
+    request = RegisterKeyRequest(**dict(body), label=label, replace=replace, proof=proof)
+    try:
+        key = await platform.register_key(request, f"register-{hashlib.sha256(signature).hexdigest()}")
+    except PlatformRefused as error:
+        key = await _already_ours(error, offer, platform)
+    facts = {
+        "fingerprint": str(offer.base.origin.fingerprint),
+        "keys": [str(own.key) for own in offer.own_keys()],
+    }
+    journal.add_own_keys(offer.own_keys(), key.id, Note("registered", key.id, facts))
+    return key
+
+
+async def _already_ours(error: PlatformRefused, offer: Offer, platform: Registrar) -> Key:
+    """A registration that was cut off before it was written down here is taken up; another active key is not."""
+    if error.platform_code == ErrorCode.KEY_ALREADY_ACTIVE:
+        for key in await platform.keys():
+            if key.status == "active" and _is_offered(key, offer):
+                return key
+    raise error
+
+
+def _is_offered(key: Key, offer: Offer) -> bool:
+    said = (key.net, key.xpub.value, key.master_fingerprint.value)
+    return said == (offer.network.api_name, str(offer.base.xpub), str(offer.base.origin.fingerprint))
+
+
+def _request(offer: Offer) -> KeyChallengeRequest:
+    return KeyChallengeRequest(
+        network=cast("ApiNetwork", offer.network.api_name),
+        xpub=str(offer.base.xpub),
+        master_fingerprint=str(offer.base.origin.fingerprint),
+        derivation_base_path=str(offer.base.origin.path),
+        vault_accounts=[
+            VaultAccount(account=account, xpub=str(key.xpub)) for account, key in enumerate(offer.vault_keys)
+        ],
+        profile=ProfileKey(xpub=str(offer.profile.xpub), derivation_base_path=str(offer.profile.origin.path)),
+    )
+
+
+def _check_challenge(challenge: KeyChallenge, offer: Offer, user_id: int, proof_path: DerivationPath) -> None:
+    """A device signs no text here but a challenge for exactly these keys, this person and this network."""
+    try:
+        line = ChallengeLine.parse(challenge.challenge)
+    except ValueError as error:
+        raise PlatformAnswersWrongly(f"the platform asks to sign another text: {error}") from error
+    wanted = (offer.network.api_name, user_id, offered_digest(offer.pairs()))
+    if (line.network, line.user_id, line.keys_digest) != wanted:
+        raise PlatformAnswersWrongly(
+            "the platform's challenge is not for these keys, this account or this network"
+        )
+    if DerivationPath.parse(challenge.derivation_path) != proof_path:
+        raise PlatformAnswersWrongly(f"the platform asks for a signature at {challenge.derivation_path}")

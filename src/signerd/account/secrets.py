@@ -1,0 +1,182 @@
+"""Where the session's secret is kept: never in plain text, and never where a library only pretends to keep it.
+
+Two stores with the same three calls. The keyring is asked in a child process that lives for one call and is ended at
+its deadline: a locked keyring may wait for a person, and its libraries would stay in the daemon's memory.
+"""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from argon2.low_level import Type, hash_secret_raw
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
+from signerd.journal.folder import write_private
+
+Passphrase = Callable[[], str | None]
+
+SERVICE = "signerd"
+SECRETS_FILE = "secrets.json"
+CREDENTIAL = "signerd-passphrase"
+# RFC 9106, section 4, second recommended option: 64 MiB, three passes, four lanes.
+ARGON2_MEMORY_KIB = 64 * 1024
+ARGON2_PASSES = 3
+ARGON2_LANES = 4
+_HEADER = {"version": 1, "kdf": "argon2id", "memory_kib": ARGON2_MEMORY_KIB, "passes": ARGON2_PASSES}
+
+
+class SecretStore(Protocol):
+    """Keeps one short text. ``mode`` says how, for the status page.
+
+    Each call raises a leaf of SecretsError.
+    """
+
+    mode: str
+
+    def load(self) -> str | None: ...
+
+    def save(self, secret: str) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+@dataclass
+class KeyringStore:
+    """The desktop's keyring, under ``account`` (the state folder: two daemons of one person do not share a session)."""
+
+    account: str
+    seconds: float
+    mode: str = "keyring"
+
+    def load(self) -> str | None:
+        answer = self._ask("get")
+        return None if answer == "" else answer
+
+    def save(self, secret: str) -> None:
+        self._ask("set", secret)
+
+    def clear(self) -> None:
+        self._ask("delete")
+
+    def _ask(self, verb: str, secret: str = "") -> str:
+        command = [sys.executable, "-m", "signerd.account.keyring_child", verb, SERVICE, self.account]
+        try:
+            done = subprocess.run(  # noqa: S603 - our own interpreter and module
+                command, input=secret, capture_output=True, text=True, timeout=self.seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise KeyringTimedOut(f"the keyring did not answer in {self.seconds:.0f} seconds") from None
+        if done.returncode != 0:
+            raise NoSecretStore(f"the desktop's keyring cannot be used: {_last_line(done.stderr)}")
+        return done.stdout
+
+
+@dataclass
+class FileStore:
+    """A file of the state folder, AES-256-GCM under a key that Argon2id derives from a passphrase.
+
+    The key is derived once and kept in memory; the passphrase is not.
+    """
+
+    path: Path
+    passphrase: Passphrase = field(repr=False)
+    mode: str = "encrypted file"
+    _key: bytes | None = field(default=None, repr=False)
+    _salt: bytes = field(default=b"", repr=False)
+
+    def load(self) -> str | None:
+        stored = self._read()
+        if stored is None:
+            return None
+        key = self._key_for(base64.b64decode(stored["salt"]))
+        try:
+            opened = AESGCM(key).decrypt(
+                base64.b64decode(stored["nonce"]), base64.b64decode(stored["secret"]), _aad(stored["salt"])
+            )
+        except InvalidTag:
+            self._key = None
+            raise SecretsLocked(
+                f"the passphrase does not open {self.path}, or the file was changed"
+            ) from None
+        return opened.decode()
+
+    def save(self, secret: str) -> None:
+        stored = self._read()
+        if stored is not None:
+            self.load()  # A mistyped passphrase must not lock out the right one.
+        key = self._key_for(os.urandom(16) if stored is None else base64.b64decode(stored["salt"]))
+        nonce, salt = os.urandom(12), _text(self._salt)
+        sealed = AESGCM(key).encrypt(nonce, secret.encode(), _aad(salt))
+        content = {**_HEADER, "salt": salt, "nonce": _text(nonce), "secret": _text(sealed)}
+        write_private(self.path, json.dumps(content, indent=1).encode())
+
+    def clear(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            stored: dict[str, Any] = json.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise SecretsLocked(f"{self.path} cannot be read: {error}") from error
+        if not isinstance(stored, dict) or {k: stored.get(k) for k in _HEADER} != _HEADER:
+            raise SecretsLocked(f"{self.path} was not written by this version of signerd")
+        if not all(isinstance(stored.get(name), str) for name in ("salt", "nonce", "secret")):
+            raise SecretsLocked(f"{self.path} is not whole")
+        return stored
+
+    def _key_for(self, salt: bytes) -> bytes:
+        if self._key is None or self._salt != salt:
+            given = self.passphrase()
+            if not given:
+                raise SecretsLocked("the secrets file needs its passphrase")
+            self._key, self._salt = derive_key(given, salt), salt
+        return self._key
+
+
+def derive_key(passphrase: str, salt: bytes) -> bytes:
+    """32 bytes (RFC 9106)."""
+    return hash_secret_raw(
+        passphrase.encode(),
+        salt,
+        time_cost=ARGON2_PASSES,
+        memory_cost=ARGON2_MEMORY_KIB,
+        parallelism=ARGON2_LANES,
+        hash_len=32,
+        type=Type.ID,
+    )
+
+
+def credential_passphrase(folder: str | None) -> str | None:
+    """The passphrase that systemd hands over (LoadCredential=signerd-passphrase), where it does.
+
+    ``folder`` is the value of CREDENTIALS_DIRECTORY.
+    """
+    if not folder:
+        return None
+    try:
+        return (Path(folder) / CREDENTIAL).read_text().rstrip("\r\n")
+    except FileNotFoundError:
+        return None
+
+
+def _aad(salt: str) -> bytes:
+    return json.dumps({**_HEADER, "salt": salt}, sort_keys=True).encode()
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "no reason given"

@@ -1,0 +1,180 @@
+"""Being signed in: who, since when, and what renews it, kept by the secret store across restarts.
+
+The client renews the access token by itself; every new refresh token comes through ``_changed`` and is stored behind
+the call that renewed it. A kill in between costs nothing: the platform keeps the previous refresh token valid until
+its successor is first used.
+"""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import httpx
+from pydantic import ValidationError
+
+from custody.client import ApiError, AsyncClient, ClientError, Session, Unreachable
+from custody.schemas.auth import LoginResponse
+from signerd.account.config import Config
+from signerd.account.secrets import SecretStore
+from signerd.core.text import said
+from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SignInFailed
+
+Sleep = Callable[[float], Awaitable[None]]
+DEVICE_NAME = "signerd"
+
+
+@dataclass(frozen=True)
+class OtpNeeded:
+    """The platform sent a one-time code to the account's e-mail address; ``token_2fa`` stays inside the daemon."""
+
+    token_2fa: str
+
+
+class Account:
+    """One account at one platform. ``client`` is signed in once ``restore`` or ``login`` said so.
+
+    ``keep`` must run as a task while the account is used: it stores what is renewed.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        store: SecretStore,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        now: Callable[[], float] = time.time,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._url = config.platform.url
+        self._store = store
+        self._email = ""
+        self._otp: OtpNeeded | None = None
+        self._unsaved = asyncio.Event()
+        self._saving = asyncio.Lock()
+        ca_file = config.platform.ca_file
+        self.signed_in = asyncio.Event()
+        self.client = AsyncClient(
+            self._url,
+            on_session=self._changed,
+            transport=transport,
+            verify=True if ca_file is None else str(ca_file),
+            now=now,
+            sleep=sleep,
+        )
+
+    @property
+    def mode(self) -> str:
+        """How the session's secret is kept."""
+        return self._store.mode
+
+    @property
+    def email(self) -> str | None:
+        return self._email if self.signed_in.is_set() else None
+
+    async def restore(self) -> bool:
+        """Go on with the stored session, if there is one for this platform. Raises leaves of SecretsError."""
+        stored = _read(await asyncio.to_thread(self._store.load))
+        # A refresh token never goes to another address than the one that gave it.
+        if stored is None or stored["url"] != self._url:
+            return False
+        self._email = stored["email"]
+        self.client.core.session = Session(stored["sid"], refresh_token=stored["refresh_token"])
+        self.signed_in.set()
+        return True
+
+    async def login(self, email: str, password: str) -> bool:
+        """Sign in. False: a one-time code was sent, go on with ``confirm``.
+
+        Raises:
+            SignInFailed, PlatformUnreachable, PlatformAnswersWrongly; leaves of SecretsError.
+        """
+        self._email = email
+        answer = await self._ask(self.client.login(email, password, device=DEVICE_NAME))
+        if answer.requires_2fa:
+            self._otp = OtpNeeded(answer.token_2fa)
+            return False
+        await self._finish()
+        return True
+
+    async def confirm(self, otp: str) -> None:
+        """Finish a sign-in with the e-mailed code. Raises as ``login``."""
+        if self._otp is None:
+            raise SignInFailed("no sign-in waits for a code", hint="Start again with `signerd login`.")
+        await self._ask(self.client.otp_validate(self._otp.token_2fa, otp))
+        await self._finish()
+
+    async def logout(self) -> None:
+        """End the session here, and at the platform where it can be reached."""
+        with contextlib.suppress(ClientError):
+            await self.client.logout()
+        await self._save()
+
+    async def keep(self) -> None:
+        """Store every renewed session, until cancelled. Raises leaves of SecretsError."""
+        while True:
+            await self._unsaved.wait()
+            await self._save()
+
+    async def close(self) -> None:
+        """Store what is not stored yet, and let the connections go."""
+        if self._unsaved.is_set():
+            await self._save()
+        await self.client.aclose()
+
+    async def _finish(self) -> None:
+        self._otp = None
+        await self._save()
+
+    def _changed(self, session: Session | None) -> None:
+        if session is None:
+            self.signed_in.clear()
+        else:
+            self.signed_in.set()
+        self._unsaved.set()
+
+    async def _save(self) -> None:
+        async with self._saving:
+            self._unsaved.clear()
+            session = self.client.core.session
+            if session is None:
+                await asyncio.to_thread(self._store.clear)
+                return
+            secret = {
+                "email": self._email,
+                "refresh_token": session.refresh_token,
+                "sid": session.sid,
+                "url": self._url,
+            }
+            await asyncio.to_thread(self._store.save, json.dumps(secret))
+
+    @staticmethod
+    async def _ask(call: Awaitable[LoginResponse]) -> LoginResponse:
+        try:
+            return await call
+        except ValidationError as error:
+            what = error.errors(include_url=False, include_input=False)[0]
+            raise SignInFailed(f"{'.'.join(map(str, what['loc']))}: {what['msg']}") from None
+        except Unreachable as error:
+            raise PlatformUnreachable(f"the platform gave no answer: {said(error)}") from error
+        except ApiError as error:
+            if error.problem.status >= httpx.codes.INTERNAL_SERVER_ERROR:
+                raise PlatformUnreachable(f"the platform cannot do it now: {said(error)}") from error
+            raise SignInFailed(said(error)) from error
+        except ClientError as error:
+            raise PlatformAnswersWrongly(said(error)) from error
+
+
+def _read(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    try:
+        stored = json.loads(text)
+    except ValueError:
+        return None
+    wanted = ("email", "refresh_token", "sid", "url")
+    if not isinstance(stored, dict) or not all(isinstance(stored.get(name), str) for name in wanted):
+        return None
+    return {name: stored[name] for name in wanted}

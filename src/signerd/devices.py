@@ -1,0 +1,135 @@
+"""The devices as the daemon uses them: found by fingerprint, asked once, their outcomes as the core's events."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from firmware_bridge import (
+    BridgeError,
+    Busy,
+    Device,
+    DeviceEvent,
+    DeviceState,
+    Locked,
+    NeedsPassphrase,
+    NoPermission,
+    Progress,
+    WrongApp,
+)
+from multisig import DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
+from signerd.core import events
+from signerd.core.effects import SignOnDevice
+from signerd.core.text import said
+from signerd.errors import DeviceFailed, DeviceUnready, NoSuchDevice
+from signerd.faults import FaultPoint, no_fault
+
+OnProgress = Callable[[Progress], None]
+
+# Told before anything was shown to the person: the approval stands, and the device is asked when it is ready.
+NOT_ASKED = (Locked, WrongApp, NeedsPassphrase, Busy, NoPermission)
+
+
+class DeviceBridge(Protocol):
+    """What of ``firmware_bridge.Bridge`` the daemon uses."""
+
+    async def list(self) -> tuple[Device, ...]: ...
+
+    async def refresh(self) -> tuple[Device, ...]: ...
+
+    async def watch(self) -> None: ...
+
+    def events(self) -> AsyncIterator[DeviceEvent]: ...
+
+    async def xpubs(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]: ...
+
+    async def sign_message(
+        self, device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
+    ) -> bytes: ...
+
+    async def enrol(
+        self, device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None
+    ) -> None: ...
+
+    async def sign(
+        self, device_id: str, psbt: Psbt, policy: Policy, *, on_progress: OnProgress | None = None
+    ) -> Psbt: ...
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Raises DeviceFailed, DeviceUnready, NoSuchDevice; ``sign`` answers with an event instead."""
+
+    bridge: DeviceBridge
+    fault: FaultPoint = no_fault
+
+    async def all(self) -> tuple[Device, ...]:
+        return tuple(device for device in await self.bridge.list() if device.state is not DeviceState.ABSENT)
+
+    async def ready(self, fingerprint: Fingerprint) -> Device | None:
+        """The device that holds this master key and can be asked now."""
+        for device in await self.all():
+            if device.fingerprint == fingerprint and device.state is DeviceState.READY:
+                return device
+        return None
+
+    async def of(self, fingerprint: Fingerprint) -> Device:
+        """The ready device with this master key, or why there is none."""
+        device = await self.ready(fingerprint)
+        if device is None:
+            raise NoSuchDevice(f"the device {fingerprint} is not connected, or not ready")
+        return device
+
+    async def chosen(self, device_id: str | None) -> Device:
+        """The named device, or the only one that is ready."""
+        present = await self.all()
+        if device_id is not None:
+            for device in present:
+                if device.id == device_id:
+                    return _require_ready(device)
+            raise NoSuchDevice(f"there is no device '{device_id}'")
+        ready = [device for device in present if device.state is DeviceState.READY]
+        if len(ready) == 1:
+            return ready[0]
+        if not ready:
+            raise NoSuchDevice("no device is ready")
+        raise NoSuchDevice("several devices are ready", hint="Name one with --device.")
+
+    async def sign(self, effect: SignOnDevice, on_progress: OnProgress) -> events.Event:
+        """Ask the device for the signatures of one proposal."""
+        self.fault("device:before:sign")
+        try:
+            psbt = Psbt.parse(effect.psbt)
+            signed = await self.bridge.sign(effect.device, psbt, effect.vault, on_progress=on_progress)
+        except BridgeError as error:
+            asked = not isinstance(error, NOT_ASKED)
+            return events.DeviceFailed(error.code, f"{said(error)} {error.hint}", asked=asked)
+        except MultisigError as error:
+            return events.DeviceFailed(error.code, said(error), asked=True)
+        self.fault("device:after:sign")
+        return events.DeviceReturned(signed.to_bytes())
+
+    async def keys(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+        try:
+            return await self.bridge.xpubs(device_id, paths)
+        except BridgeError as error:
+            raise DeviceFailed(said(error), hint=error.hint) from error
+
+    async def sign_text(
+        self, device_id: str, text: str, path: DerivationPath, on_progress: OnProgress
+    ) -> bytes:
+        try:
+            return await self.bridge.sign_message(device_id, text, path, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(said(error), hint=error.hint) from error
+
+    async def enrol(self, device_id: str, vault: Vault, name: str, on_progress: OnProgress) -> None:
+        try:
+            await self.bridge.enrol(device_id, vault, name, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(said(error), hint=error.hint) from error
+
+
+def _require_ready(device: Device) -> Device:
+    if device.state is not DeviceState.READY:
+        raise DeviceUnready(f"the device is {device.state}{f': {device.detail}' if device.detail else ''}")
+    return device

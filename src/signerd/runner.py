@@ -1,0 +1,197 @@
+"""Performs what the core asks: records first, acts then, and records what came of it.
+
+Three kinds of tasks beside each other: following the platform, asking devices, delivering what is decided. Each takes
+up after a restart exactly where the journal says. A journal that cannot be written ends them all: then nothing is
+signed any more.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+from firmware_bridge import Progress
+from signerd.account.backoff import Backoff
+from signerd.account.platform import Platform
+from signerd.core import events
+from signerd.core.effects import AskPerson, Effect, FindDevice, Notify, SignOnDevice, Submit, SubmitDecline
+from signerd.core.engine import Step
+from signerd.core.states import State
+from signerd.core.text import plain
+from signerd.devices import Devices
+from signerd.errors import IllegalEvent
+from signerd.feed import Feed
+from signerd.journal import Journal
+
+Sleep = Callable[[float], Awaitable[None]]
+# After a device said that it was not ready: its own state decides when it is asked again, but never at once.
+DEVICE_PAUSE_SECONDS = 2.0
+# A change of state that no event told of is noticed after this long.
+LOOK_AGAIN_SECONDS = 5.0
+
+
+class Runner:
+    """One loop, one journal. ``run`` ends only by cancellation or by an error that must stop the daemon."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        devices: Devices,
+        platform: Platform,
+        feed: Feed,
+        *,
+        signed_in: asyncio.Event,
+        jitter: Callable[[], float],
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.journal = journal
+        self.feed = feed
+        self._devices = devices
+        self._platform = platform
+        self._signed_in = signed_in
+        self._jitter = jitter
+        self._sleep = sleep
+        self._look = asyncio.Event()
+        self._at_device: dict[str, asyncio.Task[None]] = {}
+        self._on_the_way: dict[str, asyncio.Task[None]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self.perform(self.journal.restart())
+            tasks.create_task(self._devices.bridge.watch())
+            tasks.create_task(self._hear_devices())
+            tasks.create_task(self._match_devices())
+
+    # --- effects ---------------------------------------------------------------------------------------------------
+
+    def decide(self, psbt_id: str, event: events.Event) -> Step:
+        """Record an event and perform what follows. Raises what the engine and the journal raise."""
+        before = self.journal.record(psbt_id).state
+        step = self.journal.decide(psbt_id, event)
+        if step.record.state is not before:
+            self.feed.add(psbt_id, "state", step.record.state.value)
+        self.perform(step.effects)
+        return step
+
+    def perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case AskPerson(psbt_id):
+                    self.feed.add(psbt_id, "ask", "This proposal waits for your decision.")
+                case FindDevice():
+                    self._look.set()
+                case Submit(psbt_id) | SubmitDecline(psbt_id):
+                    self._deliver(psbt_id)
+                case Notify(psbt_id, level, sentence):
+                    self.feed.add(psbt_id, level.value, plain(sentence))
+                case SignOnDevice():
+                    raise AssertionError("a device is asked by the task that found it, not here")
+
+    # --- devices ---------------------------------------------------------------------------------------------------
+
+    async def _hear_devices(self) -> None:
+        async for event in self._devices.bridge.events():
+            self.feed.add(event.device_id, "device", f"{event.device.model} is {event.new}.")
+            self._look.set()
+
+    async def _match_devices(self) -> None:
+        """Give every approved proposal to its device as soon as that is ready, one at a time for each device."""
+        while True:
+            self._look.clear()
+            for record in self.journal.records([State.WAITING_DEVICE]):
+                await self._offer(record.psbt_id)
+            try:
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                    await self._look.wait()
+            except TimeoutError:
+                continue
+
+    async def _offer(self, psbt_id: str) -> None:
+        pin = self.journal.pin(self.journal.record(psbt_id).snapshot.vault_id)
+        if pin is None:
+            return
+        device = await self._devices.ready(pin.own_key.origin.fingerprint)
+        if device is None or device.id in self._at_device:
+            return
+        assert self._tasks is not None
+        task = self._tasks.create_task(self._sign(psbt_id, device.id))
+        self._at_device[device.id] = task
+
+    async def _sign(self, psbt_id: str, device_id: str) -> None:
+        try:
+            asked = self.decide_to_ask(psbt_id, device_id)
+            if asked is None:
+                return
+            self.feed.add(psbt_id, "progress", "Look at your device.")
+            outcome = await self._devices.sign(asked, self._teller(psbt_id))
+            step = self.decide(psbt_id, outcome)
+            if step.record.state is State.WAITING_DEVICE:
+                self.feed.add(psbt_id, "attention", step.record.reason)
+                await self._sleep(DEVICE_PAUSE_SECONDS)
+        finally:
+            del self._at_device[device_id]
+            self._look.set()
+
+    def decide_to_ask(self, psbt_id: str, device_id: str) -> SignOnDevice | None:
+        """Record that the device is asked; None where the last look says that it must not be."""
+        try:
+            step = self.journal.decide(psbt_id, events.DeviceFound(device_id))
+        except IllegalEvent:
+            return None  # Declined or ended between the look and now.
+        self.feed.add(psbt_id, "state", step.record.state.value)
+        asked = None
+        for effect in step.effects:
+            if isinstance(effect, SignOnDevice):
+                asked = effect
+            else:
+                self.perform([effect])
+        return asked
+
+    def _teller(self, subject: str) -> Callable[[Progress], None]:
+        return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
+
+    # --- delivery --------------------------------------------------------------------------------------------------
+
+    def _deliver(self, psbt_id: str) -> None:
+        if psbt_id in self._on_the_way:
+            return
+        assert self._tasks is not None
+        task = self._tasks.create_task(self._carry(psbt_id))
+        self._on_the_way[psbt_id] = task
+
+    async def _carry(self, psbt_id: str) -> None:
+        """Deliver what the record holds, again and again, until the platform has answered."""
+        pause = Backoff(self._jitter)
+        try:
+            while True:
+                await self._signed_in.wait()
+                effect = self._to_deliver(psbt_id)
+                if effect is None or await self._delivered(effect):
+                    return
+                await self._sleep(pause.next())
+        finally:
+            del self._on_the_way[psbt_id]
+
+    def _to_deliver(self, psbt_id: str) -> Submit | SubmitDecline | None:
+        """What stands now: a signature may have become needless, or a decline been delivered, while we waited."""
+        for effect in self.journal.standing_effects_of(psbt_id):
+            if isinstance(effect, Submit | SubmitDecline):
+                return effect
+        return None
+
+    async def _delivered(self, effect: Submit | SubmitDecline) -> bool:
+        if isinstance(effect, SubmitDecline):
+            told = await self._platform.decline(effect)
+            if told is not None:
+                self.decide(effect.psbt_id, told)
+            return told is not None
+        self.decide(effect.psbt_id, events.SubmitStarted())
+        outcome = await self._platform.submit(effect)
+        self._record_outcome(effect.psbt_id, outcome)
+        return not isinstance(outcome, events.SubmitUndelivered)
+
+    def _record_outcome(self, psbt_id: str, outcome: events.Event) -> None:
+        step = self.journal.decide(psbt_id, outcome)
+        self.feed.add(psbt_id, "state", step.record.state.value)
+        # A signature that goes back to *signed* asks to be submitted: this very task does that, after its pause.
+        self.perform(effect for effect in step.effects if not isinstance(effect, Submit))
