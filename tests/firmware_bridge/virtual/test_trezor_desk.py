@@ -1,0 +1,356 @@
+"""One desk, many hosts: who is heeded, who is told to wait, and how a dead host is got rid of."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress, NothingToLock
+from firmware_bridge.virtual.panel import Happening, Panel, Script, approve_all, ask_person
+from firmware_bridge.virtual.trezor import VirtualTrezor
+from firmware_bridge.virtual.trezor import messages as m
+from firmware_bridge.virtual.trezor.framing import CHUNK, PING, PONG
+from firmware_bridge.virtual.trezor.routing import MACHINE_PATIENCE, PATIENCE, ROUTES, Sort, Standing
+from tests.support.trezor_host import MASTER, Host, host_of, spending
+from tests.support.virtual import NETWORK, Record, seed, spend, vault
+
+pytestmark = pytest.mark.anyio
+
+KEY = m.GetPublicKey(address_n=MASTER, coin_name="Testnet")
+MESSAGE = m.SignMessage(
+    address_n=(84 | 1 << 31, 1 | 1 << 31, 1 << 31, 0, 0), message=b"hello", coin_name="Testnet"
+)
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Place:
+    """A device and two hosts."""
+
+    def __init__(self, device, endpoint, one: Host, other: Host, clock: FakeClock) -> None:
+        self.device = device
+        self.endpoint = endpoint
+        self.one = one
+        self.other = other
+        self.clock = clock
+        self.record = Record(device.panel)
+
+
+@asynccontextmanager
+async def place(script: Script = approve_all, **options) -> AsyncIterator[Place]:
+    clock = FakeClock()
+    device = VirtualTrezor(seed(), Panel(script), NETWORK, clock=clock, **options)
+    endpoint = await device.start()
+    try:
+        async with host_of(endpoint) as one, host_of(endpoint) as other:
+            yield Place(device, endpoint, one, other, clock)
+    finally:
+        await device.stop()
+
+
+async def open_prompt(it: Place) -> None:
+    """Host one has a prompt on the screen, acknowledged."""
+    await it.one.initialize()
+    assert (await it.one.call(MESSAGE, m.ButtonRequest)).code == m.ButtonCode.PROTECT_CALL
+    it.one.send(m.ButtonAck())
+
+
+def test_the_table_says_something_of_every_case():
+    idle_with_pin = (Standing.IDLE, Sort.PIN)  # a PIN is one only where one is waited for
+    assert set(ROUTES) == {(standing, sort) for standing in Standing for sort in Sort} - {idle_with_pin}
+
+
+async def test_both_ports_answer_a_ping():
+    async with place() as it:
+        for offset in (0, 1):
+            async with host_of(it.endpoint, offset) as host:
+                host.transport.sendto(PING)
+                assert await host.chunk() == PONG
+
+
+async def test_features_are_what_hwi_asks_for():
+    async with place(label="Mine", pin="12") as it:
+        features = await it.one.initialize()
+        assert (features.vendor, features.model, features.label) == ("trezor.io", "1", "Mine")
+        assert (features.major_version, features.minor_version) > (1, 10)
+        assert (features.pin_protection, features.unlocked) == (True, False)
+        assert len(features.session_id) == 32
+        looked = await it.one.call(m.GetFeatures(), m.Features)
+        assert looked.session_id is None
+
+
+async def test_a_session_is_resumed_and_an_unknown_one_is_replaced():
+    async with place() as it:
+        first = (await it.one.initialize()).session_id
+        again = await it.one.call(m.Initialize(session_id=first), m.Features)
+        assert again.session_id == first
+        await it.one.call(m.EndSession(), m.Success)
+        ended = await it.one.call(m.Initialize(session_id=first), m.Features)
+        assert ended.session_id != first
+
+
+async def test_a_session_s_passphrase_is_asked_once():
+    async with place(passphrase_protection=True) as it:
+        session = (await it.one.initialize()).session_id
+        await it.one.call(KEY, m.PassphraseRequest)
+        hidden = await it.one.call(m.PassphraseAck(passphrase="x"), m.PublicKey)
+        assert hidden.root_fingerprint.to_bytes(4, "big") == bytes(seed().with_passphrase("x").fingerprint)
+        assert await it.one.call(KEY, m.PublicKey) == hidden
+        await it.other.call(m.Initialize(session_id=session), m.Features)
+        assert await it.other.call(KEY, m.PublicKey) == hidden
+
+
+async def test_a_passphrase_that_is_too_long():
+    async with place(passphrase_protection=True) as it:
+        await it.one.initialize()
+        await it.one.call(KEY, m.PassphraseRequest)
+        failure = await it.one.fails(m.PassphraseAck(passphrase="x" * 51))
+        assert failure.message == "Passphrase too long"
+
+
+async def test_only_the_latest_sessions_are_remembered():
+    async with place() as it:
+        first = (await it.one.initialize()).session_id
+        for _ in range(10):
+            await it.one.initialize()
+        assert (await it.one.call(m.Initialize(session_id=first), m.Features)).session_id != first
+
+
+async def test_a_stranger_may_look_while_a_prompt_is_open_and_nothing_else():
+    async with place(ask_person) as it:
+        await open_prompt(it)
+        await it.other.call(m.GetFeatures(), m.Features)
+        for command in (m.Initialize(), KEY, MESSAGE, m.Ping(message="x"), m.LockDevice()):
+            failure = await it.other.fails(command)
+            assert (failure.code, failure.message) == (m.FailureCode.PROCESS_ERROR, "Device is busy")
+        for reply in (m.ButtonAck(), m.TxAck(), m.PinMatrixAck(pin="1")):
+            assert (await it.other.fails(reply)).code == m.FailureCode.UNEXPECTED_MESSAGE
+        it.device.panel.press_yes()
+        assert isinstance(await it.one.receive(), m.MessageSignature)
+        await it.other.initialize()
+
+
+async def test_the_owner_s_cancel_withdraws_the_prompt():
+    async with place(ask_person) as it:
+        await open_prompt(it)
+        assert (await it.one.fails(m.Cancel())).code == m.FailureCode.ACTION_CANCELLED
+        assert it.record.happenings[-1] is Happening.WITHDRAWN
+        assert it.device.panel.pending is None
+        assert await it.one.hears_nothing()
+        await it.one.call(KEY, m.PublicKey)
+
+
+async def test_a_stranger_s_cancel_frees_a_device_whose_host_died_at_a_prompt_and_both_are_told():
+    async with place(ask_person) as it:
+        await open_prompt(it)
+        assert (await it.other.fails(m.Cancel())).code == m.FailureCode.ACTION_CANCELLED
+        dead = await it.one.receive()
+        assert isinstance(dead, m.Failure)
+        assert dead.code == m.FailureCode.ACTION_CANCELLED
+        await it.other.initialize()
+
+
+async def test_cancel_without_anything_to_cancel():
+    async with place() as it:
+        assert (await it.one.fails(m.Cancel())).code == m.FailureCode.ACTION_CANCELLED
+
+
+async def test_the_owner_s_initialize_begins_afresh():
+    async with place(ask_person) as it:
+        await open_prompt(it)
+        await it.one.initialize()
+        assert it.record.happenings[-1] is Happening.WITHDRAWN
+        assert await it.one.hears_nothing()
+
+
+async def test_a_host_that_stops_answering_in_the_middle_is_given_up_after_a_while():
+    async with place() as it:
+        await it.one.initialize()
+        await it.one.call(spending(spend(vault()), vault()).request, m.TxRequest)
+        it.clock.now += MACHINE_PATIENCE
+        assert (await it.other.fails(m.Initialize())).message == "Device is busy"
+        it.clock.now += 0.1
+        await it.other.initialize()
+        assert (await it.one.fails(m.TxAck())).code == m.FailureCode.UNEXPECTED_MESSAGE
+
+
+async def test_a_person_at_a_prompt_is_given_all_the_time_there_is():
+    async with place(ask_person) as it:
+        await open_prompt(it)
+        it.clock.now += 100_000
+        assert (await it.other.fails(m.Initialize())).message == "Device is busy"
+
+
+async def test_a_person_who_types_a_pin_is_given_more_time_than_a_program():
+    async with place(pin="12") as it:
+        await it.one.initialize()
+        await it.one.call(KEY, m.PinMatrixRequest)
+        it.clock.now += PATIENCE[m.PinMatrixAck]
+        assert (await it.other.fails(m.Initialize())).message == "Device is busy"
+        it.clock.now += 0.1
+        await it.other.initialize()
+
+
+@pytest.mark.parametrize("pin", ["", "0", "1x", "99999"])
+async def test_wrong_pins_leave_it_locked(pin):
+    async with place(pin="12") as it:
+        await it.one.initialize()
+        await it.one.call(KEY, m.PinMatrixRequest)
+        assert (await it.one.fails(m.PinMatrixAck(pin=pin))).code == m.FailureCode.PIN_INVALID
+        assert not (await it.one.call(m.GetFeatures(), m.Features)).unlocked
+
+
+async def test_the_pin_s_places_change_each_time_and_are_on_the_screen_only():
+    async with place(pin="12", allow_keypress=False) as it:
+        await it.one.initialize()
+        for _ in range(2):
+            await it.one.call(KEY, m.PinMatrixRequest)
+            await it.one.fails(m.Cancel())
+        first, second = (event.prompt.lines for event in it.record.events)
+        assert first != second
+        assert sorted("".join(first[1:])) == list("123456789")
+
+
+async def test_a_host_may_lock_the_device():
+    async with place(pin="12") as it:
+        it.device.unlock()
+        await it.one.initialize()
+        await it.one.call(KEY, m.PublicKey)
+        await it.one.call(m.LockDevice(), m.Success)
+        await it.one.call(KEY, m.PinMatrixRequest)
+
+
+async def test_without_a_pin_there_is_nothing_to_lock():
+    async with place() as it:
+        with pytest.raises(NothingToLock):
+            it.device.lock()
+        await it.one.call(m.LockDevice(), m.Success)
+        assert (await it.one.initialize()).unlocked
+
+
+@pytest.mark.parametrize("pin", ["", "0", "12a"])
+def test_a_pin_that_the_device_cannot_have(pin):
+    with pytest.raises(ValueError, match="digits"):
+        VirtualTrezor(seed(), Panel(), NETWORK, pin=pin)
+
+
+async def test_ping_is_answered_and_may_ask_the_person():
+    async with place() as it:
+        assert (await it.one.call(m.Ping(message="hi"), m.Success)).message == "hi"
+        await it.one.call(m.Ping(message="hi", button_protection=True), m.ButtonRequest)
+        await it.one.call(m.ButtonAck(), m.Success)
+        assert it.record.kinds == ["ping"]
+
+
+async def test_unknown_and_malformed_messages_are_failures():
+    async with place() as it:
+        it.one.send_raw(5, b"")  # WipeDevice: not from here
+        assert (await it.one.receive()).code == m.FailureCode.UNEXPECTED_MESSAGE
+        it.one.send_raw(15, b"\x08")
+        failure = await it.one.receive()
+        assert failure.code == m.FailureCode.DATA_ERROR
+        assert "Malformed" in failure.message
+        it.one.send(m.Success(message="not a command"))
+        assert (await it.one.receive()).code == m.FailureCode.UNEXPECTED_MESSAGE
+
+
+async def test_noise_is_dropped_and_the_device_goes_on():
+    async with place() as it:
+        for noise in (b"", b"PING", b"\xff" * CHUNK, bytes(1000)):
+            it.one.transport.sendto(noise)
+        await it.one.initialize()
+
+
+async def test_hosts_cannot_press_the_buttons_unless_they_may():
+    async with place(ask_person) as it, host_of(it.endpoint, 1) as debug:
+        await open_prompt(it)
+        debug.send(m.DebugLinkDecision(yes_no=True))
+        debug.send(m.DebugLinkGetState())
+        assert await debug.hears_nothing()
+        assert it.device.panel.pending is not None
+
+
+async def test_hosts_press_yes_and_no_through_the_debug_link_where_they_may():
+    async with place(ask_person, allow_keypress=True) as it, host_of(it.endpoint, 1) as debug:
+        debug.send(m.DebugLinkDecision(yes_no=True))  # nothing to press: dropped
+        debug.transport.sendto(b"noise")
+        debug.send(m.PinMatrixAck(pin="1"))
+        debug.send_raw(101, b"\x0a")
+        await open_prompt(it)
+        state = await debug.call(m.DebugLinkGetState(), m.DebugLinkState)
+        assert "hello" in state.layout_lines
+        debug.send(m.DebugLinkDecision(yes_no=False))
+        failure = await it.one.receive()
+        assert failure.code == m.FailureCode.ACTION_CANCELLED
+        await open_prompt(it)
+        debug.send(m.DebugLinkDecision(yes_no=True))
+        assert isinstance(await it.one.receive(), m.MessageSignature)
+
+
+async def test_a_decision_counts_only_once_the_host_has_acknowledged():
+    async with place(approve_all) as it:
+        await it.one.initialize()
+        await it.one.call(MESSAGE, m.ButtonRequest)
+        assert await it.one.hears_nothing()
+        await it.one.call(m.ButtonAck(), m.MessageSignature)
+
+
+async def test_another_answer_than_the_one_due_ends_the_work():
+    async with place(ask_person) as it:
+        await it.one.initialize()
+        await it.one.call(MESSAGE, m.ButtonRequest)
+        assert (await it.one.fails(m.TxAck())).code == m.FailureCode.UNEXPECTED_MESSAGE
+        assert it.record.happenings[-1] is Happening.WITHDRAWN
+
+
+async def test_stopping_withdraws_the_prompt_and_frees_the_ports():
+    async with place(ask_person, pin="12") as it:
+        it.device.unlock()
+        await open_prompt(it)
+        await it.device.stop()
+        assert it.record.happenings[-1] is Happening.WITHDRAWN
+        port = int(it.endpoint.place.rsplit(":", 1)[1])
+        assert await it.device.start(port=port) == it.endpoint
+        assert not (await it.other.initialize()).unlocked, "who is unplugged is locked again"
+
+
+async def test_a_taken_address():
+    async with place() as it:
+        port = int(it.endpoint.place.rsplit(":", 1)[1])
+        second = VirtualTrezor(seed(1), Panel(), NETWORK)
+        for taken in (port, port - 1):  # the port itself, and the place for the debug link
+            with pytest.raises(AddressUnavailable):
+                await second.start(port=taken)
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [("0.0.0.0", 0), ("192.0.2.1", 0), ("localhost", 0), ("127.0.0.1", 65535), ("127.0.0.1", -1)],
+)
+async def test_addresses_that_others_could_reach_or_that_do_not_exist(host, port):
+    with pytest.raises(InvalidListenAddress):
+        await VirtualTrezor(seed(), Panel(), NETWORK).start(host, port)
+
+
+async def test_a_bug_of_the_device_is_told_to_the_host_and_logged(monkeypatch, caplog):
+    async with place() as it:
+        await it.one.initialize()
+        monkeypatch.setattr("firmware_bridge.virtual.seed.Seed.xpub", lambda *_: 1 / 0)
+        assert (await it.one.fails(KEY)).message == "Firmware error"
+        await it.one.initialize()
+    assert "GetPublicKey" in caplog.text
+
+
+async def test_many_hosts_come_and_go():
+    async with place() as it:
+        for _ in range(70):
+            async with host_of(it.endpoint) as host:
+                await host.initialize()
+        await asyncio.wait_for(it.one.initialize(), 5)
