@@ -311,6 +311,12 @@ def test_what_is_just_within_the_limits_is_read():
     assert Psbt.parse(SIGNED.to_base64(), limits) == SIGNED
 
 
+def test_a_final_witness_of_more_items_than_any_spend_has_is_too_large_s23():
+    assert Psbt.parse(in_first_input(field(b"\x08", b"\x65" + b"\x00" * 101))).inputs[0].is_final
+    with pytest.raises(PsbtTooLarge):
+        Psbt.parse(in_first_input(field(b"\x08", b"\x66" + b"\x00" * 102)))
+
+
 def test_huge_text_is_refused_before_it_is_decoded():
     with pytest.raises(PsbtTooLarge):
         Psbt.parse("*" * 10_000, PsbtLimits(max_bytes=1_000))

@@ -9,7 +9,7 @@ from multisig import base58
 from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
 from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin
 from multisig.psbt import fields as f
-from multisig.psbt.keyvalue import MAGIC, PsbtLimits, read_map
+from multisig.psbt.keyvalue import MAGIC, MAX_WITNESS_ITEMS, PsbtLimits, read_map
 from multisig.psbt.model import PsbtInput, PsbtOutput
 from multisig.transaction import Transaction, TxIn, TxOut
 from multisig.units import sats
@@ -142,6 +142,9 @@ def _tx_out(value: bytes) -> TxOut:
 
 def _witness_stack(value: bytes) -> tuple[bytes, ...]:
     reader = Reader(value)
-    stack = tuple(reader.sized() for _ in range(reader.count(1)))
+    count = reader.count(1)
+    if count > MAX_WITNESS_ITEMS:
+        raise PsbtTooLarge(f"A final witness has {count} items; at most {MAX_WITNESS_ITEMS} are accepted.")
+    stack = tuple(reader.sized() for _ in range(count))
     reader.finish()
     return stack

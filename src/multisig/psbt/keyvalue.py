@@ -21,8 +21,8 @@ MAX_OUTPUTS = 3_200
 # Fifteen cosigners fill an input with 15 origins, 15 signatures and half a dozen single fields.
 MAX_FIELDS_PER_MAP = 100
 
-Field = tuple[bytes, bytes]
-"""One key (its type byte first, then key data) and its value."""
+# Bitcoin Core passes on no P2WSH spend with more items (MAX_STANDARD_P2WSH_STACK_ITEMS) beside its script.
+MAX_WITNESS_ITEMS = 101
 
 
 @dataclass(frozen=True, slots=True)
