@@ -81,7 +81,10 @@ def silence() -> None:
 class Server:
     """Answers the requests of one channel."""
 
-    def __init__(self, channel: socket.socket, opener: Opener) -> None:
+    def __init__(
+        self, channel: socket.socket, opener: Opener, *, end_process: Callable[[int], object] = os._exit
+    ) -> None:
+        self._end_process = end_process
         self._channel = channel
         self._open = opener
         self._client: DeviceClient | None = None
@@ -150,7 +153,7 @@ class Server:
         except (OSError, protocol.ProtocolError):
             pass
         self._requests.put(None)
-        end = threading.Timer(_FAREWELL_SECONDS, os._exit, (0,))
+        end = threading.Timer(_FAREWELL_SECONDS, self._end_process, (0,))
         end.daemon = True
         end.start()
 

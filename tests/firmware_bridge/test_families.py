@@ -1,0 +1,117 @@
+"""Which words and codes of which maker mean which outcome. Source of the cases: what HWI 3.2.0 and the firmware were seen to do."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware_bridge import errors
+from firmware_bridge.families import MAX_DETAIL, USB_MODELS, Fault, clean_detail, outcome, usb_model
+from firmware_bridge.model import Family
+
+T, C, L, K = Family.TREZOR, Family.COLDCARD, Family.LEDGER, Family.KEEPKEY
+CASES = [
+    (T, Fault(("TrezorFailure", "Exception"), "", status=4), errors.RefusedByPerson),
+    (
+        T,
+        Fault(("Cancelled", "ActionCanceledError", "HWWError"), "sign_tx canceled", hwi_code=-14),
+        errors.RefusedByPerson,
+    ),
+    (
+        T,
+        Fault(("PinNeeded", "Cancelled", "ActionCanceledError"), "sign_tx canceled", hwi_code=-14),
+        errors.Locked,
+    ),
+    (
+        T,
+        Fault(("PassphraseNeeded", "Cancelled", "HWWError"), "x canceled", hwi_code=-14),
+        errors.NeedsPassphrase,
+    ),
+    (T, Fault(("DeviceNotReadyError", "HWWError"), "Trezor is locked.", hwi_code=-12), errors.Locked),
+    (T, Fault(("TrezorFailure",), "a code that HWI does not know", status=15), errors.Busy),
+    (T, Fault(("TrezorFailure",), "Forbidden key path", status=3), errors.DeviceFault),
+    (
+        T,
+        Fault(("BadArgumentError", "HWWError"), "Cannot sign external inputs", hwi_code=-7),
+        errors.WrongDevice,
+    ),
+    (T, Fault(("RuntimeError",), "RuntimeError: Unsupported Trezor model"), errors.Unsupported),
+    (T, Fault(("RuntimeError",), "RuntimeError: Unexpected magic characters"), errors.DeviceFault),
+    (T, Fault(("KeyError", "LookupError"), "KeyError: 65535"), errors.DeviceFault),
+    (T, Fault(("error", "Exception"), "error: unpack requires a buffer of 9 bytes"), errors.DeviceFault),
+    (T, Fault(("TransportException",), "Unexpected chunk size: 12"), errors.DeviceFault),
+    (T, Fault(("ConnectionRefusedError", "ConnectionError", "OSError"), "refused"), errors.Disconnected),
+    (T, Fault(("USBErrorNoDevice", "USBError"), "LIBUSB_ERROR_NO_DEVICE [-4]"), errors.Disconnected),
+    (T, Fault(("USBErrorAccess", "USBError"), "LIBUSB_ERROR_ACCESS [-3]"), errors.NoPermission),
+    (T, Fault(("USBErrorBusy", "USBError"), "LIBUSB_ERROR_BUSY [-6]"), errors.Busy),
+    (C, Fault(("CCUserRefused", "RuntimeError"), "You refused permission"), errors.RefusedByPerson),
+    (C, Fault(("CCBusyError", "RuntimeError"), "handling another request"), errors.Busy),
+    (C, Fault(("CCProtoError",), "Coldcard Error: Unknown multisig wallet"), errors.NotEnrolled),
+    (
+        C,
+        Fault(("CCProtoError",), "Coldcard Error: None of the keys involved in this transaction"),
+        errors.WrongDevice,
+    ),
+    (C, Fault(("CCFramingError", "CCProtoError"), "Framing Error: bad"), errors.Busy),
+    (C, Fault(("CCFramingError", "CCProtoError"), "Unknown response signature: 'xx'"), errors.DeviceFault),
+    (C, Fault(("AssertionError",), "AssertionError: timeout reading USB EP"), errors.TimedOut),
+    (C, Fault(("AssertionError",), "AssertionError: device doesn't have any secrets yet"), errors.Locked),
+    (C, Fault(("CCProtoError",), "Coldcard Error: fee bigger than 10 %"), errors.DeviceFault),
+    (C, Fault(("OSError", "Exception"), "OSError: open failed"), errors.NoPermission),
+    (C, Fault(("OSError", "Exception"), "OSError: read error"), errors.Disconnected),
+    (C, Fault(("NotAvailable",), "NotAvailable: too large"), errors.Unsupported),
+    (L, Fault(("DenyError",), "DenyError", status=0x6985), errors.RefusedByPerson),
+    (L, Fault(("UnknownDeviceError",), "x", status=0x5515), errors.Locked),
+    (L, Fault(("UnknownDeviceError",), "x", status=0), errors.Disconnected),
+    (L, Fault(("InsNotSupportedError",), "x", status=0x6D00), errors.WrongApp),
+    (L, Fault(("SignatureFailError",), "x", status=0xB008), errors.NotEnrolled),
+    (L, Fault(("IncorrectDataError",), "x", status=0x6A80), errors.DeviceFault),
+    (
+        L,
+        Fault(
+            ("DeviceConnectionError",),
+            "Ledger is not in either the Bitcoin or Bitcoin Testnet app",
+            hwi_code=-3,
+        ),
+        errors.WrongApp,
+    ),
+    (K, Fault(("ActionCanceledError", "HWWError"), "canceled", hwi_code=-14), errors.RefusedByPerson),
+    (K, Fault(("NotImplementedError", "HWWError"), "not implemented", hwi_code=-8), errors.Unsupported),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "fault", "expected"), CASES, ids=lambda value: getattr(value, "text", None)
+)
+def test_an_observed_failure_has_its_outcome(family, fault, expected):
+    code, detail = outcome(family, fault)
+    assert code == expected.code
+    assert type(errors.from_worker(code, detail)) is expected
+
+
+@given(
+    st.sampled_from(list(Family)),
+    st.text(max_size=1000),
+    st.integers() | st.none(),
+    st.integers() | st.none(),
+)
+def test_anything_has_an_outcome_and_clean_words(family, text, status, hwi_code):
+    code, detail = outcome(family, Fault(("Exception",), text, status, hwi_code))
+    assert isinstance(errors.from_worker(code, detail), errors.BridgeError)
+    assert len(detail) <= MAX_DETAIL
+    assert detail.isprintable()
+
+
+def test_a_devices_words_are_one_printable_line():
+    assert clean_detail("a\r\nb\x1b[2J\u202ec") == "a b [2J c"
+
+
+def test_the_bus_knows_models_by_their_numbers():
+    assert usb_model(0xD13E, 0xCC10).family == C
+    assert usb_model(0x2C97, 0x4015).model == "Ledger Nano X"
+    assert usb_model(0x2C97, 0x8011).transport is None
+    assert usb_model(0x1209, 0x53C0).reason
+    assert usb_model(0x046D, 0xC52B) is None
+
+
+def test_what_cannot_be_driven_says_why():
+    assert all((model.transport is None) == (model.reason is not None) for model in USB_MODELS)

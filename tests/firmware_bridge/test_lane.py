@@ -1,0 +1,253 @@
+"""One worker process on one device: answers, deadlines, kills, and a new one afterwards."""
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from firmware_bridge.errors import (
+    Busy,
+    Cancelled,
+    DeviceFault,
+    Disconnected,
+    RefusedByPerson,
+    TimedOut,
+    WorkerCrashed,
+)
+from firmware_bridge.lane import Lane, spawn
+from firmware_bridge.model import Deadlines, Endpoint
+from multisig import Network
+from tests.support import workers
+
+pytestmark = pytest.mark.anyio
+
+DEADLINES = Deadlines(grace=0.2, idle=30.0, start=5.0)
+ENDPOINT = Endpoint.parse("trezor:udp:127.0.0.1:1")
+
+
+@asynccontextmanager
+async def lane_to(entry=workers.scripted, deadlines=DEADLINES):
+    lane = Lane(ENDPOINT, Network.REGTEST, deadlines=deadlines, spawner=partial(spawn, entry=entry))
+    try:
+        yield lane
+    finally:
+        lane.release()
+
+
+async def until_gone(pid):
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        async with asyncio.timeout(5):
+            await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def test_an_answer_comes_back_and_the_worker_stays():
+    async with lane_to() as lane:
+        assert await lane.call("echo", {"a": [1, "ü"]}, deadline=5) == {"a": [1, "ü"]}
+        pid = lane.worker_pid
+        await lane.call("echo", deadline=5)
+        assert lane.worker_pid == pid
+
+
+async def test_notes_arrive_in_order_before_the_answer():
+    told = []
+    async with lane_to() as lane:
+        answer = await lane.call("tell", deadline=5, on_note=lambda step, text: told.append((step, text)))
+    assert answer == "told"
+    assert told == [("step", f"number {number}") for number in (1, 2, 3)]
+
+
+async def test_a_failure_is_its_outcome():
+    async with lane_to() as lane:
+        with pytest.raises(RefusedByPerson) as caught:
+            await lane.call("refuse", deadline=5)
+        assert caught.value.detail == "no"
+
+
+async def test_a_bug_in_the_worker_is_a_fault_with_clean_words():
+    async with lane_to() as lane:
+        with pytest.raises(DeviceFault, match="ZeroDivisionError") as caught:
+            await lane.call("break", deadline=5)
+        assert "\x1b" not in str(caught.value)
+
+
+async def test_a_hang_ends_at_the_deadline_and_the_worker_is_replaced():
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        pid = lane.worker_pid
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with pytest.raises(TimedOut):
+            await lane.call("hang", deadline=0.2)
+        assert 0.2 <= loop.time() - started < 1.5
+        await until_gone(pid)
+        assert await lane.call("echo", {"a": 1}, deadline=5) == {"a": 1}
+        assert lane.worker_pid != pid
+
+
+async def test_the_next_worker_is_told_to_clear_up_once():
+    async with lane_to() as lane:
+        with pytest.raises(TimedOut):
+            await lane.call("hang", deadline=0.1)
+        assert await lane.call("recovered", deadline=5) is True
+        lane.release()
+        assert await lane.call("recovered", deadline=5) is False
+
+
+async def test_a_silent_probe_is_cleared_up_by_an_operation_only():
+    async with lane_to() as lane:
+        with pytest.raises(TimedOut):
+            await lane.call("probe", deadline=0.1, probing=True)
+        assert await lane.call("recovered", deadline=5, probing=True) is False
+        lane.release()
+        assert await lane.call("recovered", deadline=5) is True
+
+
+async def test_a_polite_worker_survives_its_deadline():
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        pid = lane.worker_pid
+        with pytest.raises(TimedOut):
+            await lane.call("wait", deadline=0.1)
+        await lane.call("echo", deadline=5)
+        assert lane.worker_pid == pid
+
+
+async def test_an_answer_in_the_grace_is_an_answer():
+    async with lane_to() as lane:
+        assert await lane.call("finish_when_cancelled", deadline=0.1) == "late"
+
+
+async def test_cancel_ends_a_polite_call():
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        call = asyncio.create_task(lane.call("wait", deadline=5))
+        await asyncio.sleep(0)
+        await lane.cancel()
+        with pytest.raises(Cancelled):
+            await call
+
+
+async def test_cancel_kills_a_call_that_does_not_listen():
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        pid = lane.worker_pid
+        call = asyncio.create_task(lane.call("hang", deadline=5))
+        await asyncio.sleep(0)
+        await lane.cancel()
+        with pytest.raises(Cancelled):
+            await call
+        await until_gone(pid)
+
+
+async def test_cancel_while_the_worker_starts():
+    async with lane_to() as lane:
+        call = asyncio.create_task(lane.call("echo", deadline=5))
+        await asyncio.sleep(0)
+        await lane.cancel()
+        with pytest.raises(Cancelled):
+            await call
+
+
+async def test_cancel_of_nothing_does_nothing():
+    async with lane_to() as lane:
+        await lane.cancel()
+        assert lane.worker_pid is None
+
+
+async def test_a_caller_who_goes_away_takes_the_worker_along():
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        pid = lane.worker_pid
+        call = asyncio.create_task(lane.call("hang", deadline=5))
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await until_gone(pid)
+        assert await lane.call("recovered", deadline=5) is True
+
+
+async def test_a_crash_is_told_and_the_next_call_works():
+    async with lane_to() as lane:
+        with pytest.raises(WorkerCrashed):
+            await lane.call("crash", deadline=5)
+        assert await lane.call("echo", deadline=5) == {}
+
+
+async def test_abort_names_the_reason():
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        call = asyncio.create_task(lane.call("hang", deadline=5))
+        await asyncio.sleep(0)
+        lane.abort(Disconnected())
+        with pytest.raises(Disconnected):
+            await call
+
+
+async def test_two_calls_at_once_are_refused():
+    async with lane_to() as lane:
+        call = asyncio.create_task(lane.call("wait", deadline=5))
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await lane.call("echo", deadline=5)
+        await lane.cancel()
+        with pytest.raises(Cancelled):
+            await call
+
+
+async def test_an_unused_worker_is_let_go():
+    async with lane_to(deadlines=Deadlines(idle=0.05)) as lane:
+        await lane.call("echo", deadline=5)
+        pid = lane.worker_pid
+        await until_gone(pid)
+        assert lane.worker_pid is None
+        # It left by itself: nothing on the device is to be cleared up.
+        assert await lane.call("recovered", deadline=5) is False
+
+
+async def test_what_a_worker_prints_reaches_nobody(capfd):
+    async with lane_to() as lane:
+        assert await lane.call("print", deadline=5) == "printed"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("entry", [workers.babbling, workers.flooding, workers.answering_another])
+async def test_a_worker_that_answers_nonsense_is_a_crash(entry):
+    async with lane_to(entry) as lane:
+        with pytest.raises(WorkerCrashed):
+            await lane.call("echo", deadline=5)
+        assert lane.worker_pid is None
+
+
+async def test_a_worker_that_does_not_say_hello():
+    async with lane_to(workers.mute, Deadlines(start=0.1)) as lane:
+        with pytest.raises(WorkerCrashed, match="does not start"):
+            await lane.call("echo", deadline=5)
+
+
+async def test_a_worker_that_begins_with_something_else():
+    async with lane_to(workers.impolite) as lane:
+        with pytest.raises(DeviceFault):
+            await lane.call("echo", deadline=5)
+
+
+async def test_a_worker_that_was_killed_unused_is_replaced_for_a_repeatable_call():
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        os.kill(lane.worker_pid, signal.SIGKILL)
+        with pytest.raises(DeviceFault, match="AttributeError"):
+            # The new worker got the question: it has no such part to play.
+            await lane.call("fingerprint", deadline=5)

@@ -1,0 +1,61 @@
+"""What passes through a worker's pipe."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware_bridge import protocol
+from firmware_bridge.protocol import Done, Failed, Hello, Note, ProtocolError, Request
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+MESSAGES = (
+    st.builds(
+        Request, st.integers(0), st.text(), st.dictionaries(st.text(), PLAIN, max_size=3), st.booleans()
+    )
+    | st.builds(Hello, st.integers(0), st.booleans())
+    | st.builds(Note, st.integers(0), st.text(), st.text())
+    | st.builds(Done, st.integers(0), PLAIN)
+    | st.builds(Failed, st.integers(0), st.text(), st.text() | st.none())
+)
+
+
+@given(MESSAGES)
+def test_a_message_arrives_as_it_was_sent(message):
+    frame = protocol.encode(message)
+    header, body = frame[: protocol.HEADER_SIZE], frame[protocol.HEADER_SIZE :]
+    assert protocol.body_size(header) == len(body)
+    assert protocol.decode(body) == message
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_message_are_refused(body):
+    with pytest.raises(ProtocolError):
+        protocol.decode(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"{}",
+        b'{"type":"hello"}',
+        b'{"type":"done","id":1,"value":2,"more":3}',
+        b'{"type":["done"]}',
+        b'{"type":"__import__"}',
+        b"[" * 100_000,
+    ],
+)
+def test_json_that_is_no_message_is_refused(body):
+    with pytest.raises(ProtocolError):
+        protocol.decode(body)
+
+
+def test_s23_nothing_larger_than_the_limit_is_announced_or_sent():
+    with pytest.raises(ProtocolError, match="over the limit"):
+        protocol.body_size(b"\xff\xff\xff\xff")
+    with pytest.raises(ProtocolError, match="over the limit"):
+        protocol.encode(Done(1, "a" * protocol.MAX_FRAME))

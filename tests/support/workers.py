@@ -1,0 +1,113 @@
+"""Worker processes that play a part. Each is an entry for `firmware_bridge.lane.spawn`: it runs in a child, by name."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from firmware_bridge.protocol import Done, Hello, encode
+from firmware_bridge.worker import DeviceFailure, Notify, Server, silence
+
+
+class ScriptedClient:
+    """Does what the operation's name says."""
+
+    def __init__(self, notify: Notify, *, recover: bool) -> None:
+        self._notify = notify
+        self._recover = recover
+        self._cancelled = threading.Event()
+
+    def call(self, op: str, args: Mapping[str, Any]) -> Any:
+        return getattr(self, f"_{op}")(**args)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def close(self) -> None:
+        pass
+
+    def _echo(self, **args: Any) -> Any:
+        return args
+
+    def _recovered(self) -> bool:
+        return self._recover
+
+    def _tell(self) -> str:
+        for number in (1, 2, 3):
+            self._notify("step", f"number {number}")
+        return "told"
+
+    def _refuse(self) -> None:
+        raise DeviceFailure("refused-by-person", "no")
+
+    def _break(self) -> None:
+        raise ZeroDivisionError("a bug\x1b[31m of ours")
+
+    def _crash(self) -> None:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def _hang(self) -> None:
+        time.sleep(3600)
+
+    def _probe(self) -> None:
+        time.sleep(3600)
+
+    def _wait(self) -> str:
+        """Polite: gives up when asked."""
+        self._cancelled.wait()
+        raise DeviceFailure("refused-by-person", "cancelled")
+
+    def _finish_when_cancelled(self) -> str:
+        """The answer came just when nobody wanted to wait any longer."""
+        self._cancelled.wait()
+        return "late"
+
+    def _print(self) -> str:
+        sys.stdout.write("HWI prints\n")
+        sys.stderr.write("and complains\n")
+        os.write(1, b"even past Python\n")
+        return "printed"
+
+
+def scripted(channel: socket.socket, _endpoint: str, _network: str) -> None:
+    silence()
+    Server(channel, lambda notify, recover: ScriptedClient(notify, recover=recover)).serve(preloaded=True)
+
+
+def mute(channel: socket.socket, _endpoint: str, _network: str) -> None:
+    """Never says hello."""
+    channel.recv(1)
+
+
+def babbling(channel: socket.socket, _endpoint: str, _network: str) -> None:
+    """Says hello, then what is no message."""
+    channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
+    channel.recv(1)
+    channel.sendall(b"\x00\x00\x00\x05hello")
+    channel.recv(1 << 20)
+
+
+def flooding(channel: socket.socket, _endpoint: str, _network: str) -> None:
+    """Announces more than anybody wants."""
+    channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
+    channel.recv(1)
+    channel.sendall(b"\xff\xff\xff\xff")
+    channel.recv(1 << 20)
+
+
+def answering_another(channel: socket.socket, _endpoint: str, _network: str) -> None:
+    """Answers a question that nobody asked."""
+    channel.sendall(encode(Hello(os.getpid(), preloaded=True)))
+    channel.recv(1)
+    channel.sendall(encode(Done(999, "gotcha")))
+    channel.recv(1 << 20)
+
+
+def impolite(channel: socket.socket, _endpoint: str, _network: str) -> None:
+    """Begins with something else than hello."""
+    channel.sendall(encode(Done(1, "hi")))
+    channel.recv(1)
