@@ -29,6 +29,8 @@ NETWORK = Network.REGTEST
 COIN = Sats(1_000_000)
 PAYMENT = Sats(600_000)
 CHANGE_AMOUNT = Sats(395_000)
+SEED_WORDS = "abandon " * 11 + "about"
+"""Cosigner 0's words: 16 bytes of zeros."""
 RECIPIENT = bytes.fromhex("0014") + bytes(range(20))
 
 
