@@ -1,0 +1,67 @@
+"""The port that the routes call and the daemon implements.
+
+One loop calls it. Every method may raise a leaf of SignerdError, which the routes turn into problem+json; nothing was
+changed then, unless the leaf says otherwise. What takes a person at a device (``register``, ``pin``) answers when that
+is done; what the device shows meanwhile is in ``feed`` under the subject "registration" or the vault's id.
+``approve`` answers as soon as the decision is recorded; the rest is told by ``feed`` under the proposal's id.
+"""
+
+from typing import Protocol
+
+from signerd.feed import Feed
+from signerd.loopback.shapes import (
+    AuditReport,
+    DeviceView,
+    ProposalLine,
+    ProposalView,
+    Registered,
+    RegistrationPreview,
+    SignedIn,
+    Status,
+    VaultView,
+)
+
+
+class DaemonService(Protocol):
+    """What a program of the same person may ask of the daemon."""
+
+    @property
+    def feed(self) -> Feed: ...
+
+    async def status(self) -> Status: ...
+
+    async def sign_in(self, email: str, password: str) -> SignedIn: ...
+
+    async def confirm_sign_in(self, code: str) -> SignedIn: ...
+
+    async def sign_out(self) -> None: ...
+
+    async def devices(self) -> tuple[DeviceView, ...]: ...
+
+    async def preview_registration(self, device_id: str | None) -> RegistrationPreview:
+        """Read the keys of the named device, or of the only one that is ready. Registers nothing."""
+        ...
+
+    async def register(self, device_id: str, digest: str, *, replace: bool) -> Registered:
+        """Register what the preview with this digest showed; the person confirms a challenge on the device."""
+        ...
+
+    async def vaults(self) -> tuple[VaultView, ...]: ...
+
+    async def pin(self, vault_id: str, code: str) -> VaultView:
+        """Pin the vault whose code the person typed, and enrol it on the device where its maker wants that."""
+        ...
+
+    async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
+        """In the order in which they came; those that came to an end only where ``ended``."""
+        ...
+
+    async def proposal(self, psbt_id: str) -> ProposalView: ...
+
+    async def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str]) -> ProposalLine:
+        """Record the person's yes to what ``digest`` covers (S24)."""
+        ...
+
+    async def reject(self, psbt_id: str, reason: str) -> ProposalLine: ...
+
+    async def verify_audit(self) -> AuditReport: ...

@@ -1,0 +1,272 @@
+"""What the daemon answers, and what it takes, under ``/v1``. Amounts are whole satoshis; the network is always there.
+
+Text that came from the platform or a device is cleaned by ``views`` before it gets here; what a terminal or a page
+shows is cleaned again where it is shown.
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+# What ids may look like is their maker's business; these are bounds, and nothing that splits a path or a line.
+Id = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_.:-]+$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+# A verification code as people type it, with or without its dashes.
+Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+# The platform's bound on a reason.
+Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=1_000)]
+# There are fewer than twenty checks.
+Acknowledged = Annotated[frozenset[Id], Field(max_length=50)]
+
+
+class Answer(BaseModel):
+    """Frozen; an older client passes over what a newer daemon adds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Request(BaseModel):
+    """An unknown field is a mistake that must not pass in silence. What was sent is not repeated in errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Status(Answer):
+    """``position``: the number of the newest line of the feed, to follow from. ``notes``: what needs attention."""
+
+    version: str
+    network: str
+    state_folder: str
+    platform_url: str
+    email: str | None
+    signed_in: bool
+    platform_reachable: bool
+    secrets: str
+    fingerprint: str | None
+    devices_ready: int
+    vaults_pinned: int
+    waiting_for_you: int
+    journal_entries: int
+    journal_head: str
+    position: int
+    notes: tuple[str, ...] = ()
+
+
+class SignedIn(Answer):
+    """``code_needed``: a one-time code was sent by e-mail; go on with it."""
+
+    email: str
+    code_needed: bool
+    secrets: str
+
+
+class SignInRequest(Request):
+    email: Annotated[str, StringConstraints(min_length=3, max_length=320)]
+    password: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] = Field(repr=False)
+
+
+class CodeRequest(Request):
+    code: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20)] = Field(
+        repr=False
+    )
+
+
+class DeviceView(Answer):
+    """``advice`` says what to do where the device is not ready; ``label`` is the device's own word."""
+
+    id: str
+    family: str
+    model: str
+    label: str | None
+    endpoint: str
+    state: str
+    fingerprint: str | None
+    virtual: bool
+    detail: str | None
+    advice: str | None
+
+
+class KeyView(Answer):
+    """``purpose``: "vault" or "profile"; ``path`` starts with ``m/``."""
+
+    purpose: str
+    account: int
+    path: str
+    xpub: str
+
+
+class RegistrationPreview(Answer):
+    """What the device gives and would be registered; ``digest`` is what the person's yes is bound to."""
+
+    network: str
+    device_id: str
+    device: str
+    fingerprint: str
+    keys: tuple[KeyView, ...]
+    digest: str
+
+
+class RegisterRequest(Request):
+    """``replace``: put these keys in the place of those that the account has registered before."""
+
+    device_id: Id
+    digest: Digest
+    replace: bool = False
+
+
+class Registered(Answer):
+    key_id: str
+    network: str
+    fingerprint: str
+    label: str
+
+
+class VaultView(Answer):
+    """A vault as the platform shows it, read by this machine. ``fault``: why it cannot be pinned or used.
+
+    The figures are None where its descriptor cannot be read. ``account``: that of our own key in it.
+    """
+
+    vault_id: str
+    workspace_id: int
+    name: str
+    network: str
+    threshold: int | None
+    signers: int | None
+    first_address: str | None
+    verification_code: str | None
+    account: int | None
+    pinned: bool
+    enrolled: bool
+    fault: str | None
+
+
+class PinRequest(Request):
+    code: Code
+
+
+class ProposalLine(Answer):
+    """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged."""
+
+    psbt_id: str
+    network: str
+    workspace_id: int
+    vault_id: str
+    vault_name: str | None
+    state: str
+    reason: str
+    alarm: str
+    platform_status: str
+    collected: int
+    required: int
+    paid_sats: int | None
+    fee_sats: int | None
+
+
+class PaymentView(Answer):
+    """``address`` is None where the script has none; ``script`` is hex."""
+
+    output_index: int
+    amount_sats: int
+    address: str | None
+    script: str
+
+
+class ChangeView(Answer):
+    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change."""
+
+    output_index: int
+    amount_sats: int
+    address: str
+    chain: int
+    index: int
+
+
+class DataView(Answer):
+    """OP_RETURN data: ``data`` is hex, ``text`` its reading where all of it is printable."""
+
+    output_index: int
+    data: str
+    text: str | None
+
+
+class MoneyView(Answer):
+    """Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text."""
+
+    txid: str
+    inputs: int
+    total_in_sats: int
+    payments: tuple[PaymentView, ...]
+    change: tuple[ChangeView, ...]
+    data: tuple[DataView, ...]
+    paid_sats: int
+    change_sats: int
+    fee_sats: int
+    fee_rate: str
+    vsize: int
+    locktime: int
+    replaceable: bool
+
+
+class CheckView(Answer):
+    """``outcome``: allow, warn or refuse. ``acknowledge``: the warning holds the proposal until it is named."""
+
+    name: str
+    outcome: str
+    sentence: str
+    acknowledge: bool
+    figures: dict[str, str | int]
+
+
+class ProposalView(ProposalLine):
+    """The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
+
+    ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
+    ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
+    """
+
+    digest: str
+    allowed: bool
+    to_acknowledge: tuple[str, ...]
+    money: MoneyView | None
+    checks: tuple[CheckView, ...]
+    verification_code: str | None
+    kind: str
+    description: str
+    created_by: str
+    recorded_txid: str | None
+    confirmations: int
+    signed_here: bool
+
+
+class ApproveRequest(Request):
+    digest: Digest
+    acknowledged: Acknowledged = frozenset()
+
+
+class RejectRequest(Request):
+    reason: Reason = ""
+
+
+class AuditReport(Answer):
+    """``fault`` is None where every entry follows from the one before; else ``at`` is the place of the first fault.
+
+    Writing ``entries`` and ``head`` down elsewhere shows a tail that was cut off.
+    """
+
+    entries: int
+    head: str
+    at: int | None
+    fault: str | None
+
+
+class Happened(Answer):
+    """A line of the feed. ``subject``: a proposal, a vault, a device or "registration".
+
+    ``kind``: ask, progress, device, info, attention, alarm, or state, where ``text`` is the proposal's new state.
+    """
+
+    number: int
+    subject: str
+    kind: str
+    text: str

@@ -1,0 +1,203 @@
+"""From the daemon's values to the shapes of the loopback: what every implementation of the port shows alike (L8, S13)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from firmware_bridge import Device, DeviceState
+from multisig import Change, Inspection, Network, OpReturn, Payment
+from signerd.account.registration import Offer
+from signerd.account.vaults import SeenVault
+from signerd.core.audit import GENESIS, Entry, first_fault
+from signerd.core.review import Review
+from signerd.core.states import State
+from signerd.core.text import plain
+from signerd.core.values import OwnKey, Record
+from signerd.core.verdicts import Verdict
+from signerd.loopback.shapes import (
+    AuditReport,
+    ChangeView,
+    CheckView,
+    DataView,
+    DeviceView,
+    KeyView,
+    MoneyView,
+    PaymentView,
+    ProposalLine,
+    ProposalView,
+    RegistrationPreview,
+    VaultView,
+)
+
+# Nothing more is expected of a proposal in one of these.
+ENDED = frozenset({State.CONFIRMED, State.DECLINED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
+
+ADVICE = {
+    DeviceState.ABSENT: "Connect it.",
+    DeviceState.PRESENT: "signerd has not reached it yet. If this lasts, connect it again.",
+    DeviceState.LOCKED: "Unlock it with its PIN.",
+    DeviceState.WRONG_APP: "Open the Bitcoin app of the right network on it.",
+    DeviceState.NEEDS_PASSPHRASE: "Enter its passphrase on the device.",
+    DeviceState.BUSY: "Finish what its screen shows, or close the other program that uses it.",
+    DeviceState.NO_PERMISSION: "On Linux install this project's udev rules; elsewhere close other wallet programs.",
+    DeviceState.UNSUPPORTED: "Update its firmware, or use another device.",
+}
+
+
+def device_view(device: Device) -> DeviceView:
+    return DeviceView(
+        id=device.id,
+        family=str(device.family),
+        model=plain(device.model),
+        label=None if device.label is None else plain(device.label),
+        endpoint=plain(str(device.endpoint)),
+        state=str(device.state),
+        fingerprint=None if device.fingerprint is None else str(device.fingerprint),
+        virtual=device.virtual,
+        detail=None if device.detail is None else plain(device.detail),
+        advice=ADVICE.get(device.state),
+    )
+
+
+def preview_view(offer: Offer, device: Device) -> RegistrationPreview:
+    return RegistrationPreview(
+        network=str(offer.network),
+        device_id=device.id,
+        device=plain(device.label or device.model),
+        fingerprint=str(offer.base.origin.fingerprint),
+        keys=tuple(_key(own) for own in offer.own_keys()),
+        digest=offer.digest,
+    )
+
+
+def _key(own: OwnKey) -> KeyView:
+    origin = own.key.origin
+    return KeyView(purpose=own.purpose, account=own.account, path=str(origin.path), xpub=str(own.key.xpub))
+
+
+def vault_view(seen: SeenVault, network: Network) -> VaultView:
+    vault = seen.vault
+    return VaultView(
+        vault_id=seen.vault_id,
+        workspace_id=seen.workspace_id,
+        name=plain(seen.name),
+        network=str(network),
+        threshold=None if vault is None else vault.threshold,
+        signers=None if vault is None else len(vault.cosigners),
+        first_address=seen.first_address,
+        verification_code=None if vault is None else vault.verification_code,
+        account=None if seen.own is None else seen.own.account,
+        pinned=seen.pinned,
+        enrolled=seen.enrolled,
+        fault=seen.fault,
+    )
+
+
+def proposal_line(record: Record, review: Review, network: Network) -> ProposalLine:
+    return ProposalLine(**_line(record, review, network))
+
+
+def _line(record: Record, review: Review, network: Network) -> dict[str, Any]:
+    snapshot, inspection = record.snapshot, review.inspection
+    return {
+        "psbt_id": record.psbt_id,
+        "network": str(network),
+        "workspace_id": snapshot.workspace_id,
+        "vault_id": snapshot.vault_id,
+        "vault_name": None if review.pin is None else plain(review.pin.name),
+        "state": record.state.value,
+        "reason": plain(record.reason),
+        "alarm": plain(record.alarm),
+        "platform_status": snapshot.status.value,
+        "collected": snapshot.collected,
+        "required": snapshot.required,
+        "paid_sats": None if inspection is None else _paid(inspection),
+        "fee_sats": None if inspection is None else int(inspection.fee),
+    }
+
+
+def proposal_view(record: Record, review: Review, network: Network) -> ProposalView:
+    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to."""
+    snapshot, pin = record.snapshot, review.pin
+    return ProposalView(
+        **_line(record, review, network),
+        digest=review.digest,
+        allowed=review.allowed,
+        to_acknowledge=tuple(sorted(review.to_acknowledge)),
+        money=None if review.inspection is None else money_view(review.inspection),
+        checks=tuple(_check(verdict) for verdict in review.verdicts),
+        verification_code=None if pin is None else pin.vault.verification_code,
+        kind=snapshot.kind.value,
+        description=plain(snapshot.description),
+        created_by=plain(snapshot.created_by),
+        recorded_txid=None if snapshot.txid is None else plain(snapshot.txid),
+        confirmations=snapshot.confirmations,
+        signed_here=record.signature is not None,
+    )
+
+
+def money_view(inspection: Inspection) -> MoneyView:
+    return MoneyView(
+        txid=inspection.txid,
+        inputs=len(inspection.inputs),
+        total_in_sats=int(inspection.total_in),
+        payments=tuple(_payment(payment) for payment in inspection.payments),
+        change=tuple(_change(change) for change in inspection.change),
+        data=tuple(_data(output) for output in inspection.op_returns),
+        paid_sats=_paid(inspection),
+        change_sats=sum(int(change.amount) for change in inspection.change),
+        fee_sats=int(inspection.fee),
+        fee_rate=str(inspection.fee_rate.sat_per_vb),
+        vsize=inspection.vsize,
+        locktime=inspection.locktime,
+        replaceable=inspection.signals_rbf,
+    )
+
+
+def audit_report(entries: Sequence[Entry]) -> AuditReport:
+    """``entries``: the whole chain from its beginning."""
+    found = first_fault(entries)
+    at, fault = (None, None) if found is None else found
+    head = entries[-1].digest if entries else GENESIS
+    return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)
+
+
+def _paid(inspection: Inspection) -> int:
+    return sum(int(payment.amount) for payment in inspection.payments)
+
+
+def _payment(payment: Payment) -> PaymentView:
+    return PaymentView(
+        output_index=payment.output_index,
+        amount_sats=int(payment.amount),
+        address=payment.address,
+        script=payment.script_pubkey.hex(),
+    )
+
+
+def _change(change: Change) -> ChangeView:
+    return ChangeView(
+        output_index=change.output_index,
+        amount_sats=int(change.amount),
+        address=change.address,
+        chain=change.chain,
+        index=change.index,
+    )
+
+
+def _data(output: OpReturn) -> DataView:
+    try:
+        text = output.data.decode()
+    except UnicodeDecodeError:
+        text = ""
+    readable = bool(text) and plain(text) == text
+    return DataView(output_index=output.output_index, data=output.data.hex(), text=text if readable else None)
+
+
+def _check(verdict: Verdict) -> CheckView:
+    return CheckView(
+        name=verdict.name,
+        outcome=verdict.outcome.value,
+        sentence=plain(verdict.sentence),
+        acknowledge=verdict.acknowledge,
+        figures={name: plain(f) if isinstance(f, str) else f for name, f in verdict.figures.items()},
+    )
