@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from custody.schemas.errors import PROBLEM_CONTENT_TYPE
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
@@ -48,11 +49,20 @@ def build_asgi(
         },
     )
     app.include_router(build_router(ENDPOINTS, services))
+    _document_problems(app)
     app.add_route("/health", _health, include_in_schema=False)
     app.add_route("/ready", _readiness(services), include_in_schema=False)
     app.add_middleware(BodyLimit)
     app.add_middleware(Trace, random=random)
     return app
+
+
+def _document_problems(app: FastAPI) -> None:
+    """The framework documents every answer as plain JSON; refusals have a media type of their own (RFC 9457)."""
+    for path in app.openapi()["paths"].values():
+        for operation in path.values():
+            refusal = operation["responses"]["default"]
+            refusal["content"] = {PROBLEM_CONTENT_TYPE: refusal["content"]["application/json"]}
 
 
 async def _health(_request: Request) -> Response:

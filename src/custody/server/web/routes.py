@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from custody.schemas.errors import PROBLEM_CONTENT_TYPE, Problem
+from custody.schemas.errors import Problem
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import (
@@ -50,13 +50,7 @@ def build_router(endpoints: Sequence[Endpoint], services: Services) -> APIRouter
             name=endpoint.path.rsplit("/", 1)[-1],
             operation_id=f"{endpoint.method.lower()}_{endpoint.path.strip('/').replace('/', '_').replace('-', '_')}",
             description=_description(endpoint),
-            responses={
-                "default": {
-                    "model": Problem,
-                    "content": {PROBLEM_CONTENT_TYPE: {}},
-                    "description": "A refusal",
-                }
-            },
+            responses={"default": {"model": Problem, "description": "A refusal"}},
             tags=[endpoint.path.split("/")[1]],
         )
     return router
