@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge.virtual.coldcard import XpubPolicy
 from firmware_bridge.virtual.coldcard.address import Chain
-from firmware_bridge.virtual.coldcard.errors import TransactionRefused
+from firmware_bridge.virtual.coldcard.errors import ScriptMismatch, TransactionRefused
 from firmware_bridge.virtual.coldcard.review import check_own_keys, check_previous_transactions, read, review
 from firmware_bridge.virtual.coldcard.signing import sign
 from firmware_bridge.virtual.coldcard.story import transaction
@@ -16,20 +16,27 @@ from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
 from firmware_bridge.virtual.faults import Faults
 from multisig import (
     HARDENED,
+    MAX_MONEY,
     ChangeTo,
     DerivationPath,
     KeyOrigin,
+    Profile,
     TxOut,
     build_psbt,
+    multisig_script,
+    p2wpkh,
+    parse_multisig_script,
+    profile_account_path,
     sats,
     verify_signatures,
 )
-from tests.support.coldcard import NETWORK, SEED, VAULT, vault_with_device
+from tests.support.coldcard import NETWORK, SEED, VAULT, own_key, vault_with_device
 from tests.support.wallets import (
     ALICE,
     BOB,
     CAROL,
     MALLORY,
+    foreign_script,
     fund,
     make_spend,
     make_vault,
@@ -336,3 +343,209 @@ def test_a_lock_time_is_shown():
     assert "Can only be spent after block height 840000" in lines
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000)], 840_000, sequence=0xFFFFFFFF)
     assert any("no effect" in line for line in look(psbt)[0])
+
+
+def own_profile(account=0):
+    path = profile_account_path(NETWORK, account)
+    return Profile(NETWORK, own_key(path))
+
+
+PROFILE = own_profile()
+SINGLE = make_spend(PROFILE)
+
+
+def claim(policy, chain, index):
+    """Fields of an output that claims to pay a place of the policy."""
+    script = policy.witness_script(chain, index) if isinstance(policy, type(VAULT)) else None
+    return {
+        "script_pubkey": policy.script_pubkey(chain, index),
+        "witness_script": script,
+        "derivations": policy.derivations(chain, index),
+    }
+
+
+def test_a_single_key_spend_passes_and_its_signatures_verify():
+    lines, found = look(SINGLE, store_with())
+    assert found.change == {CHANGE}
+    assert not any(line.startswith(("Wallet", "WARNING")) for line in lines)
+    assert verify_signatures(sign(found, SEED, Faults()), PROFILE).progress == 1
+
+
+def test_s1_single_key_change_with_another_script_or_key():
+    stolen = with_output(SINGLE, CHANGE, script_pubkey=foreign_script())
+    refused(stolen, f"Output#{CHANGE}: Change output is fraudulent", store_with())
+    other = dict(PROFILE.derivations(1, 7))
+    (origin,) = other.values()
+    thief = KeyOrigin(origin.fingerprint, origin.path)
+    key = MALLORY.private_node(origin.path).public_key
+    forged = with_output(SINGLE, CHANGE, script_pubkey=p2wpkh(key), derivations={key: thief})
+    refused(forged, "Deception regarding change output", store_with())
+
+
+def test_s1_an_input_whose_key_is_not_the_one_paid():
+    (origin,) = SINGLE.inputs[0].derivations.values()
+    key = MALLORY.private_node(origin.path).public_key
+    refused(
+        with_input(SINGLE, 0, derivations={key: origin}), "Input #0: pubkey vs. address wrong", store_with()
+    )
+
+
+def test_s9_an_input_whose_path_is_not_the_keys():
+    ((key, origin),) = SINGLE.inputs[0].derivations.items()
+    moved = KeyOrigin(origin.fingerprint, origin.path.child(0))
+    refused(
+        with_input(SINGLE, 0, derivations={key: moved}), "Input #0: pubkey vs. address wrong", store_with()
+    )
+
+
+def test_a_key_named_beside_the_one_that_is_paid_signs_nothing():
+    bystander = dict(PROFILE.derivations(0, 55))
+    item = SINGLE.inputs[0]
+    _, found = look(with_input(SINGLE, 0, derivations={**bystander, **item.derivations}), store_with())
+    assert {use.public_key for use in found.uses if use.index == 0} == set(item.derivations)
+
+
+def test_s2_a_vaults_coins_sent_to_a_signers_own_key_are_no_change():
+    lines, found = look(with_output(PSBT, CHANGE, **claim(PROFILE, 1, 7)))
+    assert not found.change
+    assert "Sending 0.00199000 XTN" in lines
+
+
+def test_s2_a_signers_own_coins_sent_to_a_vault_are_no_change():
+    psbt = replace(with_output(SINGLE, CHANGE, **claim(VAULT, 1, 7)), xpubs=PSBT.xpubs)
+    lines, found = look(psbt)
+    assert not found.change
+    assert not any(line.startswith("Wallet") for line in lines)
+
+
+def test_s3_of_mixed_coins_nothing_is_change():
+    psbt = replace(
+        PSBT,
+        tx=replace(PSBT.tx, inputs=(PSBT.tx.inputs[0], *SINGLE.tx.inputs)),
+        inputs=(PSBT.inputs[0], *SINGLE.inputs),
+    )
+    psbt = with_output(psbt, 0, amount=sats(150_000))
+    _, found = look(psbt)
+    assert len(found.uses) == 3
+    assert not found.change
+
+
+@pytest.mark.parametrize(
+    ("path", "trouble"),
+    [
+        ("m/84h/1h/0h/1", "wrong path length"),
+        ("m/84h/1h/0h/1h/3", "different hardening pattern"),
+        ("m/84h/1h/9h/1/3", "goes to diff path prefix"),
+        ("m/84h/1h/0h/2/3", "2nd last component not 0 or 1"),
+        ("m/84h/1h/0h/1/2000000000", "beyond reasonable gap"),
+    ],
+)
+def test_s9_change_to_an_unusual_place_of_ours_is_warned_of(path, trouble):
+    place = DerivationPath.parse(path)
+    key = SEED.public_key(place)
+    origins = {key: KeyOrigin(SEED.fingerprint, place)}
+    lines, found = look(
+        with_output(SINGLE, CHANGE, script_pubkey=p2wpkh(key), derivations=origins), store_with()
+    )
+    assert found.change == {CHANGE}
+    assert any(line.startswith("WARNING Output#1") and trouble in line for line in lines)
+
+
+def test_inputs_without_a_common_pattern_give_no_opinion_of_change():
+    ((key, _),) = SINGLE.inputs[0].derivations.items()
+    place = DerivationPath.parse("m/0")
+    key = SEED.public_key(place)
+    script = p2wpkh(key)
+    item = {"non_witness_utxo": None, "witness_utxo": TxOut(sats(100_000), script)}
+    psbt = with_input(SINGLE, 0, derivations={key: KeyOrigin(SEED.fingerprint, place)}, **item)
+    lines, _ = look(psbt, store_with())
+    assert not any("unusual place" in line for line in lines)
+
+
+def test_without_the_utxo_of_a_foreign_input_the_fee_is_unknown():
+    strangers = make_vault()
+    foreign = build_psbt(strangers, [fund(strangers, 100_000)], [pay(99_000)], 0)
+    item = replace(foreign.inputs[0], derivations={}, witness_utxo=None, non_witness_utxo=None)
+    psbt = replace(
+        PSBT, tx=replace(PSBT.tx, inputs=(*PSBT.tx.inputs, *foreign.tx.inputs)), inputs=(*PSBT.inputs, item)
+    )
+    lines, found = look(psbt)
+    assert found.fee is None
+    assert "Network fee unknown" in lines
+    assert "WARNING Unable to calculate fee: no UTXO for inputs 2" in lines
+
+
+def test_an_input_that_others_completed_is_named():
+    psbt = SINGLE
+    (key,) = psbt.inputs[0].derivations
+    psbt = with_input(psbt, 0, partial_signatures={key: b"\x30" * 71})
+    lines, found = look(psbt, store_with())
+    assert [use.index for use in found.uses] == [1]
+    assert "WARNING Partly signed already: 1 inputs" in lines
+
+
+def test_a_witness_script_that_is_no_multisig():
+    refused(bare(with_input(PSBT, 0, witness_script=bytes(40))), "Invalid PSBT")
+
+
+def test_outputs_beyond_all_money():
+    huge = with_output(with_output(PSBT, 0, amount=MAX_MONEY), 1, amount=MAX_MONEY)
+    refused(huge, "Invalid PSBT|PSBT parse failed")
+
+
+def test_everything_coming_back_is_said():
+    lines, _ = look(build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(99_000), 1, 0)], 0))
+    assert "Everything comes back to this wallet" in lines
+
+
+def test_two_wallets_with_the_same_keys_are_told_apart_by_their_threshold():
+    all_three = vault_with_device(threshold=3)
+    lines, _ = look(make_spend(all_three), store_with(VAULT, all_three))
+    assert "Wallet: Vault 1 (3 of 3)" in lines
+
+
+class TestScriptsOfAWallet:
+    """The record's own check of a script, as the command to show an address uses it."""
+
+    wallet = Wallet("Treasury", 2, VAULT.cosigners)
+    script = VAULT.witness_script(0, 0)
+    origins = VAULT.derivations(0, 0)
+
+    def mismatch(self, script, origins, reason):
+        with pytest.raises(ScriptMismatch, match=reason):
+            self.wallet.check_script(script, origins)
+
+    def test_its_own(self):
+        self.wallet.check_script(self.script, self.origins)
+
+    def test_not_a_multisig(self):
+        self.mismatch(self.script[:-1], self.origins, "not a multisig script")
+
+    def test_keys_out_of_order_s17(self):
+        _, keys = parse_multisig_script(self.script)
+        self.mismatch(multisig_script(2, keys[::-1]), self.origins, "BIP-67 violation")
+
+    def test_a_key_without_origin(self):
+        _, (first, *_) = parse_multisig_script(self.script)
+        others = {key: origin for key, origin in self.origins.items() if key != first}
+        self.mismatch(self.script, others, "unexpected pubkey")
+
+    def test_a_stranger(self):
+        key = next(iter(self.origins))
+        stranger = {**self.origins, key: KeyOrigin(MALLORY.fingerprint, self.origins[key].path)}
+        self.mismatch(self.script, stranger, "unknown XFP")
+
+    def test_an_origin_above_the_account(self):
+        key = next(iter(self.origins))
+        shallow = {
+            **self.origins,
+            key: KeyOrigin(self.origins[key].fingerprint, DerivationPath.parse("m/48h")),
+        }
+        self.mismatch(self.script, shallow, "too shallow")
+
+    def test_one_cosigner_twice(self):
+        bob = VAULT.cosigners[1]
+        places = [DerivationPath((*bob.origin.path, 0, index)) for index in range(3)]
+        keys = sorted(bob.xpub.derive_public_key(0, index) for index in range(3))
+        by_key = {bob.xpub.derive_public_key(0, i): KeyOrigin(bob.fingerprint, places[i]) for i in range(3)}
+        self.mismatch(multisig_script(2, keys), by_key, "not all keys used: 1 of 3")

@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge.virtual.coldcard import XpubPolicy
+from firmware_bridge.virtual.coldcard import XpubPolicy, flows, link
+from firmware_bridge.virtual.coldcard.framing import Message, to_packets
+from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
 from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress
 from firmware_bridge.virtual.faults import Faults, Phase
-from firmware_bridge.virtual.panel import approve_all, ask_person
-from multisig import BadSignature, Psbt, verify_signatures
+from firmware_bridge.virtual.panel import approve_all, ask_person, refuse_kind
+from multisig import BadSignature, DerivationPath, Psbt, recover_message_key, verify_signatures
 from tests.support.coldcard import (
     SEED,
     VAULT,
@@ -378,3 +380,59 @@ async def test_a_long_answer_waits_for_a_slow_host(tmp_path):
 
     async with running(tmp_path) as (_, path):
         assert verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT).progress == 1
+
+
+async def test_a_host_that_does_not_read_loses_the_answer_and_nobody_else_waits(tmp_path, monkeypatch):
+    monkeypatch.setattr(link, "SEND_RETRIES", 3)
+
+    def work(path):
+        with host(path) as deaf:
+            deaf.send_recv(CCProtocolPacker.upload(0, 4096, bytes(2048)))
+            for packet in to_packets(Message(b"ping" + bytes(2048), encrypted=False)):
+                deaf.dev.pipe.send(packet)
+            assert version(path) == "5.4.5"
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+
+
+async def test_a_refused_import_is_told_apart_from_a_refused_transaction(tmp_path):
+    def work(path):
+        with host(path) as client, pytest.raises(CCProtoError, match="Refused to import new wallet"):
+            sign(client, PSBT)
+
+    async with running(tmp_path, script=refuse_kind("import-wallet")) as (device, path):
+        await on_thread(work, path)
+        assert list(device.wallets) == []
+
+
+async def test_a_broken_message_signature_does_not_recover_to_the_key(tmp_path):
+    def work(path):
+        with host(path) as client:
+            client.send_recv(CCProtocolPacker.sign_message(b"hello", "m/0"))
+            return poll(client, CCProtocolPacker.get_signed_msg())[1]
+
+    async with running(tmp_path, faults=Faults(wrong_signatures=frozenset({0}))) as (_, path):
+        signature = await on_thread(work, path)
+    assert recover_message_key("hello", signature) != SEED.public_key(DerivationPath.parse("m/0"))
+
+
+async def test_what_nobody_foresaw_is_an_answer_too(tmp_path, monkeypatch, caplog):
+    """No host brings the device down, or is left waiting by it."""
+
+    def broken(*_arguments):
+        raise ZeroDivisionError
+
+    def work(path):
+        with host(path) as client:
+            enrol(client, text_file(VAULT))
+            monkeypatch.setattr(flows, "sign", broken)
+            with pytest.raises(CCProtoError, match="Confused"):
+                sign(client, PSBT)
+            monkeypatch.setattr(WalletStore, "knows", broken)
+            with pytest.raises(CCProtoError, match="Confused"):
+                knows(client, VAULT)
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+    assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError] * 2

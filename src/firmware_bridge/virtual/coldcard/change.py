@@ -1,6 +1,7 @@
 """Which outputs come back to the wallet. Whoever claims change and cannot show it is treated as a fraud."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from firmware_bridge.virtual.coldcard.errors import ScriptMismatch, TransactionRefused
 from firmware_bridge.virtual.coldcard.wallet import Wallet
@@ -11,19 +12,28 @@ from multisig import HARDENED, DerivationPath, PsbtOutput, ScriptKind, classify,
 MAX_GAP = 200
 
 
-def is_change(index: int, output: PsbtOutput, seed: Seed, wallet: Wallet | None) -> bool:
-    """Does this output pay the wallet that is being spent from?
+@dataclass(frozen=True)
+class Source:
+    """Where the money comes from: the one kind of coin that is spent (None: several), and its wallet if multisig."""
 
-    An output that names none of our keys is a payment. One that does must be change down to the last byte: raises
-    TransactionRefused otherwise.
+    kind: ScriptKind | None
+    wallet: Wallet | None
+
+
+def is_change(index: int, output: PsbtOutput, seed: Seed, source: Source) -> bool:
+    """Does this output go back where the money comes from?
+
+    An output that names none of our keys, or is of another kind than the coins spent, is a payment, even to
+    ourselves. One that claims to come back must do so down to the last byte: raises TransactionRefused otherwise.
     """
-    if not own_paths(output, seed):
-        return False
     kind = classify(output.script_pubkey)
-    if kind is ScriptKind.P2WPKH:
-        _check_single_key(index, output)
-    elif kind is not ScriptKind.P2WSH or not _check_multisig(index, output, wallet):
+    if not own_paths(output, seed) or kind is not source.kind:
         return False
+    if kind is ScriptKind.P2WSH:
+        assert source.wallet is not None, "multisig coins were matched with their wallet"
+        _check_multisig(index, output, source.wallet)
+    else:
+        _check_single_key(index, output)
     _check_seed(index, output, seed)
     return True
 
@@ -42,19 +52,15 @@ def _check_single_key(index: int, output: PsbtOutput) -> None:
         raise _fraud(index, "Change output is fraudulent")
 
 
-def _check_multisig(index: int, output: PsbtOutput, wallet: Wallet | None) -> bool:
-    """False where the output may belong to a wallet that is not in play: it is then shown as a payment."""
+def _check_multisig(index: int, output: PsbtOutput, wallet: Wallet) -> None:
     if output.witness_script is None:
         raise TransactionRefused(f"Missing redeem/witness script for multisig output #{index}")
-    if wallet is None:
-        return False
     try:
         wallet.check_script(output.witness_script, output.derivations)
     except ScriptMismatch as error:
         raise _fraud(index, f"P2WSH or P2SH change output script: {error}") from error
     if output.script_pubkey != p2wsh(output.witness_script):
         raise _fraud(index, "P2WSH witness script has wrong hash")
-    return True
 
 
 def _check_seed(index: int, output: PsbtOutput, seed: Seed) -> None:

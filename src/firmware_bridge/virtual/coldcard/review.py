@@ -2,12 +2,14 @@
 
 The order of the checks and the words of the refusals are the firmware's (5.4, `psbt.py`). In three things this device
 is stricter: the claimed UTXO must be the previous transaction's output where both are given, nothing but SIGHASH_ALL
-is signed, and a change output's key is derived from the seed before the person is asked, not after.
+is signed, and only what goes back to the very kind of coin that is spent is change (the hardware calls an output to
+any key of its seed change, and warns), with its key derived from the seed before the person is asked, not after.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from firmware_bridge.virtual.coldcard.change import is_change, own_paths, path_warnings
+from firmware_bridge.virtual.coldcard.change import Source, is_change, own_paths, path_warnings
 from firmware_bridge.virtual.coldcard.errors import ScriptMismatch, TransactionRefused
 from firmware_bridge.virtual.coldcard.limits import MAX_FEE_PERCENT, WARN_FEE_PERCENT
 from firmware_bridge.virtual.coldcard.wallet import Wallet, shown_fingerprint
@@ -18,6 +20,7 @@ from multisig import (
     MAX_MONEY,
     SIGHASH_ALL,
     DerivationPath,
+    KeyOrigin,
     MultisigError,
     Psbt,
     PsbtInput,
@@ -107,22 +110,27 @@ def review(psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None) ->
         desk.look_at(index, item)
     if desk.signed == len(psbt.inputs):
         raise TransactionRefused("Transaction looks completely signed already?")
-    change = frozenset(i for i, o in enumerate(psbt.outputs) if is_change(i, o, seed, desk.wallet))
+    source = desk.source()
+    change = frozenset(i for i, o in enumerate(psbt.outputs) if is_change(i, o, seed, source))
     fee = desk.fee(psbt)
-    warnings = [*_fee_warnings(psbt, fee), *_change_warnings(psbt, change, seed), *desk.warnings()]
+    high = _fee_warnings(psbt, fee)
     _check_sighashes(psbt, seed, consolidation=len(change) == len(psbt.outputs))
-    return Review(psbt, desk.wallet, tuple(desk.uses), change, fee, tuple(warnings))
+    back = ((i, path) for i in sorted(change) for path in own_paths(psbt.outputs[i], seed).values())
+    strays = path_warnings((use.path for use in desk.uses), back)
+    warnings = (*high, *strays, *desk.warnings())
+    return Review(psbt, source.wallet, tuple(desk.uses), change, fee, warnings)
 
 
 class _Desk:
     """What has been learnt while going through the inputs."""
 
     def __init__(self, seed: Seed, store: WalletStore, wallet: Wallet | None) -> None:
-        self.wallet = wallet
         self.uses: list[KeyUse] = []
         self.signed = 0
         self._seed = seed
         self._store = store
+        self._wallet = wallet
+        self._kinds: set[ScriptKind] = set()
         self._total = 0
         self._without_utxo: list[int] = []
         self._not_ours: list[int] = []
@@ -147,8 +155,14 @@ class _Desk:
     def _is_ours(self, item: PsbtInput) -> bool:
         return any(origin.fingerprint == self._seed.fingerprint for origin in item.derivations.values())
 
+    def source(self) -> Source:
+        """A wallet that only the xpubs name, and no coin comes from, is not the source of anything."""
+        kind = next(iter(self._kinds)) if len(self._kinds) == 1 else None
+        return Source(kind, self._wallet if ScriptKind.P2WSH in self._kinds else None)
+
     def _solve(self, index: int, item: PsbtInput, utxo: TxOut) -> None:
         kind = classify(utxo.script_pubkey)
+        self._kinds.add(kind)
         if kind is ScriptKind.P2WSH:
             self._solve_multisig(index, item, utxo)
         elif kind is ScriptKind.P2WPKH:
@@ -162,39 +176,42 @@ class _Desk:
         script = item.witness_script
         if script is None:
             raise TransactionRefused(f"Missing redeem/witness script for input #{index}")
-        self._require_wallet(item, script)
-        assert self.wallet is not None
+        wallet = self._wallet_of(item, script)
         try:
-            self.wallet.check_script(script, item.derivations)
+            wallet.check_script(script, item.derivations)
         except ScriptMismatch as error:
             raise TransactionRefused(f"Input #{index}: {error}") from error
         if utxo.script_pubkey != p2wsh(script):
             raise TransactionRefused(f"Input #{index}: spk mismatch")
-        self._use_own_key(index, item, script, utxo.amount)
+        self._use_own_key(index, item, item.derivations, script, utxo.amount)
 
-    def _require_wallet(self, item: PsbtInput, script: bytes) -> None:
+    def _wallet_of(self, item: PsbtInput, script: bytes) -> Wallet:
         """Find the wallet at the first multisig input; every later one must be of the same."""
         try:
             threshold, _ = parse_multisig_script(script)
         except MultisigError as error:
             raise TransactionRefused(INVALID) from error
         origins = item.derivations.values()
-        if self.wallet is None:
-            self.wallet = self._store.find(threshold, origins)
-            if self.wallet is None:
+        if self._wallet is None:
+            self._wallet = self._store.find(threshold, origins)
+            if self._wallet is None:
                 raise TransactionRefused("Unknown multisig wallet")
-        elif self.wallet.threshold != threshold or not self.wallet.matches(origins):
+        elif self._wallet.threshold != threshold or not self._wallet.matches(origins):
             raise TransactionRefused(INVALID)
+        return self._wallet
 
     def _solve_single(self, index: int, item: PsbtInput, utxo: TxOut) -> None:
         key = next((key for key in item.derivations if p2wpkh(key) == utxo.script_pubkey), None)
         if key is None:
             raise TransactionRefused(f"Input #{index}: pubkey vs. address wrong")
-        self._use_own_key(index, item, p2pkh(hash160(key)), utxo.amount)
+        owner = {key: item.derivations[key]}
+        self._use_own_key(index, item, owner, p2pkh(hash160(key)), utxo.amount)
 
-    def _use_own_key(self, index: int, item: PsbtInput, script_code: bytes, amount: Sats) -> None:
-        """One signature an input, by the first of our keys that has not signed yet."""
-        for key, origin in item.derivations.items():
+    def _use_own_key(
+        self, index: int, item: PsbtInput, keys: Mapping[bytes, KeyOrigin], script_code: bytes, amount: Sats
+    ) -> None:
+        """One signature an input, by the first of our keys among `keys` that has not signed yet."""
+        for key, origin in keys.items():
             if origin.fingerprint != self._seed.fingerprint or key in item.partial_signatures:
                 continue
             if self._seed.public_key(origin.path) != key:
@@ -248,17 +265,6 @@ def _fee_warnings(psbt: Psbt, fee: Sats | None) -> list[str]:
 
 def _sum_out(psbt: Psbt) -> int:
     return sum(output.amount for output in psbt.outputs)
-
-
-def _change_warnings(psbt: Psbt, change: frozenset[int], seed: Seed) -> list[str]:
-    spent = [
-        origin.path
-        for item in psbt.inputs
-        for origin in item.derivations.values()
-        if origin.fingerprint == seed.fingerprint
-    ]
-    back = [(i, path) for i in sorted(change) for path in own_paths(psbt.outputs[i], seed).values()]
-    return path_warnings(spent, back)
 
 
 def _check_sighashes(psbt: Psbt, seed: Seed, *, consolidation: bool) -> None:
