@@ -7,7 +7,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -51,7 +51,7 @@ class Settings:
     """`host:port` for a Trezor, a socket path for a Coldcard; None picks an address that is free."""
     allow_keypress: bool = False
     label: str = "Virtual Trezor"
-    pin: str | None = None
+    pin: str | None = field(default=None, repr=False)
     passphrase_protection: bool = False
     wallets_file: Path | None = None
 
@@ -159,6 +159,7 @@ def _write_new(path: Path, words: str) -> None:
 
 def _read_private(path: Path) -> str:
     with path.open(encoding="ascii") as file:
-        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+        # Elsewhere the mode says nothing about who may read.
+        if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             raise InvalidSeed(f"others may read the seed file {path}: take that right away (chmod 600)")
         return file.read()

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from firmware_bridge.model import Endpoint
+from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.cli import main
 from firmware_bridge.virtual.errors import InvalidSeed
-from firmware_bridge.virtual.fleet import load_seed
+from firmware_bridge.virtual.fleet import Settings, build, load_seed
+from firmware_bridge.virtual.panel import Panel
 from tests.support import hwi
 
 SECONDS = 20
@@ -147,6 +148,15 @@ def test_no_virtual_device_for_real_money(capsys):
     with pytest.raises(SystemExit):
         main(["trezor", "--network", "mainnet"])
     assert "invalid choice" in capsys.readouterr().err
+
+
+def test_a_family_without_a_virtual_device():
+    with pytest.raises(ValueError, match="no virtual ledger"):
+        build(Family.LEDGER, load_seed(None), Panel(), Settings())
+
+
+def test_a_pin_is_not_in_the_repr():
+    assert "1234" not in repr(Settings(pin="1234"))
 
 
 def test_a_seed_file_is_made_once_and_private(tmp_path):

@@ -321,6 +321,28 @@ async def test_stopping_withdraws_the_prompt_and_frees_the_ports():
         assert not (await it.other.initialize()).unlocked, "who is unplugged is locked again"
 
 
+async def test_a_passphrase_does_not_outlive_the_power_s18():
+    async with place(passphrase_protection=True) as it:
+        session = (await it.one.initialize()).session_id
+        await it.one.call(KEY, m.PassphraseRequest)
+        await it.one.call(m.PassphraseAck(passphrase="x"), m.PublicKey)
+        async with host_of(await it.device.start()) as host:
+            assert (await host.call(m.Initialize(session_id=session), m.Features)).session_id != session
+            await host.call(KEY, m.PassphraseRequest)
+
+
+async def test_a_host_cannot_write_control_characters_on_the_screen_l8():
+    async with place() as it:
+        for text in ("\x1b[2J", "a\u202eb", ""):
+            await it.one.call(m.Ping(message=text, button_protection=True), m.ButtonRequest)
+            await it.one.call(m.ButtonAck(), m.Success)
+    assert [prompt.lines[1:] for prompt in it.record.prompts] == [
+        ("in hexadecimal:", "1b5b324a"),
+        ("in hexadecimal:", "61e280ae62"),
+        ("in hexadecimal:", ""),
+    ]
+
+
 async def test_a_taken_address():
     async with place() as it:
         port = int(it.endpoint.place.rsplit(":", 1)[1])

@@ -53,6 +53,11 @@ class Access:
     def lock(self) -> None:
         self.unlocked = not self.pin_protection
 
+    def power_off(self) -> None:
+        """Forget what was in memory: sessions with their passphrases, and that a PIN was given."""
+        self.lock()
+        self._sessions.clear()
+
     def session(self, wanted: bytes | None) -> bytes:
         """The wanted session if it is still known, else a new one."""
         if wanted is not None and wanted in self._sessions:

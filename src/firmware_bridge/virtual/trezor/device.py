@@ -103,7 +103,7 @@ class VirtualTrezor:
         return Endpoint(Family.TREZOR, f"udp:{address}:{bound}")
 
     async def stop(self) -> None:
-        """Unplug: the ports are closed, open prompts withdrawn, a PIN is needed again."""
+        """Unplug: the ports are closed, open prompts withdrawn, sessions forgotten, a PIN is needed again."""
         server, self._server = self._server, None
         if server is not None:
             server.cancel()
@@ -115,7 +115,7 @@ class VirtualTrezor:
             await link.wait_closed()
         self._reassemblers.clear()
         self._chunks = asyncio.Queue(_MAX_QUEUED)
-        self._access.lock()
+        self._access.power_off()
 
     def lock(self) -> None:
         """Ask for the PIN from now on.

@@ -17,7 +17,7 @@ def public_key(xpub: str, path: tuple[int, ...]) -> Prompt:
 
 
 def message(text: bytes, address_text: str) -> Prompt:
-    return Prompt("sign-message", ("Sign message?", _readable(text), f"with {address_text}"))
+    return Prompt("sign-message", ("Sign message?", *_readable(text), f"with {address_text}"))
 
 
 def unusual_path(path: tuple[int, ...]) -> Prompt:
@@ -32,7 +32,7 @@ def payment(amount: Sats, address_text: str) -> Prompt:
 
 
 def op_return(data: bytes) -> Prompt:
-    return Prompt("sign-op-return", ("Confirm OP_RETURN", _readable(data)))
+    return Prompt("sign-op-return", ("Confirm OP_RETURN", *_readable(data)))
 
 
 def change_count(count: int) -> Prompt:
@@ -55,7 +55,7 @@ def total(spent: Sats, fee: Sats, rate: FeeRate) -> Prompt:
 
 
 def ping(text: str) -> Prompt:
-    return Prompt("ping", ("Answer to ping?", text))
+    return Prompt("ping", ("Answer to ping?", *_readable(text.encode())))
 
 
 def pin_matrix(matrix: str) -> Prompt:
@@ -71,10 +71,10 @@ def _fee(fee: Sats, rate: FeeRate) -> str:
     return f"{format_btc(fee)} BTC ({rate})"
 
 
-def _readable(data: bytes) -> str:
-    """Text where every character can be seen, else hexadecimal: nothing may hide from the person."""
+def _readable(data: bytes) -> tuple[str, ...]:
+    """Text where every character can be seen, else hexadecimal that says so: nothing may hide from the person."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        return data.hex()
-    return text if text.isprintable() else data.hex()
+        text = ""
+    return (text,) if text and text.isprintable() else ("in hexadecimal:", data.hex())
