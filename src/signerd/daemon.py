@@ -1,207 +1,251 @@
-"""What a person or a program can ask of the daemon: the loopback API and the demo call these, and nothing deeper."""
+"""What a person or a program can ask of the daemon: the port of ``loopback.service``, over the wired parts."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
 
-from custody.schemas.keys import Key
-from firmware_bridge import Device, Progress
+from firmware_bridge import Device, DeviceState, Progress
 from multisig import DerivationPath, OriginKey
+from multisig._version import __version__
 from signerd.account.config import Config
-from signerd.account.follower import Follower, PlatformState
+from signerd.account.follower import Follower
 from signerd.account.platform import Platform
 from signerd.account.registration import Offer, read_offer, register
 from signerd.account.session import Account
-from signerd.account.vaults import SeenVault, pin, seen_vault, seen_vaults
+from signerd.account.vaults import pin, seen_vault, seen_vaults
 from signerd.core import events
-from signerd.core.audit import Note, first_fault
-from signerd.core.review import Review
+from signerd.core.audit import Note
+from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.text import plain
-from signerd.core.values import Record
+from signerd.core.values import Record, Snapshot, Surroundings
 from signerd.devices import Devices
-from signerd.errors import SignedOut
+from signerd.errors import PlatformError, SignedOut, SignerdError
 from signerd.feed import Feed
 from signerd.journal import Journal
+from signerd.loopback.shapes import (
+    AuditReport,
+    DeviceView,
+    ProposalLine,
+    ProposalView,
+    Registered,
+    RegistrationPreview,
+    SignedIn,
+    Status,
+    VaultView,
+)
+from signerd.loopback.views import (
+    ENDED,
+    audit_report,
+    device_view,
+    preview_view,
+    proposal_line,
+    proposal_view,
+    vault_view,
+)
 from signerd.runner import Runner
 
 REGISTRATION = "registration"
-# As the platform bounds a reason.
-MAX_REASON = 1_000
 
 
-@dataclass(frozen=True)
-class Status:
-    network: str
-    platform_url: str
-    account: str | None
-    secrets: str
-    platform: PlatformState
-    devices: tuple[Device, ...]
-    counts: dict[str, int]
-    audit_length: int
-    audit_head: str
-    keys: int
-    pins: int
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A proposal as it stands, and what an approval would be bound to."""
-
-    record: Record
-    review: Review
-
-
+@dataclass
 class Daemon:
-    """The parts, wired. ``run`` as a task; every other method may be called meanwhile from the same loop."""
+    """The parts, wired. ``running`` beside everything else; the methods are called from the same loop."""
 
-    def __init__(
-        self,
-        config: Config,
-        journal: Journal,
-        account: Account,
-        platform: Platform,
-        devices: Devices,
-        feed: Feed,
-        runner: Runner,
-        follower: Follower,
-    ) -> None:
-        self.config = config
-        self.journal = journal
-        self.account = account
-        self.feed = feed
-        self._platform = platform
-        self._devices = devices
-        self._runner = runner
-        self._follower = follower
+    state: Path
+    config: Config
+    journal: Journal
+    account: Account
+    platform: Platform
+    doing: Devices
+    feed: Feed
+    runner: Runner
+    follower: Follower
+
+    def __post_init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._reviews: dict[str, tuple[Snapshot, Surroundings, Review]] = {}
+
+    # --- running -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Until cancelled, or until something happens that must stop the daemon."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._runner.run())
-            tasks.create_task(self._follower.run())
+            tasks.create_task(self.runner.run())
+            tasks.create_task(self.follower.run())
             tasks.create_task(self.account.keep())
+
+    @property
+    def task(self) -> asyncio.Task[None]:
+        """The task of ``run``: it ends early only with an error that must stop the daemon."""
+        assert self._task is not None
+        return self._task
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """The tasks beside the body; they end with it. Raises what ended them, one error and not a group of them."""
+        self._task = task = asyncio.create_task(self.run())
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await _alone(task)
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
     async def status(self) -> Status:
-        counts: dict[str, int] = {}
-        for record in self.journal.records():
-            counts[record.state.value] = counts.get(record.state.value, 0) + 1
-        length, head = self.journal.head()
+        entries, head = self.journal.head()
+        heard, keys = self.follower.state, self.journal.own_keys()
         return Status(
+            version=__version__,
             network=str(self.journal.network),
+            state_folder=str(self.state),
             platform_url=self.config.platform.url,
-            account=self.account.email,
+            email=self.account.email,
+            signed_in=self.account.signed_in.is_set(),
+            platform_reachable=heard.reachable,
             secrets=self.account.mode,
-            platform=self._follower.state,
-            devices=await self._devices.all(),
-            counts=counts,
-            audit_length=length,
-            audit_head=head.hex(),
-            keys=len(self.journal.own_keys()),
-            pins=len(self.journal.pins()),
+            fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
+            devices_ready=sum(device.state is DeviceState.READY for device in await self.doing.all()),
+            vaults_pinned=len(self.journal.pins()),
+            waiting_for_you=len(self.journal.records([State.WAITING_PERSON, State.INTERRUPTED])),
+            journal_entries=entries,
+            journal_head=head.hex(),
+            position=self.feed.last,
+            notes=tuple(self._notes()),
         )
 
-    async def devices(self) -> tuple[Device, ...]:
-        return await self._devices.all()
+    def _notes(self) -> list[str]:
+        notes = []
+        if not self.account.signed_in.is_set():
+            notes.append("Nobody is signed in: run `signerd login`.")
+        elif self.follower.state.trouble is not None:
+            notes.append(f"The platform: {plain(self.follower.state.trouble)}")
+        if not self.journal.own_keys():
+            notes.append("No key is registered: connect your device and run `signerd register`.")
+        notes += [
+            f"Vault {plain(vault.name)}: {vault.fault}" for vault in seen_vaults(self.journal) if vault.fault
+        ]
+        notes += [
+            f"Proposal {record.psbt_id}: {record.alarm}" for record in self.journal.records() if record.alarm
+        ]
+        return notes
 
-    def proposals(self) -> tuple[Record, ...]:
-        return self.journal.records()
+    async def devices(self) -> tuple[DeviceView, ...]:
+        return tuple(device_view(device) for device in await self.doing.all())
 
-    def show(self, psbt_id: str) -> Shown:
+    async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
+        states = [state for state in State if ended or state not in ENDED]
+        return tuple(self._line(record) for record in self.journal.records(states))
+
+    async def proposal(self, psbt_id: str) -> ProposalView:
         """Raises UnknownProposal."""
-        return Shown(self.journal.record(psbt_id), self.journal.review(psbt_id))
+        record = self.journal.record(psbt_id)
+        return proposal_view(record, self._review(record), self.journal.network)
 
-    def vaults(self) -> tuple[SeenVault, ...]:
-        return seen_vaults(self.journal)
+    async def verify_audit(self) -> AuditReport:
+        return audit_report(tuple(self.journal.audit()))
 
-    def verify_audit(self) -> tuple[int, str | None]:
-        """How many entries the chain has, and what is wrong with it, if anything is."""
-        fault = first_fault(self.journal.audit())
-        return self.journal.head()[0], None if fault is None else fault[1]
+    def _line(self, record: Record) -> ProposalLine:
+        return proposal_line(record, self._review(record), self.journal.network)
+
+    def _review(self, record: Record) -> Review:
+        """Judging costs milliseconds for each input: a list judges only what changed since the last one."""
+        around = self.journal.surroundings(record.snapshot)
+        known = self._reviews.get(record.psbt_id)
+        if known is None or known[:2] != (record.snapshot, around):
+            known = (record.snapshot, around, review(record.snapshot, around))
+            self._reviews[record.psbt_id] = known
+        return known[2]
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
-    def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str] = frozenset()) -> Record:
-        """The person's yes to what ``digest`` covers.
+    async def approve(
+        self, psbt_id: str, digest: str, acknowledged: frozenset[str] = frozenset()
+    ) -> ProposalLine:
+        """Record the person's yes to what ``digest`` covers.
 
         Raises:
-            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement.
+            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing changed.
         """
-        return self._runner.decide(psbt_id, events.Approved(digest, acknowledged)).record
+        return self._line(self.runner.decide(psbt_id, events.Approved(digest, acknowledged)).record)
 
-    def reject(self, psbt_id: str, reason: str = "") -> Record:
-        """The person's no; the platform is told. Raises UnknownProposal, IllegalEvent."""
-        return self._runner.decide(psbt_id, events.Refused(plain(reason)[:MAX_REASON])).record
+    async def reject(self, psbt_id: str, reason: str = "") -> ProposalLine:
+        """Record the person's no; the platform is told. Raises UnknownProposal, IllegalEvent: nothing changed."""
+        return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason))).record)
 
     # --- signing in --------------------------------------------------------------------------------------------------
 
-    async def login(self, email: str, password: str) -> bool:
-        """False where a one-time code was sent: go on with ``confirm``. Raises as ``Account.login``."""
+    async def sign_in(self, email: str, password: str) -> SignedIn:
+        """Raises as ``Account.login``."""
         done = await self.account.login(email, password)
         if done:
             self.journal.note(Note("signed-in", email))
-        return done
+        return SignedIn(email=email, code_needed=not done, secrets=self.account.mode)
 
-    async def confirm(self, otp: str) -> None:
-        await self.account.confirm(otp)
-        self.journal.note(Note("signed-in", self.account.email or ""))
+    async def confirm_sign_in(self, code: str) -> SignedIn:
+        """Raises as ``Account.confirm``."""
+        await self.account.confirm(code)
+        email = self.account.email or ""
+        self.journal.note(Note("signed-in", email))
+        return SignedIn(email=email, code_needed=False, secrets=self.account.mode)
 
-    async def logout(self) -> None:
+    async def sign_out(self) -> None:
         await self.account.logout()
         self.journal.note(Note("signed-out", "account"))
 
     # --- keys and vaults ---------------------------------------------------------------------------------------------
 
-    async def offer(self, device_id: str | None = None) -> tuple[Device, Offer]:
+    async def preview_registration(self, device_id: str | None = None) -> RegistrationPreview:
         """Read the keys that would be registered; nothing is sent anywhere. Raises leaves of DeviceError."""
-        device = await self._devices.chosen(device_id)
+        device, offer = await self._offer(device_id)
+        return preview_view(offer, device)
 
-        async def read(paths: list[DerivationPath]) -> tuple[OriginKey, ...]:
-            return await self._devices.keys(device.id, paths)
-
-        return device, await read_offer(self.journal.network, lambda paths: read(list(paths)))
-
-    async def register(
-        self, device_id: str, digest: str, *, label: str | None = None, replace: bool = False
-    ) -> Key:
-        """Register exactly the offer with this digest; the device signs a proof.
+    async def register(self, device_id: str, digest: str, *, replace: bool = False) -> Registered:
+        """Register exactly what the preview with this digest showed; the device signs a proof.
 
         Raises:
             SignedOut, RegistrationStale; leaves of DeviceError and PlatformError.
         """
         if not self.account.signed_in.is_set():
             raise SignedOut("nobody is signed in to the platform")
-        _device, offer = await self.offer(device_id)
-        user = await self._platform.user()
+        _device, offer = await self._offer(device_id)
+        user = await self.platform.user()
 
         async def sign_text(text: str, path: DerivationPath) -> bytes:
             self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
-            return await self._devices.sign_text(device_id, text, path, self._teller(REGISTRATION))
+            return await self.doing.sign_text(device_id, text, path, self._teller(REGISTRATION))
 
         key = await register(
             offer,
             digest,
-            label=label or self.config.label,
+            label=self.config.label,
             replace=replace,
             user_id=user.uuid,
-            platform=self._platform,
+            platform=self.platform,
             sign_text=sign_text,
             journal=self.journal,
         )
-        self._runner.perform(self.journal.reconsider())
-        return key
+        self.runner.perform(self.journal.reconsider())
+        return Registered(
+            key_id=plain(key.id),
+            network=str(self.journal.network),
+            fingerprint=str(offer.base.origin.fingerprint),
+            label=self.config.label,
+        )
 
-    async def refresh_vaults(self) -> tuple[SeenVault, ...]:
-        """Ask the platform for its vaults now. Raises leaves of PlatformError, SignedOut."""
-        for workspace in self._follower.state.workspaces:
-            await self._follower.learn_vaults(workspace)
-        return self.vaults()
+    async def vaults(self) -> tuple[VaultView, ...]:
+        """Every vault that the platform ever showed, as it shows them now where it can be reached."""
+        if self.follower.state.reachable:
+            with contextlib.suppress(PlatformError, SignedOut):
+                await self.follower.learn_now()
+        return tuple(vault_view(seen, self.journal.network) for seen in seen_vaults(self.journal))
 
-    async def pin(self, vault_id: str, code: str) -> SeenVault:
+    async def pin(self, vault_id: str, code: str) -> VaultView:
         """Pin a vault whose code the person compared, and make the device know it where its maker wants that.
 
         Raises:
@@ -209,38 +253,33 @@ class Daemon:
             DeviceError: the vault is pinned; pin it again to go on with the device.
         """
         pinned = pin(self.journal, vault_id, code)
+        self.runner.perform(self.journal.reconsider())
+        device = await self.doing.of(pinned.own_key.origin.fingerprint)
+        await self.doing.enrol(device.id, pinned.vault, pinned.name, self._teller(vault_id))
         if not self.journal.is_enrolled(vault_id):
-            device = await self._devices.of(pinned.own_key.origin.fingerprint)
-            await self._devices.enrol(device.id, pinned.vault, pinned.name, self._teller(vault_id))
             self.journal.set_enrolled(vault_id, Note("enrolled", vault_id, {"device": device.id}))
-        self._runner.perform(self.journal.reconsider())
-        return seen_vault(self.journal, vault_id)
+        return vault_view(seen_vault(self.journal, vault_id), self.journal.network)
 
-    def _teller(self, subject: str) -> "_Teller":
-        return _Teller(self.feed, subject)
+    async def _offer(self, device_id: str | None) -> tuple[Device, Offer]:
+        device = await self.doing.chosen(device_id)
 
+        async def read(paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+            return await self.doing.keys(device.id, paths)
 
-@dataclass(frozen=True)
-class _Teller:
-    feed: Feed
-    subject: str
+        return device, await read_offer(self.journal.network, read)
 
-    def __call__(self, progress: Progress) -> None:
-        self.feed.add(self.subject, "progress", plain(progress.text))
+    def _teller(self, subject: str) -> Callable[[Progress], None]:
+        return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
 
 
-@contextlib.asynccontextmanager
-async def running(daemon: Daemon) -> AsyncIterator[Daemon]:
-    """The daemon's tasks beside the body; they end with it."""
-    task = asyncio.create_task(daemon.run())
+async def _alone(task: asyncio.Task[None]) -> None:
+    """A task group wraps what ended it; a person is told the one error of ours."""
     try:
-        yield daemon
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-BUSY_STATES = frozenset(
-    {State.WAITING_DEVICE, State.SIGNING, State.VERIFYING, State.SIGNED, State.SUBMITTING}
-)
+        await task
+    except BaseExceptionGroup as group:
+        error: BaseException | None = group.subgroup(SignerdError)
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if error is None:
+            raise
+        raise error from group

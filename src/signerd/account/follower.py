@@ -137,6 +137,11 @@ class Follower:
             if rest > 0:
                 await self.sleep(rest)
 
+    async def learn_now(self) -> None:
+        """Ask for the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""
+        for workspace in self.state.workspaces:
+            await self.learn_vaults(workspace)
+
     async def learn_vaults(self, workspace: Workspace) -> None:
         """Take the platform's word about the vaults; what waits is judged anew where it changed."""
         if self._claim(await self.platform.vaults(workspace)):

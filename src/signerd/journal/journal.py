@@ -73,8 +73,8 @@ class Journal:
             if known is None:
                 rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""))
                 rows.write_coins(self._db, snapshot)
-                return self._stored(None, receive(snapshot, self._surroundings(snapshot)))
-            return self._stored(known, decide(known, Polled(snapshot), self._surroundings(snapshot)))
+                return self._stored(None, receive(snapshot, self.surroundings(snapshot)))
+            return self._stored(known, decide(known, Polled(snapshot), self.surroundings(snapshot)))
 
     def decide(self, psbt_id: str, event: Event) -> Step:
         """Apply an event and record what follows from it.
@@ -85,7 +85,7 @@ class Journal:
         """
         with self._transaction(type(event).__name__):
             record = self.record(psbt_id)
-            return self._stored(record, decide(record, event, self._surroundings(record.snapshot)))
+            return self._stored(record, decide(record, event, self.surroundings(record.snapshot)))
 
     def restart(self) -> tuple[Effect, ...]:
         """Tell every proposal that the daemon starts; returns all that is to be done now."""
@@ -106,13 +106,13 @@ class Journal:
         return tuple(
             effect
             for record in self.records()
-            for effect in standing_effects(record, self._surroundings(record.snapshot))
+            for effect in standing_effects(record, self.surroundings(record.snapshot))
         )
 
     def standing_effects_of(self, psbt_id: str) -> tuple[Effect, ...]:
         """What one proposal's state asks for now. Raises UnknownProposal."""
         record = self.record(psbt_id)
-        return standing_effects(record, self._surroundings(record.snapshot))
+        return standing_effects(record, self.surroundings(record.snapshot))
 
     def record(self, psbt_id: str) -> Record:
         """Raises UnknownProposal."""
@@ -131,7 +131,7 @@ class Journal:
     def review(self, psbt_id: str) -> Review:
         """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
         snapshot = self.record(psbt_id).snapshot
-        return review(snapshot, self._surroundings(snapshot))
+        return review(snapshot, self.surroundings(snapshot))
 
     # --- keys and vaults -------------------------------------------------------------------------------------------
 
@@ -249,7 +249,8 @@ class Journal:
         at = self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         rows.write_entry(self._db, link(sequence + 1, at, note, digest))
 
-    def _surroundings(self, snapshot: Snapshot) -> Surroundings:
+    def surroundings(self, snapshot: Snapshot) -> Surroundings:
+        """What this machine knows that bears on a proposal."""
         claim = self._db.execute(
             "SELECT descriptor FROM vault_claims WHERE vault_id = ?", (snapshot.vault_id,)
         ).fetchone()

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -141,7 +142,7 @@ def _payments(connection: sqlite3.Connection, psbt_id: str) -> Iterator[tuple[by
 
 
 def read_own_key(row: sqlite3.Row, network: Network) -> OwnKey:
-    return OwnKey(OriginKey.parse(row["origin_key"], network), row["purpose"], row["account"])
+    return OwnKey(_origin_key(row["origin_key"], network), row["purpose"], row["account"])
 
 
 def read_pin(row: sqlite3.Row, network: Network) -> Pin:
@@ -149,9 +150,20 @@ def read_pin(row: sqlite3.Row, network: Network) -> Pin:
         row["vault_id"],
         row["workspace_id"],
         row["name"],
-        Vault.from_descriptor(row["descriptor"], network),
-        OriginKey.parse(row["own_key"], network),
+        _vault(row["descriptor"], network),
+        _origin_key(row["own_key"], network),
     )
+
+
+@lru_cache(maxsize=256)
+def _origin_key(text: str, network: Network) -> OriginKey:
+    return OriginKey.parse(text, network)
+
+
+@lru_cache(maxsize=256)
+def _vault(descriptor: str, network: Network) -> Vault:
+    """One object for each pinned vault: it keeps its branch nodes, which every derivation starts from."""
+    return Vault.from_descriptor(descriptor, network)
 
 
 def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:

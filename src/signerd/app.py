@@ -1,0 +1,141 @@
+"""Wiring: from a state folder and a configuration to a daemon that serves. Nothing here decides anything."""
+
+import asyncio
+import contextlib
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+
+from firmware_bridge import Bridge
+from signerd.account.config import Config
+from signerd.account.follower import Follower
+from signerd.account.platform import Platform
+from signerd.account.secrets import (
+    SECRETS_FILE,
+    FileStore,
+    KeyringStore,
+    Passphrase,
+    SecretStore,
+    credential_passphrase,
+)
+from signerd.account.session import Account
+from signerd.daemon import Daemon
+from signerd.devices import DeviceBridge, Devices
+from signerd.faults import FaultPoint, no_fault
+from signerd.feed import Feed
+from signerd.journal import Journal
+from signerd.runner import Runner
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What the daemon does not make itself: clocks, randomness, transports, devices, points of failure."""
+
+    transport: httpx.AsyncBaseTransport | None = None
+    bridge: DeviceBridge | None = None
+    fault: FaultPoint = no_fault
+    now: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
+    jitter: Callable[[], float] = random.random
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
+    """As configured. The passphrase of a secrets file comes from systemd where it hands one over, else from ``ask``."""
+    if config.secrets.store == "keyring":
+        return KeyringStore(str(state.resolve()), config.secrets.keyring_seconds)
+    handed = credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY"))
+    if handed is None:
+        return FileStore(state / SECRETS_FILE, ask)
+    mode = "encrypted file, passphrase from systemd's credentials"
+    return FileStore(state / SECRETS_FILE, lambda: handed, mode=mode)
+
+
+def make_account(config: Config, store: SecretStore, outside: Outside) -> Account:
+    return Account(config, store, transport=outside.transport, now=outside.now, sleep=outside.sleep)
+
+
+@contextlib.asynccontextmanager
+async def open_account(
+    config: Config, store: SecretStore, outside: Outside | None = None
+) -> AsyncIterator[Account]:
+    """The account alone, for signing in and out while no daemon runs; the state folder must be held."""
+    account = make_account(config, store, outside or Outside())
+    try:
+        yield account
+    finally:
+        await account.close()
+
+
+def open_journal(config: Config, state: Path, outside: Outside) -> Journal:
+    """The journal of a held folder. Raises leaves of JournalError."""
+    return Journal(
+        state,
+        network=config.network,
+        limits=config.signing_limits(),
+        now=lambda: datetime.fromtimestamp(outside.now(), UTC),
+        fault=outside.fault,
+    )
+
+
+@contextlib.asynccontextmanager
+async def open_daemon(
+    config: Config, state: Path, store: SecretStore, outside: Outside | None = None
+) -> AsyncIterator[Daemon]:
+    """A daemon over a held state folder, signed in where it was; its tasks run beside the body.
+
+    Raises leaves of JournalError and SecretsError.
+    """
+    around = outside or Outside()
+    async with contextlib.AsyncExitStack() as stack:
+        journal = stack.enter_context(open_journal(config, state, around))
+        account = make_account(config, store, around)
+        stack.push_async_callback(account.close)
+        await account.restore()
+        bridge = around.bridge
+        if bridge is None:
+            bridge = await stack.enter_async_context(
+                Bridge(network=config.network, endpoints=config.endpoints(), usb=config.devices.usb)
+            )
+        yield await stack.enter_async_context(
+            _wire(config, state, journal, account, bridge, around).running()
+        )
+
+
+def _wire(
+    config: Config,
+    state: Path,
+    journal: Journal,
+    account: Account,
+    bridge: DeviceBridge,
+    outside: Outside,
+) -> Daemon:
+    platform = Platform(account.client, fault=outside.fault)
+    devices, feed = Devices(bridge, outside.fault), Feed()
+    runner = Runner(
+        journal,
+        devices,
+        platform,
+        feed,
+        signed_in=account.signed_in,
+        jitter=outside.jitter,
+        sleep=outside.sleep,
+    )
+    follower = Follower(
+        journal,
+        platform,
+        runner,
+        account.signed_in,
+        outside.jitter,
+        outside.clock,
+        only=frozenset(config.platform.workspaces),
+        long_poll_seconds=config.platform.long_poll_seconds,
+        sleep=outside.sleep,
+    )
+    return Daemon(state, config, journal, account, platform, devices, feed, runner, follower)
