@@ -1,7 +1,6 @@
 """What a worker's answers must be before anybody believes them; what they are not is a `DeviceFault`."""
 
 import base64
-import binascii
 from typing import Any
 
 from firmware_bridge.errors import DeviceFault, WrongApp
@@ -41,7 +40,7 @@ def fingerprint(text: Any) -> Fingerprint:
 def signature(text: Any) -> bytes:
     try:
         return base64.b64decode(str(text), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise DeviceFault("it returned no signature") from error
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
@@ -39,6 +40,7 @@ OnProgress = Callable[[Progress], None]
 # How an operation can end while the device may still wait for the person, or hold the answer.
 _UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected)
 _WATCH_SECONDS: Final = 1.0
+_log = logging.getLogger(__name__)
 
 
 class Bridge:
@@ -231,7 +233,7 @@ class Bridge:
         if on_progress is not None:
             inputs = ", ".join(str(index) for index in missing)
             text = f"The device left these inputs unsigned: {inputs}."
-            on_progress(Progress(record.device.id, "incomplete", text))
+            _tell(on_progress, Progress(record.device.id, "incomplete", text))
 
     async def _read_signer(self, record: Record, policy: Policy) -> Fingerprint:
         """:raises WrongDevice: the device is no signer of the policy, or not the one that was here before."""
@@ -265,4 +267,11 @@ def _default_listings(endpoints: Sequence[Endpoint], *, usb: bool) -> list[Listi
 def _notes(record: Record, on_progress: OnProgress | None) -> OnNote | None:
     if on_progress is None:
         return None
-    return lambda step, text: on_progress(Progress(record.device.id, step, text))
+    return lambda step, text: _tell(on_progress, Progress(record.device.id, step, text))
+
+
+def _tell(on_progress: OnProgress, progress: Progress) -> None:
+    try:
+        on_progress(progress)
+    except Exception:  # noqa: BLE001 - the caller's code: its bug must not cost a signature that a person has approved
+        _log.exception("a progress callback failed")

@@ -41,11 +41,15 @@ class Fault:
 
 @dataclass(frozen=True)
 class Maker:
-    """How one maker's devices tell what is wrong: by status, else by phrase (lower case, first match)."""
+    """How one maker's devices tell what is wrong: by status, else by phrase (lower case, first match).
+
+    `shares_session`: whoever connects takes the device's one session away from whoever had it.
+    """
 
     name: str
     statuses: Mapping[int, str] = field(default_factory=dict)
     phrases: tuple[tuple[str, str], ...] = ()
+    shares_session: bool = False
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
@@ -72,6 +76,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         ),
         Family.COLDCARD: Maker(
             "Coldcard",
+            shares_session=True,
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
                 ("do not match any existing wallet", _NOT_ENROLLED),

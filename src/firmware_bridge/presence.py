@@ -27,12 +27,16 @@ _HID_CLASS: Final = "03"
 
 @dataclass(frozen=True)
 class Sighting:
-    """A device that is there. `obstacle` says why nobody should try to open it."""
+    """A device that is there. `unsupported` says why nobody can drive it."""
 
     endpoint: Endpoint
     model: str
     permitted: bool = True
     unsupported: str | None = None
+
+    @property
+    def can_be_opened(self) -> bool:
+        return self.permitted and self.unsupported is None
 
 
 # (endpoints in use) -> what is there. An endpoint in use is reported as there unless it surely is not.

@@ -12,8 +12,9 @@ from typing import Any, Final
 from firmware_bridge import errors
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
+from firmware_bridge.families import MAKERS
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Happening
+from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Family, Happening
 from firmware_bridge.presence import Listing, Sighting
 from multisig import Fingerprint
 
@@ -48,8 +49,12 @@ _ASK_AGAIN: Final = frozenset(
         DeviceState.WRONG_APP,
         DeviceState.BUSY,
         DeviceState.PRESENT,
+        DeviceState.NO_PERMISSION,
     }
 )
+
+
+_PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
 
 
 @dataclass
@@ -58,9 +63,12 @@ class Record:
 
     device: Device
     lane: Lane
+    sighting: Sighting
     in_use: bool = False
     probed_at: float | None = None
     probe: asyncio.Task[None] | None = None
+    # It did not answer a probe well, and may be in another program's hands, which a second probe would break.
+    left_alone: bool = False
     # Vaults the device has refused for not knowing them, though its quick check says otherwise.
     unknown_vaults: set[str] = field(default_factory=set)
     # The transaction that was on its way to a person when the conversation was cut off.
@@ -122,7 +130,7 @@ class Roster:
         record = await self._find(device_id)
         if record.in_use:
             raise errors.Busy("Another operation of this program is running on the device.")
-        record.in_use = True
+        record.in_use, record.left_alone = True, False
         try:
             async with record.lane.lock:
                 self._require_usable(record)
@@ -137,11 +145,12 @@ class Roster:
         record.device = replace(record.device, fingerprint=fingerprint)
 
     async def close(self) -> None:
-        """End every probe and every worker."""
+        """End every probe, every operation (politely, as `Lane.cancel` does) and every worker."""
         probes = [record.probe for record in self._records.values() if record.probe is not None]
         for probe in probes:
             probe.cancel()
         await asyncio.gather(*probes, return_exceptions=True)
+        await asyncio.gather(*(record.lane.cancel() for record in self._records.values()))
         for record in self._records.values():
             record.lane.release()
         self.hub.close()
@@ -178,7 +187,7 @@ class Roster:
                 raise errors.Disconnected
             case DeviceState.UNSUPPORTED:
                 raise errors.Unsupported(record.device.detail)
-            case DeviceState.NO_PERMISSION:
+            case DeviceState.NO_PERMISSION if not record.sighting.permitted:
                 raise errors.NoPermission(record.device.detail)
             case _:
                 return
@@ -190,14 +199,13 @@ class Roster:
         record = self._records.get(device_id)
         if record is None:
             device = Device.at(sighting.endpoint, sighting.model)
-            record = self._records[device_id] = Record(device, self._make_lane(sighting.endpoint))
+            record = Record(device, self._make_lane(sighting.endpoint), sighting)
+            self._records[device_id] = record
+        record.sighting = sighting
         if record.device.state == DeviceState.ABSENT:
-            record.probed_at = None
+            record.probed_at, record.left_alone = None, False
             self._move(record, Happening.APPEARED)
-        if record.device.state == DeviceState.NO_PERMISSION and sighting.permitted:
-            # The udev rules have been installed since.
-            record.probed_at = None
-        elif record.device.state == DeviceState.PRESENT and record.probed_at is None:
+        if record.device.state == DeviceState.PRESENT:
             self._note_obstacle(record, sighting)
 
     def _note_obstacle(self, record: Record, sighting: Sighting) -> None:
@@ -213,15 +221,15 @@ class Roster:
                 self._move(record, Happening.VANISHED)
 
     def _wants_probe(self, record: Record) -> bool:
-        state = record.device.state
-        if self._is_working(record) or record.lane.lock.locked():
+        """New, or not well when it was last asked; and nobody is at it, and it can be opened."""
+        if self._is_working(record) or record.lane.lock.locked() or not record.sighting.can_be_opened:
+            return False
+        if record.device.state == DeviceState.ABSENT or record.left_alone:
             return False
         if record.probed_at is None:
-            return state in {DeviceState.PRESENT, DeviceState.NO_PERMISSION} and self._may_open(record)
-        return state in _ASK_AGAIN and self._clock() - record.probed_at >= self._deadlines.retry
-
-    def _may_open(self, record: Record) -> bool:
-        return record.device.state != DeviceState.NO_PERMISSION or record.probed_at is None
+            return True
+        waited = self._clock() - record.probed_at
+        return record.device.state in _ASK_AGAIN and waited >= self._deadlines.retry
 
     async def _probe(self, record: Record) -> None:
         happening, detail, answer = Happening.FAILED, None, None
@@ -235,6 +243,7 @@ class Roster:
         finally:
             record.probe = None
             record.probed_at = self._clock()
+            record.left_alone = happening in _PERHAPS_IN_USE and _breaks_others(record.device.family)
             if record.device.state == DeviceState.PROBING:
                 self._learn(record, answer)
                 self._move(record, happening, detail)
@@ -264,6 +273,10 @@ def _after_answer(answer: Any) -> tuple[Happening, str | None]:
         return Happening.FOUND_READY, None
     outcome = errors.from_worker(answer["obstacle"], None)
     return _AFTER_PROBE[type(outcome)], str(outcome)
+
+
+def _breaks_others(family: Family) -> bool:
+    return family in MAKERS and MAKERS[family].shares_session
 
 
 def _model_name(model: str, *, virtual: bool) -> str:

@@ -152,6 +152,30 @@ async def test_progress_says_what_the_person_is_asked(rig):
     assert "confirm-transaction" in [note.step for note in told]
 
 
+async def test_a_broken_callback_costs_no_signature(rig, caplog):
+    def broken(_progress):
+        raise RuntimeError("a bug of the caller")
+
+    async with bridged(rig) as (bridge, [device]):
+        await enrolled(bridge, device)
+        signed = await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT, on_progress=broken)
+    assert signer_progress(signed, VAULT, rig.seed.fingerprint).is_complete
+    assert "a bug of the caller" in caplog.text
+
+
+async def test_leaving_the_bridge_in_the_middle_clears_a_trezors_screen(folder):
+    rig = make_rig(Family.TREZOR, folder)
+    rig.panel.script = ask_person
+    async with rigs.plugged_in(rig) as endpoint:
+        async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=rigs.QUICK) as bridge:
+            await bridge.refresh()
+            signing = asyncio.create_task(bridge.sign(endpoint.device_id, wallets.make_spend(VAULT), VAULT))
+            await rig.shown()
+        with pytest.raises(Cancelled):
+            await signing
+        assert rig.panel.pending is None
+
+
 async def test_refusal_of_a_transaction(rig):
     async with bridged(rig) as (bridge, [device]):
         await enrolled(bridge, device)

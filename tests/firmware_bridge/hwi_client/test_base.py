@@ -1,0 +1,80 @@
+"""What HWI and the makers' libraries raise, told in plain values."""
+
+import pytest
+from hwilib.devices.ckcc.protocol import CCProtoError
+from hwilib.devices.ledger_bitcoin.client_base import ApduException
+from hwilib.devices.ledger_bitcoin.exception import DeviceException
+from hwilib.devices.trezorlib.exceptions import Cancelled, TrezorFailure
+from hwilib.devices.trezorlib.messages import Failure, FailureType
+from hwilib.errors import ActionCanceledError, BadArgumentError
+from usb1 import USBErrorNoDevice
+
+from firmware_bridge import errors
+from firmware_bridge.hwi_client.base import OpenDevice, describe, failure
+from firmware_bridge.hwi_client.trezor import PinNeeded
+from firmware_bridge.model import Family
+from firmware_bridge.worker import DeviceFailure
+
+
+def wrapped(outer, inner):
+    """As HWI's decorators leave it: raised while the first one was handled."""
+    outer.__context__ = inner
+    return outer
+
+
+CASES = [
+    (Family.TREZOR, TrezorFailure(Failure(code=FailureType.ActionCancelled)), errors.RefusedByPerson),
+    # HWI's own str() of this one raises KeyError.
+    (Family.TREZOR, TrezorFailure(Failure(code=4711)), errors.DeviceFault),
+    (Family.TREZOR, wrapped(ActionCanceledError("sign_tx canceled"), Cancelled()), errors.RefusedByPerson),
+    (Family.TREZOR, wrapped(ActionCanceledError("sign_tx canceled"), PinNeeded()), errors.Locked),
+    (Family.TREZOR, USBErrorNoDevice(), errors.Disconnected),
+    (Family.TREZOR, KeyError(65535), errors.DeviceFault),
+    (Family.COLDCARD, CCProtoError("Coldcard Error: Unknown multisig wallet", b""), errors.NotEnrolled),
+    (Family.LEDGER, DeviceException(error_code=0x6985), errors.RefusedByPerson),
+    (Family.LEDGER, DeviceException(error_code=0x5515), errors.Locked),
+    (Family.LEDGER, DeviceException(error_code=0), errors.Disconnected),
+    (Family.LEDGER, wrapped(BadArgumentError("Bad argument"), ApduException(0x6D00, b"")), errors.WrongApp),
+    (Family.LEDGER, ApduException(0xB008, b""), errors.NotEnrolled),
+    (Family.LEDGER, ConnectionRefusedError(111, "refused"), errors.Disconnected),
+]
+
+
+@pytest.mark.parametrize(("family", "error", "expected"), CASES, ids=repr)
+def test_an_exception_becomes_its_outcome(family, error, expected):
+    assert failure(family, error).code == expected.code
+
+
+def test_the_words_are_the_devices():
+    refusal = TrezorFailure(Failure(code=FailureType.DataError, message="Forbidden key path"))
+    assert describe(refusal).text == "Forbidden key path"
+    assert describe(KeyError("x")).text == "KeyError: 'x'"
+    assert describe(AssertionError()).text == "AssertionError"
+
+
+class Broken(OpenDevice):
+    family = Family.TREZOR
+
+    def operations(self):
+        return {"fail": self._fail, "fall": self._fall}
+
+    def _fail(self, _args):
+        raise DeviceFailure("locked", None)
+
+    def _fall(self, _args):
+        raise struct_error()
+
+
+def struct_error():
+    import struct
+
+    return struct.error("unpack requires a buffer of 9 bytes")
+
+
+@pytest.mark.parametrize(
+    ("op", "code"), [("fail", "locked"), ("fall", "device-fault"), ("fly", "unsupported")]
+)
+def test_an_open_device_raises_outcomes_only(op, code):
+    with pytest.raises(DeviceFailure) as caught:
+        Broken().call(op, {})
+    assert caught.value.code == code

@@ -1,0 +1,99 @@
+"""Real HWI clients at addresses where nobody is, or where somebody else is."""
+
+import socket
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import (
+    Bridge,
+    Deadlines,
+    DeviceFault,
+    DeviceState,
+    Disconnected,
+    Endpoint,
+    TimedOut,
+    Unsupported,
+)
+from firmware_bridge.presence import Sighting
+from multisig import Network, multisig_account_path
+from tests.support.rigs import short_folder
+
+pytestmark = pytest.mark.anyio
+PATH = multisig_account_path(Network.REGTEST)
+
+
+def bridge_to(endpoint):
+    """A bus that says the device is there, whatever the truth."""
+
+    async def listing(_in_use):
+        return [Sighting(endpoint, "Ghost")]
+
+    deadlines = Deadlines(probe=1.0, read=1.0, grace=0.1)
+    return Bridge(network=Network.REGTEST, listings=[listing], deadlines=deadlines)
+
+
+@contextmanager
+def closed_port(kind):
+    with socket.socket(socket.AF_INET, kind) as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+    yield f"127.0.0.1:{port}"
+
+
+async def outcome_at(endpoint):
+    async with bridge_to(endpoint) as bridge:
+        with pytest.raises(Exception) as caught:
+            await bridge.xpub(endpoint.device_id, PATH)
+    return type(caught.value)
+
+
+async def test_no_trezor_emulator():
+    with closed_port(socket.SOCK_DGRAM) as place:
+        assert await outcome_at(Endpoint.parse(f"trezor:udp:{place}")) is Disconnected
+
+
+async def test_no_ledger_emulator():
+    with closed_port(socket.SOCK_STREAM) as place:
+        assert await outcome_at(Endpoint.parse(f"ledger:tcp:{place}")) is Disconnected
+
+
+async def test_no_coldcard_simulator():
+    with short_folder() as folder:
+        assert await outcome_at(Endpoint.parse(f"coldcard:unix:{Path(folder) / 'none'}")) is Disconnected
+
+
+@pytest.mark.parametrize("address", ["trezor:webusb:001:2", "trezor:hid:1-2:1.0"])
+async def test_no_such_trezor_on_the_bus(address):
+    assert await outcome_at(Endpoint.parse(address)) is Disconnected
+
+
+async def test_a_make_that_is_not_driven_yet():
+    assert await outcome_at(Endpoint.parse("jade:serial:/dev/none")) is Unsupported
+
+
+async def test_a_port_that_never_answers_times_out():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        endpoint = Endpoint.parse(f"trezor:udp:127.0.0.1:{silent.getsockname()[1]}")
+        async with bridge_to(endpoint) as bridge:
+            (device,) = await bridge.refresh()
+            assert device.state == DeviceState.PRESENT
+            with pytest.raises(TimedOut):
+                await bridge.xpub(device.id, PATH)
+
+
+async def test_a_ledger_port_that_hangs_up_is_no_ledger():
+    import threading
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up():
+            for _ in range(2):
+                server.accept()[0].close()
+
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        outcome = await outcome_at(Endpoint.parse(f"ledger:tcp:127.0.0.1:{server.getsockname()[1]}"))
+    assert outcome in {Disconnected, DeviceFault}

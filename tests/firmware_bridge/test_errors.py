@@ -1,0 +1,38 @@
+"""The tree of outcomes."""
+
+import pytest
+
+from firmware_bridge import errors
+
+LEAVES = errors.BridgeError.__subclasses__()
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_a_leaf_has_a_code_a_sentence_and_a_hint_of_its_own(leaf):
+    error = leaf()
+    assert error.code == leaf.__dict__["code"]
+    assert error.hint == leaf.__dict__["hint"]
+    assert str(error).endswith(".")
+    assert str(error)[0].isupper()
+
+
+def test_codes_are_distinct():
+    assert len({leaf.code for leaf in LEAVES}) == len(LEAVES)
+
+
+def test_the_tree_at_the_top_is_the_tree():
+    drawn = [line.split("── ")[1].split()[0] for line in errors.__doc__.splitlines() if "── " in line]
+    assert drawn == [leaf.__name__ for leaf in LEAVES]
+
+
+def test_a_worker_cannot_claim_what_is_decided_here():
+    for code in ("bad-device-signature", "worker-crashed", "cancelled", "no such code"):
+        assert type(errors.from_worker(code, "words")) is errors.DeviceFault
+
+
+def test_details_are_kept():
+    assert errors.from_worker("wrong-app", "Ethereum").app == "Ethereum"
+    assert errors.from_worker("locked", "asleep").detail == "asleep"
+    assert errors.BadDeviceSignature(3).input_index == 3
+    assert "input 3" in str(errors.BadDeviceSignature(3))
+    assert "message" in str(errors.BadDeviceSignature())

@@ -1,0 +1,184 @@
+"""Who is there and in which state: decided by what the listings show, a clock, and outcomes; nothing is opened needlessly."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from firmware_bridge import errors
+from firmware_bridge.bridge import Bridge
+from firmware_bridge.lane import spawn
+from firmware_bridge.model import Deadlines, DeviceState, Endpoint
+from firmware_bridge.presence import Sighting
+from firmware_bridge.roster import _AFTER_ERROR, _AFTER_PROBE
+from multisig import Network, multisig_account_path
+from tests.support import workers
+
+pytestmark = pytest.mark.anyio
+
+ENDPOINT = Endpoint.parse("trezor:webusb:001:2")
+COLDCARD = Endpoint.parse("coldcard:hid:1-2:1.0")
+PATH = multisig_account_path(Network.REGTEST)
+
+
+class Bus:
+    """What is plugged in, as the test says."""
+
+    def __init__(self, *sightings):
+        self.sightings = list(sightings)
+        self.in_use = []
+
+    async def __call__(self, in_use):
+        self.in_use = list(in_use)
+        return self.sightings
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def never(*_arguments):
+    raise AssertionError("a worker was started")
+
+
+def bridge_to(bus, *, spawner=never, clock=None, **deadlines):
+    return Bridge(
+        network=Network.REGTEST,
+        listings=[bus],
+        spawner=spawner,
+        clock=clock or Clock(),
+        deadlines=Deadlines(**{"grace": 0.1, **deadlines}),
+    )
+
+
+scripted = partial(spawn, entry=workers.scripted)
+
+
+async def test_a_device_that_cannot_be_driven_is_listed_with_the_reason_and_left_alone():
+    async with bridge_to(Bus(Sighting(ENDPOINT, "Nano Z", unsupported="Too new."))) as bridge:
+        (device,) = await bridge.refresh()
+        assert (device.state, device.detail, device.model) == (DeviceState.UNSUPPORTED, "Too new.", "Nano Z")
+        assert await bridge.refresh() == (device,)
+        with pytest.raises(errors.Unsupported, match=r"Too new\."):
+            await bridge.xpub(device.id, PATH)
+
+
+async def test_a_device_that_may_not_be_opened_is_left_alone_until_it_may():
+    bus = Bus(Sighting(ENDPOINT, "Coldcard", permitted=False))
+    async with bridge_to(bus, spawner=partial(spawn, entry=workers.mute), start=0.1) as bridge:
+        (device,) = await bridge.refresh()
+        assert device.state == DeviceState.NO_PERMISSION
+        with pytest.raises(errors.NoPermission):
+            await bridge.xpub(device.id, PATH)
+        assert await bridge.refresh() == (device,)
+        bus.sightings = [Sighting(ENDPOINT, "Coldcard")]
+        # Now it is asked; this one fails, and is there all the same.
+        (device,) = await bridge.refresh()
+        assert device.state == DeviceState.PRESENT
+
+
+async def test_a_device_nobody_saw_is_disconnected():
+    async with bridge_to(Bus()) as bridge:
+        assert await bridge.refresh() == ()
+        with pytest.raises(errors.Disconnected):
+            await bridge.xpub("coldcard-000000000000", PATH)
+
+
+async def test_a_device_is_looked_for_when_it_is_asked_for():
+    bus = Bus()
+    async with bridge_to(bus, spawner=partial(spawn, entry=workers.mute), start=0.1) as bridge:
+        bus.sightings = [Sighting(ENDPOINT, "Coldcard")]
+        with pytest.raises(errors.WorkerCrashed):
+            await bridge.xpub(ENDPOINT.device_id, PATH)
+
+
+async def test_a_silent_device_is_asked_again_after_a_while_and_not_before():
+    clock = Clock()
+    async with bridge_to(
+        Bus(Sighting(ENDPOINT, "Coldcard")), spawner=scripted, clock=clock, probe=0.1, retry=3.0
+    ) as bridge:
+        events = bridge.events()
+        (device,) = await bridge.refresh()
+        assert device.state == DeviceState.PRESENT
+        assert device.detail == errors.TimedOut.sentence
+        clock.now += 2.9
+        await bridge.refresh()
+        clock.now += 0.1
+        await bridge.refresh()
+        (record,) = bridge._roster.records()
+        assert record.device.state == DeviceState.PRESENT
+    states = [event.new async for event in events]
+    s = DeviceState
+    assert states == [s.PRESENT, s.PROBING, s.PRESENT, s.PROBING, s.PRESENT]
+
+
+async def test_a_silent_coldcard_is_left_alone_until_somebody_wants_it():
+    """A second handshake would break what another program does with it."""
+    clock = Clock()
+    async with bridge_to(
+        Bus(Sighting(COLDCARD, "Coldcard")), spawner=scripted, clock=clock, probe=0.1, retry=3.0
+    ) as bridge:
+        events = bridge.events()
+        (device,) = await bridge.refresh()
+        clock.now += 60
+        await bridge.refresh()
+        with pytest.raises(errors.DeviceFault):
+            await bridge.xpub(device.id, PATH)
+        clock.now += 60
+        await bridge.refresh()
+    s = DeviceState
+    states = [event.new async for event in events]
+    assert states == [s.PRESENT, s.PROBING, s.PRESENT, s.BUSY, s.PRESENT, s.PROBING, s.PRESENT]
+
+
+async def test_a_device_pulled_out_while_it_works_is_disconnected_at_once():
+    bus = Bus(Sighting(ENDPOINT, "Coldcard"))
+    async with bridge_to(bus, spawner=scripted, probe=0.1, read=30) as bridge:
+        await bridge.refresh()
+        (record,) = bridge._roster.records()
+
+        async def work():
+            async with bridge._roster.using(record.device.id):
+                await record.lane.call("hang", deadline=30)
+
+        working = asyncio.create_task(work())
+        await asyncio.sleep(0)
+        assert (await bridge.list())[0].state == DeviceState.BUSY
+        await bridge._roster.look()
+        assert bus.in_use == [ENDPOINT]
+        bus.sightings = []
+        assert await bridge.refresh() == ()
+        with pytest.raises(errors.Disconnected):
+            await working
+
+
+async def test_leaving_the_bridge_ends_a_probe_that_hangs():
+    bus = Bus(Sighting(ENDPOINT, "Coldcard"))
+    async with asyncio.timeout(5):
+        async with bridge_to(bus, spawner=scripted, probe=3600) as bridge:
+            await bridge._roster.look()
+            (probe,) = bridge._roster.start_probes()
+        assert probe.done()
+
+
+async def test_watching_notices_until_it_is_cancelled():
+    bus = Bus(Sighting(ENDPOINT, "Nano Z", unsupported="Too new."))
+    async with bridge_to(bus) as bridge:
+        events = bridge.events()
+        watching = asyncio.create_task(bridge.watch(0.001))
+        assert (await anext(events)).new == DeviceState.PRESENT
+        bus.sightings = []
+        assert [(await anext(events)).new for _ in range(2)] == [DeviceState.UNSUPPORTED, DeviceState.ABSENT]
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+
+
+def test_every_outcome_has_a_state_afterwards():
+    leaves = set(errors.BridgeError.__subclasses__())
+    assert set(_AFTER_ERROR) == leaves
+    assert set(_AFTER_PROBE) == leaves

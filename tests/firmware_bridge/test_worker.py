@@ -1,0 +1,168 @@
+"""The child's loop, in a thread: what it does with requests, failures and the end of its channel."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from firmware_bridge import protocol
+from firmware_bridge.protocol import Done, Failed, Hello, Note, Request
+from firmware_bridge.worker import DeviceFailure, Server
+
+
+class Client:
+    """Answers from a list; an exception in it is raised."""
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.asked = []
+        self.cancelled = threading.Event()
+        self.closed = False
+
+    def call(self, op, args):
+        self.asked.append((op, args))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer() if callable(answer) else answer
+
+    def cancel(self):
+        self.cancelled.set()
+
+    def close(self):
+        self.closed = True
+
+
+class Desk:
+    """Our end of the channel, and the clients that the server opened."""
+
+    def __init__(self, channel, *scripts):
+        self._stream = channel.makefile("rb")
+        self._channel = channel
+        self._scripts = list(scripts)
+        self.clients = []
+        self.recovered = []
+        self.notify = None
+
+    def open_device(self, notify, recover):
+        self.notify = notify
+        self.recovered.append(recover)
+        script = self._scripts.pop(0)
+        if isinstance(script, Exception):
+            raise script
+        self.clients.append(Client(script))
+        return self.clients[-1]
+
+    def ask(self, number, op, recover=False, **args):
+        self._channel.sendall(protocol.encode(Request(number, op, args, recover)))
+        return self.hear()
+
+    def tell(self, message):
+        self._channel.sendall(message)
+
+    def hear(self):
+        header = self._stream.read(protocol.HEADER_SIZE)
+        return protocol.decode(self._stream.read(protocol.body_size(header))) if header else None
+
+    def close(self):
+        self._channel.shutdown(socket.SHUT_WR)
+        self._stream.close()
+
+
+@contextmanager
+def served(*scripts):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(5)
+        desk = Desk(ours, *scripts)
+        ended = []
+        server = Server(theirs, desk.open_device, end_process=ended.append)
+        thread = threading.Thread(target=server.serve, kwargs={"preloaded": True})
+        thread.start()
+        try:
+            assert isinstance(desk.hear(), Hello)
+            yield desk
+        finally:
+            desk.close()
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+def fault():
+    return DeviceFailure("device-fault", "out of step")
+
+
+def test_a_device_is_opened_once_and_closed_at_the_end():
+    with served([1, 2]) as desk:
+        assert desk.clients == []
+        assert desk.ask(1, "fingerprint") == Done(1, 1)
+        assert desk.ask(2, "fingerprint") == Done(2, 2)
+        (client,) = desk.clients
+        assert not client.closed
+    assert client.closed
+
+
+def test_after_a_failure_the_device_is_opened_anew():
+    with served([DeviceFailure("locked", None)], [2]) as desk:
+        assert desk.ask(1, "fingerprint") == Failed(1, "locked", None)
+        assert desk.clients[0].closed
+        assert desk.ask(2, "fingerprint") == Done(2, 2)
+
+
+def test_a_session_that_somebody_else_broke_is_opened_anew_for_a_reading():
+    with served([1, fault()], [2]) as desk:
+        desk.ask(1, "fingerprint")
+        assert desk.ask(2, "fingerprint") == Done(2, 2)
+
+
+def test_a_person_is_never_asked_twice_by_a_retry():
+    with served([1, fault()]) as desk:
+        desk.ask(1, "fingerprint")
+        assert desk.ask(2, "sign") == Failed(2, "device-fault", "out of step")
+
+
+def test_a_fresh_session_is_not_tried_again():
+    with served([fault()]) as desk:
+        assert desk.ask(1, "fingerprint") == Failed(1, "device-fault", "out of step")
+
+
+def test_a_device_that_cannot_be_opened():
+    with served(DeviceFailure("disconnected", "gone"), [1]) as desk:
+        assert desk.ask(1, "probe") == Failed(1, "disconnected", "gone")
+        assert desk.ask(2, "probe", recover=True) == Done(2, 1)
+        assert desk.recovered == [False, True]
+
+
+def test_a_bug_is_a_fault_and_the_device_is_closed():
+    with served([ZeroDivisionError("oops")], [1]) as desk:
+        failed = desk.ask(1, "probe")
+        assert (failed.code, failed.detail) == ("device-fault", "ZeroDivisionError: oops")
+        assert desk.clients[0].closed
+
+
+def test_cancel_reaches_the_device_while_it_works():
+    with served([1, lambda: desk.clients[0].cancelled.wait(5)]) as desk:
+        desk.ask(1, "fingerprint")
+        desk.tell(protocol.encode(Request(2, "sign")) + protocol.encode(Request(2, protocol.CANCEL)))
+        assert desk.hear() == Done(2, value=True)
+
+
+def test_cancel_with_no_device_open_is_no_matter():
+    with served([1]) as desk:
+        desk.tell(protocol.encode(Request(0, protocol.CANCEL)))
+        assert desk.ask(1, "probe") == Done(1, 1)
+
+
+def test_notes_carry_the_number_of_the_request():
+    with served([lambda: desk.notify("step", "words")]) as desk:
+        assert desk.ask(7, "sign") == Note(7, "step", "words")
+        assert desk.hear() == Done(7, None)
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x02{}", protocol.encode(Done(1, 1))]
+)
+def test_nonsense_from_the_bridge_ends_the_worker(nonsense):
+    with served() as desk:
+        desk.tell(nonsense)
