@@ -1,0 +1,13 @@
+"""A platform for each test."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.platform import open_world
+
+
+@pytest.fixture
+def world(tmp_path: Path):
+    with open_world(tmp_path / "state") as opened:
+        yield opened

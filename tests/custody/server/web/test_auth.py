@@ -1,0 +1,406 @@
+"""Sign-in through HTTP: password, mailed code, refresh families, sign-out."""
+
+import threading
+
+import httpx
+import pytest
+
+from custody.schemas.auth import REFRESH_COOKIE
+from tests.support.platform import PASSWORD, World
+
+ALICE = "alice@example.org"
+
+
+@pytest.fixture
+def alice(world: World) -> int:
+    return world.organisation("Acme", ALICE).user_id
+
+
+@pytest.fixture
+def careful(world: World) -> str:
+    """Somebody whose sign-in asks for a mailed code, as every registered account's does."""
+    answer = world.http.post("/auth/register", json={"email": "carol@example.org", "password": PASSWORD})
+    assert answer.status_code == 200
+    return "carol@example.org"
+
+
+def refresh(world: World, sid: str, token: str) -> httpx.Response:
+    world.http.cookies.clear()
+    return world.http.post(
+        "/auth/refresh", json={"sid": sid}, headers={"Cookie": f"{REFRESH_COOKIE}={token}"}
+    )
+
+
+def refresh_token(answer: httpx.Response) -> str:
+    return answer.cookies[REFRESH_COOKIE]
+
+
+def is_signed_in(world: World, access: str) -> bool:
+    answer = world.http.get("/api/v1/get-user-info", headers={"Authorization": f"Bearer {access}"})
+    return answer.status_code == 200
+
+
+class TestLogin:
+    def test_answers_as_the_specification_says(self, world: World, alice: int) -> None:
+        answer = world.login(ALICE)
+        body = answer.json()
+        assert body["success"] is True
+        assert body["requires_2FA"] is False
+        assert body["token_2fa"] == ""
+        assert body["expires_in"] == 900
+        assert body["user_info"]["UUID"] == alice
+        assert body["user_info"]["LastLogin"] == {"Time": "2026-03-01T12:00:00.000Z", "Valid": True}
+        assert body["user_info"]["FirstName"] == {"String": "", "Valid": False}
+        workspace = body["user_info"]["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"][0]
+        assert workspace["WorkspaceInfo"]["net"] == "testnet"
+        assert {perm["RuleName"] for perm in workspace["Role"]["Perm"]} == {
+            "MANAGE_WORKSPACE", "PAYMENT_INIT", "PAYMENT_APPROVE", "VIEW_BALANCES", "MANAGE_ROLE", "MANAGE_USERS",
+            "VIEW_LOGS",
+        }  # fmt: skip
+
+    def test_the_address_is_read_in_any_case(self, world: World, alice: int) -> None:
+        assert world.login(" Alice@Example.ORG ").status_code == 200
+
+    def test_the_refresh_cookie_is_kept_from_pages(self, world: World, alice: int) -> None:
+        cookie = world.login(ALICE).headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert "Path=/auth" in cookie
+        assert "Max-Age=2592000" in cookie
+        assert "Secure" not in cookie
+
+    @pytest.mark.parametrize(
+        "url", ["https://custody.example.org", "http://custody.example.org", "https://127.0.0.1"]
+    )
+    def test_the_refresh_cookie_is_secure_but_on_loopback_http(
+        self, world: World, alice: int, url: str
+    ) -> None:
+        answer = world.http.post(f"{url}/auth/login", json={"email": ALICE, "password": PASSWORD})
+        assert "Secure" in answer.headers["set-cookie"]
+
+    def test_a_failure_does_not_tell_whether_the_account_exists(self, world: World, alice: int) -> None:
+        """P39: the same words, status and headers; and a hash is computed for an account that is not there."""
+        wrong, unknown = world.login(ALICE, "not her password"), world.login("nobody@example.org")
+        told = [{k: v for k, v in answer.json().items() if k != "trace_id"} for answer in (wrong, unknown)]
+        assert told[0] == told[1]
+        assert wrong.status_code == unknown.status_code == 401
+        assert set(wrong.headers) == set(unknown.headers)
+        assert world.audit_actions()[-2:] == ["SIGN_IN_REFUSED", "SIGN_IN_REFUSED"]
+
+    def test_an_unknown_account_costs_as_much_work(self, world: World, alice: int, monkeypatch) -> None:
+        """P39, in time: both verify one Argon2id hash of the same parameters."""
+        verified: list[str] = []
+        passwords = world.platform.services.signin._passwords
+        inner = passwords._hasher.verify
+
+        class Counting:
+            def verify(self, stored: str, password: str) -> bool:
+                verified.append(stored.rsplit("$", 2)[0])
+                return inner(stored, password)
+
+        monkeypatch.setattr(passwords, "_hasher", Counting())
+        world.login(ALICE, "not her password")
+        world.login("nobody@example.org")
+        assert len(verified) == 2
+        assert verified[0] == verified[1]
+
+    def test_guessing_one_account_is_slowed(self, world: World, alice: int) -> None:
+        for _ in range(10):
+            assert world.login(ALICE, "a guess").status_code == 401
+        blocked = world.login(ALICE)
+        assert blocked.status_code == 429
+        assert blocked.json()["code"] == "RATE_LIMITED"
+        assert 0 < int(blocked.headers["Retry-After"]) <= 900
+        world.clock.advance(minutes=15)
+        assert world.login(ALICE).status_code == 200
+
+    def test_guessing_an_unknown_account_is_slowed_alike(self, world: World) -> None:
+        """P39."""
+        for _ in range(10):
+            assert world.login("nobody@example.org").status_code == 401
+        assert world.login("nobody@example.org").status_code == 429
+
+    def test_one_address_cannot_call_without_bound(self, world: World) -> None:
+        for number in range(120):
+            assert world.login(f"n{number}@example.org").status_code == 401
+        assert world.login("n@example.org").status_code == 429
+
+    def test_signing_in_often_is_no_guessing(self, world: World, alice: int) -> None:
+        assert {world.login(ALICE).status_code for _ in range(25)} == {200}
+
+    def test_an_outdated_hash_is_renewed(self, world: World, alice: int) -> None:
+        from argon2 import PasswordHasher
+        from sqlalchemy import select
+
+        from custody.server.store.models import Credential
+
+        old = PasswordHasher(time_cost=2, memory_cost=8, parallelism=1).hash(PASSWORD)
+        with world.platform.services.store.write() as db:
+            db.get_one(Credential, alice).password_hash = old
+        assert world.login(ALICE).status_code == 200
+        with world.platform.services.store.read() as db:
+            renewed = db.scalars(select(Credential.password_hash)).one()
+        assert "t=1" in renewed
+        assert world.login(ALICE).status_code == 200
+
+
+class TestRegister:
+    def test_a_new_account_signs_in_with_a_code_and_has_no_workspace(
+        self, world: World, careful: str
+    ) -> None:
+        started = world.login(careful).json()
+        finished = world.http.post(
+            "/auth/otp-validate", json={"token_2fa": started["token_2fa"], "otp": world.mail.newest_code()}
+        ).json()
+        assert finished["user_info"]["DefaultOrg"] == 0
+        assert finished["user_info"]["OrganisationsInfo"] == {"Organisations": []}
+
+    def test_does_not_tell_that_an_account_exists(self, world: World, careful: str) -> None:
+        """P39: the owner is told, the caller is not; nothing changes."""
+        again = world.http.post("/auth/register", json={"email": careful, "password": "another password"})
+        fresh = world.http.post(
+            "/auth/register", json={"email": "dan@example.org", "password": "another password"}
+        )
+        assert again.json() == fresh.json() == {"success": True}
+        assert "have one already" in world.mail.sent[-2].text
+        assert world.login(careful).status_code == 200
+
+    @pytest.mark.parametrize("password", ["aaaaaaaaaaaa", "erin@example.org", "ERIN@example.org", "seven 7"])
+    def test_refuses_what_is_guessed_first(self, world: World, password: str) -> None:
+        answer = world.http.post("/auth/register", json={"email": "erin@example.org", "password": password})
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"] == "/password"
+        assert password not in answer.text.replace("example.org", "")
+
+    def test_the_same_key_strokes_on_another_keyboard_sign_in(self, world: World) -> None:
+        world.http.post(
+            "/auth/register", json={"email": "finn@example.org", "password": "A\u030angstro\u0308m 12"}
+        )
+        assert world.login("finn@example.org", "\u00c5ngstr\u00f6m 12").status_code == 200
+
+
+class TestOneTimeCode:
+    def start(self, world: World, email: str) -> str:
+        answer = world.login(email)
+        body = answer.json()
+        assert body["success"] is True
+        assert body["requires_2FA"] is True
+        assert body["token"] == body["sid"] == ""
+        assert "set-cookie" not in answer.headers
+        return body["token_2fa"]
+
+    def validate(self, world: World, token: str, code: str) -> httpx.Response:
+        return world.http.post("/auth/otp-validate", json={"token_2fa": token, "otp": code})
+
+    def wrong(self, code: str) -> str:
+        return f"{(int(code) + 1) % 1_000_000:06d}"
+
+    def test_finishes_the_sign_in(self, world: World, careful: str) -> None:
+        token = self.start(world, careful)
+        done = self.validate(world, token, world.mail.newest_code())
+        assert done.status_code == 200
+        assert is_signed_in(world, done.json()["token"])
+        assert REFRESH_COOKIE in done.cookies
+
+    def test_is_good_once(self, world: World, careful: str) -> None:
+        """P38: reuse."""
+        token, code = self.start(world, careful), world.mail.newest_code()
+        assert self.validate(world, token, code).status_code == 200
+        again = self.validate(world, token, code)
+        assert again.status_code == 401
+        assert again.json()["code"] == "OTP_INVALID"
+
+    def test_is_good_for_five_minutes(self, world: World, careful: str) -> None:
+        token, code = self.start(world, careful), world.mail.newest_code()
+        world.clock.advance(minutes=5)
+        assert self.validate(world, token, code).status_code == 401
+
+    def test_locks_after_five_tries(self, world: World, careful: str) -> None:
+        """P38: brute force; the right code comes too late."""
+        token, code = self.start(world, careful), world.mail.newest_code()
+        for _ in range(5):
+            assert self.validate(world, token, self.wrong(code)).status_code == 401
+        assert self.validate(world, token, code).status_code == 401
+
+    def test_parallel_tries_are_all_counted(self, world: World, careful: str) -> None:
+        """P38: eight at once are not eight firsts."""
+        token, code = self.start(world, careful), world.mail.newest_code()
+        threads = [
+            threading.Thread(target=self.validate, args=(world, token, self.wrong(code))) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert self.validate(world, token, code).status_code == 401
+
+    def test_is_bound_to_its_own_token(self, world: World, careful: str) -> None:
+        """P38: a code with another sign-in's token_2fa."""
+        first, first_code = self.start(world, careful), world.mail.newest_code()
+        second_code = first_code
+        while second_code == first_code:  # once in a million
+            second, second_code = self.start(world, careful), world.mail.newest_code()
+        assert self.validate(world, second, first_code).status_code == 401
+        assert self.validate(world, first, second_code).status_code == 401
+        assert self.validate(world, second, second_code).status_code == 200
+
+    def test_new_challenges_do_not_buy_new_tries(self, world: World, careful: str) -> None:
+        """P38: twenty tries an hour for an account, over however many sign-ins."""
+        for _ in range(4):
+            token, code = self.start(world, careful), world.mail.newest_code()
+            for _ in range(5):
+                self.validate(world, token, self.wrong(code))
+        locked = world.login(careful)
+        assert locked.status_code == 429
+        world.clock.advance(hours=1)
+        assert world.login(careful).status_code == 200
+
+    def test_mails_are_bounded(self, world: World, careful: str) -> None:
+        answers = [world.login(careful).status_code for _ in range(21)]
+        assert answers == [200] * 20 + [429]
+
+    @pytest.mark.parametrize("code", ["12345", "1234567", "abcdef", "１２３４５６"])
+    def test_another_shape_is_no_try(self, world: World, careful: str, code: str) -> None:
+        token, right = self.start(world, careful), world.mail.newest_code()
+        for _ in range(6):
+            assert self.validate(world, token, code).status_code == 422
+        assert self.validate(world, token, right).status_code == 200
+
+    def test_an_unknown_token_reads_like_a_wrong_code(self, world: World, careful: str) -> None:
+        token, code = self.start(world, careful), world.mail.newest_code()
+        told = [
+            {k: v for k, v in self.validate(world, *pair).json().items() if k != "trace_id"}
+            for pair in ((token, self.wrong(code)), ("x" * 43, code))
+        ]
+        assert told[0] == told[1]
+
+    def test_neither_code_nor_token_is_stored(self, world: World, careful: str, tmp_path) -> None:
+        """P49: a copy of the database gives nobody a sign-in."""
+        token, code = self.start(world, careful), world.mail.newest_code()
+        done = self.validate(world, token, code).json()
+        secrets = [PASSWORD, token, done["token"]]
+        data = b"".join(path.read_bytes() for path in (tmp_path / "state").glob("custody.db*"))
+        assert done["sid"].encode() in data
+        assert [secret for secret in secrets if secret.encode() in data] == []
+
+    def test_can_be_turned_off_and_on_with_the_password(self, world: World, careful: str) -> None:
+        token = self.start(world, careful)
+        access = self.validate(world, token, world.mail.newest_code()).json()["token"]
+        headers = {"Authorization": f"Bearer {access}"}
+
+        def turn(password: str, *, enabled: bool) -> httpx.Response:
+            return world.http.post(
+                "/auth/two-factor", json={"enabled": enabled, "password": password}, headers=headers
+            )
+
+        assert turn("not hers at all", enabled=False).status_code == 422
+        assert world.login(careful).json()["requires_2FA"] is True
+        assert turn(PASSWORD, enabled=False).json() == {"success": True, "enabled": False}
+        assert world.login(careful).json()["requires_2FA"] is False
+        assert turn(PASSWORD, enabled=True).json() == {"success": True, "enabled": True}
+        assert world.login(careful).json()["requires_2FA"] is True
+
+
+class TestRefresh:
+    def test_rotates(self, world: World, alice: int) -> None:
+        first = world.login(ALICE)
+        sid = first.json()["sid"]
+        second = refresh(world, sid, refresh_token(first))
+        assert second.status_code == 200
+        assert second.json()["sid"] == sid
+        assert second.json()["expires_in"] == 900
+        assert refresh_token(second) != refresh_token(first)
+        assert is_signed_in(world, second.json()["token"])
+
+    def test_a_client_killed_between_the_two_is_not_locked_out(self, world: World, alice: int) -> None:
+        """The answer was lost: the old token is tried again, and again."""
+        first = world.login(ALICE)
+        sid = first.json()["sid"]
+        for _ in range(3):
+            lost = refresh(world, sid, refresh_token(first))
+            assert lost.status_code == 200
+        kept = refresh(world, sid, refresh_token(lost))
+        assert kept.status_code == 200
+        assert is_signed_in(world, kept.json()["token"])
+
+    def test_reuse_after_the_successor_was_used_ends_the_family(self, world: World, alice: int) -> None:
+        """P40."""
+        first = world.login(ALICE)
+        sid = first.json()["sid"]
+        second = refresh(world, sid, refresh_token(first))
+        third = refresh(world, sid, refresh_token(second))
+        assert third.status_code == 200
+        replayed = refresh(world, sid, refresh_token(first))
+        assert replayed.status_code == 401
+        assert replayed.json()["code"] == "UNAUTHENTICATED"
+        assert refresh(world, sid, refresh_token(third)).status_code == 401
+        assert not is_signed_in(world, third.json()["token"])
+        assert world.audit_actions()[-1] == "REFRESH_TOKEN_REUSED"
+
+    def test_a_thief_and_the_owner_cannot_both_go_on(self, world: World, alice: int) -> None:
+        """P40: both hold a successor of the same token; the second to use one gives the theft away."""
+        first = world.login(ALICE)
+        sid = first.json()["sid"]
+        thief = refresh(world, sid, refresh_token(first))
+        owner = refresh(world, sid, refresh_token(first))
+        assert refresh(world, sid, refresh_token(owner)).status_code == 200
+        assert refresh(world, sid, refresh_token(thief)).status_code == 401
+        assert not is_signed_in(world, owner.json()["token"])
+
+    def test_another_session_lives_on(self, world: World, alice: int) -> None:
+        stolen, other = world.login(ALICE), world.login(ALICE)
+        sid = stolen.json()["sid"]
+        refresh(world, sid, refresh_token(refresh(world, sid, refresh_token(stolen))))
+        assert refresh(world, sid, refresh_token(stolen)).status_code == 401
+        assert is_signed_in(world, other.json()["token"])
+        assert refresh(world, other.json()["sid"], refresh_token(other)).status_code == 200
+
+    def test_needs_its_own_sid(self, world: World, alice: int) -> None:
+        first, other = world.login(ALICE), world.login(ALICE)
+        assert refresh(world, other.json()["sid"], refresh_token(first)).status_code == 401
+        assert refresh(world, first.json()["sid"], refresh_token(first)).status_code == 200
+
+    def test_slides_for_thirty_days(self, world: World, alice: int) -> None:
+        answer = world.login(ALICE)
+        sid = answer.json()["sid"]
+        for _ in range(3):
+            world.clock.advance(days=29)
+            answer = refresh(world, sid, refresh_token(answer))
+            assert answer.status_code == 200
+        world.clock.advance(days=30)
+        assert refresh(world, sid, refresh_token(answer)).status_code == 401
+
+    def test_without_a_cookie(self, world: World, alice: int) -> None:
+        sid = world.login(ALICE).json()["sid"]
+        world.http.cookies.clear()
+        assert world.http.post("/auth/refresh", json={"sid": sid}).status_code == 401
+
+
+class TestAccess:
+    def test_ends_after_fifteen_minutes(self, world: World, alice: int) -> None:
+        access = world.login(ALICE).json()["token"]
+        world.clock.advance(minutes=14, seconds=59)
+        assert is_signed_in(world, access)
+        world.clock.advance(seconds=1)
+        answer = world.http.get("/api/v1/get-user-info", headers={"Authorization": f"Bearer {access}"})
+        assert answer.status_code == 401
+        assert answer.json()["code"] == "TOKEN_EXPIRED"
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+    @pytest.mark.parametrize(
+        "header", [None, "Bearer ", "Bearer nonsense", "Basic YTpi", "Bearer " + "x" * 5000]
+    )
+    def test_refuses_what_is_no_token(self, world: World, header: str | None) -> None:
+        headers = {} if header is None else {"Authorization": header}
+        answer = world.http.get("/api/v1/get-user-info", headers=headers)
+        assert answer.status_code == 401
+        assert answer.json()["code"] == "UNAUTHENTICATED"
+
+    def test_signing_out_ends_everything_of_the_session(self, world: World, alice: int) -> None:
+        signed_in = world.login(ALICE)
+        access, sid = signed_in.json()["token"], signed_in.json()["sid"]
+        out = world.http.post("/auth/logout", headers={"Authorization": f"Bearer {access}"})
+        assert out.json() == {"success": True}
+        assert 'refresh_token=""' in out.headers["set-cookie"]
+        assert not is_signed_in(world, access)
+        assert refresh(world, sid, refresh_token(signed_in)).status_code == 401

@@ -1,0 +1,310 @@
+"""Registering a device through HTTP, with the signatures that a device makes."""
+
+import re
+from base64 import b64decode, b64encode
+
+import pytest
+from sqlalchemy import select, update
+
+from custody.schemas.challenge import ChallengeLine, offered_digest
+from custody.server.store.models import KeyAccount
+from multisig import Network, multisig_account_path
+from tests.support.platform import (
+    As,
+    World,
+    key_offer,
+    open_world,
+    plain_vault,
+    register_key,
+    seed,
+    sign_challenge,
+)
+
+ALICE, BOB = "alice@example.org", "bob@example.org"
+
+
+@pytest.fixture
+def alice(world: World) -> As:
+    world.organisation("Acme", ALICE)
+    return world.as_user(ALICE)
+
+
+@pytest.fixture
+def bob(world: World, alice: As) -> As:
+    world.member(1, BOB)
+    return world.as_user(BOB)
+
+
+def challenge_for(user: As, offer: dict) -> dict:
+    answer = user.post("/api/v1/key-challenge", offer)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(answer, pointer: str) -> bool:
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["code"] == "VALIDATION"
+    return pointer in {error["pointer"] for error in answer.json()["errors"]}
+
+
+class TestChallenge:
+    def test_is_a_line_that_every_device_can_show(self, alice: As) -> None:
+        challenge = challenge_for(alice, key_offer(seed(1)))
+        assert re.fullmatch(r"[\x21-\x7e]+( [\x21-\x7e]+)*", challenge["challenge"])
+        assert len(challenge["challenge"]) <= 200
+        assert challenge["derivation_path"] == "m/48h/1h/0h/2h/0/0"
+        assert challenge["expires_at"] == "2026-03-01T12:10:00.000Z"
+
+    def test_says_what_it_is_for(self, alice: As) -> None:
+        offer = key_offer(seed(1))
+        line = ChallengeLine.parse(challenge_for(alice, offer)["challenge"])
+        pairs = {
+            "m/48h/1h/0h/2h": offer["xpub"],
+            "m/48h/1h/1h/2h": offer["vault_accounts"][1]["xpub"],
+            "m/84h/1h/0h": offer["profile"]["xpub"],
+        }
+        assert (line.network, line.user_id) == ("testnet", 1)
+        assert line.keys_digest == offered_digest(pairs.items())
+
+    def test_is_never_the_same_twice(self, alice: As) -> None:
+        first, second = (challenge_for(alice, key_offer(seed(1)))["challenge"] for _ in range(2))
+        assert first != second
+
+    def test_a_bounded_number_is_open(self, world: World, alice: As) -> None:
+        offer = key_offer(seed(1))
+        for _ in range(20):
+            challenge_for(alice, offer)
+        assert alice.post("/api/v1/key-challenge", offer).status_code == 429
+        world.clock.advance(minutes=10)
+        challenge_for(alice, offer)
+
+
+class TestRegister:
+    def test_answers_with_the_specifications_key(self, alice: As) -> None:
+        device = seed(1)
+        answer = register_key(alice, device, label="The blue one")
+        assert answer.status_code == 200
+        key = answer.json()
+        base = multisig_account_path(Network.REGTEST)
+        assert key == {
+            "ID": key["ID"],
+            "UserID": "1",
+            "KeyType": "xpub",
+            "Status": "active",
+            "PubKeyHex": {"String": device.public_key(base).hex(), "Valid": True},
+            "Xpub": {"String": str(device.xpub(base, Network.REGTEST)), "Valid": True},
+            "MasterFingerprint": {"String": device.fingerprint.hex, "Valid": True},
+            "DerivationBasePath": {"String": "m/48h/1h/0h/2h", "Valid": True},
+            "Label": {"String": "The blue one", "Valid": True},
+            "Net": "testnet",
+            "CreatedAt": "2026-03-01T12:00:00.000Z",
+            "UpdatedAt": "2026-03-01T12:00:00.000Z",
+        }
+        assert alice.get("/api/v1/keys").json() == [key]
+
+    def test_shows_the_member_as_one_who_can_sign(self, alice: As) -> None:
+        def can_sign() -> list[bool]:
+            return [
+                row["can_sign"]
+                for row in alice.get("/api/v1/get-users-from-workspace", workspace_id=1).json()
+            ]
+
+        assert can_sign() == [False]
+        register_key(alice, seed(1))
+        assert can_sign() == [True]
+
+    def test_a_path_in_another_notation_is_the_same_path(self, alice: As) -> None:
+        assert register_key(alice, seed(1), derivation_base_path="m/48'/1'/0'/2'").status_code == 200
+
+    @pytest.mark.parametrize("header", [27, 31, 35, 39])
+    def test_takes_every_makers_header_byte(self, alice: As, header: int) -> None:
+        device, offer = seed(1), key_offer(seed(1))
+        challenge = challenge_for(alice, offer)
+        proof = sign_challenge(device, challenge)
+        raw = b64decode(proof["signature"])
+        proof["signature"] = b64encode(bytes([header + (raw[0] - 27) % 4]) + raw[1:]).decode()
+        assert alice.post("/api/v1/register-key", {**offer, "proof": proof}).status_code == 200
+
+    def test_without_a_proof(self, alice: As) -> None:
+        assert refused(alice.post("/api/v1/register-key", key_offer(seed(1))), "/proof")
+
+    def test_without_a_proof_where_the_operator_turned_it_off(self, tmp_path) -> None:
+        with open_world(tmp_path, require_key_proof=False) as world:
+            world.organisation("Acme", ALICE)
+            alice = world.as_user(ALICE)
+            assert alice.post("/api/v1/register-key", key_offer(seed(1))).status_code == 200
+            # A proof that is given is still checked.
+            bad = {"challenge": "no such", "signature": b64encode(b"\x1f" * 65).decode()}
+            offer = {**key_offer(seed(2)), "replace": True, "proof": bad}
+            assert refused(alice.post("/api/v1/register-key", offer), "/proof/challenge")
+
+    def test_signed_by_another_device(self, alice: As) -> None:
+        offer = key_offer(seed(1))
+        proof = sign_challenge(seed(2), challenge_for(alice, offer))
+        assert refused(alice.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/signature")
+
+    def test_signed_at_another_path_of_the_device(self, alice: As) -> None:
+        offer = key_offer(seed(1))
+        challenge = challenge_for(alice, offer)
+        proof = sign_challenge(seed(1), {**challenge, "derivation_path": "m/48h/1h/0h/2h"})
+        assert refused(alice.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/signature")
+
+    @pytest.mark.parametrize("signature", ["A" * 88, "!" * 88, b64encode(b"\x1f" + b"\xff" * 64).decode()])
+    def test_a_signature_that_is_none(self, alice: As, signature: str) -> None:
+        offer = key_offer(seed(1))
+        proof = {"challenge": challenge_for(alice, offer)["challenge"], "signature": signature}
+        assert refused(alice.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/signature")
+
+    def test_a_challenge_is_used_once(self, alice: As) -> None:
+        device, offer = seed(1), key_offer(seed(1))
+        proof = sign_challenge(device, challenge_for(alice, offer))
+        assert alice.post("/api/v1/register-key", {**offer, "proof": proof}).status_code == 200
+        assert refused(alice.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/challenge")
+
+    def test_a_challenge_is_good_for_ten_minutes(self, world: World, alice: As) -> None:
+        device, offer = seed(1), key_offer(seed(1))
+        proof = sign_challenge(device, challenge_for(alice, offer))
+        world.clock.advance(minutes=10)
+        assert refused(alice.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/challenge")
+
+    def test_a_challenge_is_one_persons(self, alice: As, bob: As) -> None:
+        """A signature that Alice was tricked into cannot be used by Bob, nor his by her."""
+        device, offer = seed(1), key_offer(seed(1))
+        proof = sign_challenge(device, challenge_for(alice, offer))
+        assert refused(bob.post("/api/v1/register-key", {**offer, "proof": proof}), "/proof/challenge")
+
+    @pytest.mark.parametrize("part", ["vault_accounts", "profile"])
+    def test_the_proof_covers_every_key_that_is_offered(self, alice: As, part: str) -> None:
+        """A foreign account slipped in after the device signed."""
+        device, offer = seed(1), key_offer(seed(1))
+        proof = sign_challenge(device, challenge_for(alice, offer))
+        changed = {**offer, part: key_offer(seed(2))[part], "proof": proof}
+        changed["vault_accounts"] = [row for row in changed["vault_accounts"] if row["account"] != 0]
+        assert refused(alice.post("/api/v1/register-key", changed), "/proof/challenge")
+
+    def test_a_key_of_another_network(self, alice: As) -> None:
+        offer = {**key_offer(seed(1), Network.MAINNET), "network": "testnet"}
+        offer["derivation_base_path"] = "m/48h/1h/0h/2h"
+        answer = alice.post("/api/v1/key-challenge", offer)
+        assert refused(answer, "/xpub")
+        assert answer.json()["errors"][0]["code"] == "wrong-network"
+
+    def test_a_path_of_another_network(self, alice: As) -> None:
+        offer = {**key_offer(seed(1)), "derivation_base_path": "m/48h/0h/0h/2h"}
+        assert refused(alice.post("/api/v1/key-challenge", offer), "/derivation_base_path")
+
+    @pytest.mark.parametrize(
+        ("changes", "pointer"),
+        [
+            ({"derivation_base_path": "m/48h/1h/1h/2h"}, "/derivation_base_path"),
+            ({"derivation_base_path": "m/84h/1h/0h"}, "/derivation_base_path"),
+            ({"derivation_base_path": "m/48h/1h/0h/99999999999h"}, "/derivation_base_path"),
+            ({"master_fingerprint": "00000000"}, "/master_fingerprint"),
+            ({"master_fingerprint": "0000000g"}, "/master_fingerprint"),
+            ({"xpub": "x" * 111}, "/xpub"),
+            ({"xpub": key_offer(seed(1))["profile"]["xpub"]}, "/xpub"),
+            ({"vault_accounts": [{"account": 0, "xpub": key_offer(seed(2))["xpub"]}]}, "/vault_accounts"),
+            ({"vault_accounts": [{"account": 1, "xpub": key_offer(seed(1))["xpub"]}]}, "/vault_accounts"),
+            ({"vault_accounts": [{"account": 101, "xpub": key_offer(seed(1))["xpub"]}]}, "/vault_accounts/0/account"),
+            ({"profile": {**key_offer(seed(1))["profile"], "derivation_base_path": "m/84h/1h/1h"}},
+             "/profile/derivation_base_path"),
+            ({"profile": {"xpub": key_offer(seed(1))["xpub"], "derivation_base_path": "m/84h/1h/0h"}},
+             "/profile/xpub"),
+            ({"network": "regtest"}, "/network"),
+            ({"unknown": 1}, "/unknown"),
+        ],
+    )  # fmt: skip
+    def test_an_offer_that_is_wrong_names_its_field(self, alice: As, changes: dict, pointer: str) -> None:
+        assert refused(alice.post("/api/v1/key-challenge", {**key_offer(seed(1)), **changes}), pointer)
+
+    def test_a_private_key_is_refused_and_not_repeated(self, alice: As) -> None:
+        """P49."""
+        private = "tprv8ZgxMBicQKsPeDgjzdC36fs6bMjGApWDNLR9erAXMs5skhMv36j9MV5ecvfavji5khqjWaWSFhN3YcCUUdiKH6isR4Pwy3U5y5egddBr16m"
+        answer = alice.post("/api/v1/key-challenge", {**key_offer(seed(1)), "xpub": private})
+        assert refused(answer, "/xpub")
+        assert private not in answer.text
+
+
+class TestOneActiveKey:
+    def test_a_second_device_is_refused(self, alice: As) -> None:
+        assert register_key(alice, seed(1)).status_code == 200
+        second = register_key(alice, seed(2))
+        assert second.status_code == 409
+        assert second.json()["code"] == "KEY_ALREADY_ACTIVE"
+        assert len(alice.get("/api/v1/keys").json()) == 1
+
+    def test_a_second_device_replaces_the_first_when_asked(self, world: World, alice: As) -> None:
+        first = register_key(alice, seed(1)).json()
+        second = register_key(alice, seed(2), replace=True).json()
+        listed = {key["ID"]: key["Status"] for key in alice.get("/api/v1/keys").json()}
+        assert listed == {first["ID"]: "revoked", second["ID"]: "active"}
+        assert "KEY_REVOKED" in world.audit_actions()
+
+    def test_each_network_has_its_own(self, world: World, alice: As) -> None:
+        assert register_key(alice, seed(1)).status_code == 200
+        assert register_key(alice, seed(1), Network.MAINNET).status_code == 200
+        assert [key["Net"] for key in alice.get("/api/v1/keys").json()] == ["testnet", "mainnet"]
+
+    def test_the_same_device_again_is_the_same_key_with_more_accounts(self, world: World, alice: As) -> None:
+        first = register_key(alice, seed(1)).json()
+        more = key_offer(seed(1), accounts=5)["vault_accounts"]
+        again = register_key(alice, seed(1), vault_accounts=more)
+        assert again.status_code == 200
+        assert again.json()["ID"] == first["ID"]
+        with world.platform.services.store.read() as db:
+            assert sorted(db.scalars(select(KeyAccount.account))) == [0, 1, 2, 3, 4]
+
+    def test_an_account_does_not_change_its_key(self, alice: As) -> None:
+        register_key(alice, seed(1))
+        foreign = [
+            {
+                "account": 1,
+                "xpub": str(seed(2).xpub(multisig_account_path(Network.REGTEST, 1), Network.REGTEST)),
+            }
+        ]
+        assert refused(register_key(alice, seed(1), vault_accounts=foreign), "/vault_accounts")
+
+    def test_a_device_is_one_persons(self, alice: As, bob: As) -> None:
+        register_key(alice, seed(1))
+        assert register_key(bob, seed(1)).status_code == 409
+
+    def test_nobody_offers_another_persons_accounts_as_their_own(self, alice: As, bob: As) -> None:
+        """The proof covers account 0; who slips in a cosigner's account would hold two places of a vault in name."""
+        register_key(alice, seed(1))
+        stolen = [row for row in key_offer(seed(1))["vault_accounts"] if row["account"] == 1]
+        assert register_key(bob, seed(2), vault_accounts=stolen).status_code == 409
+
+    def test_an_account_that_a_vault_took_is_not_free_again(self, world: World, alice: As) -> None:
+        """No two vaults share a key, though a device is registered anew."""
+        register_key(alice, seed(1))
+        with world.platform.services.store.write() as db:
+            db.add(plain_vault("v1"))
+            db.flush()
+            db.execute(update(KeyAccount).where(KeyAccount.account == 0).values(vault_id="v1"))
+        register_key(alice, seed(2), replace=True)
+        back = register_key(alice, seed(1), replace=True).json()
+        with world.platform.services.store.read() as db:
+            mine = select(KeyAccount.account).where(KeyAccount.key_id == back["ID"])
+            assert list(db.scalars(mine)) == [1]
+
+
+class TestProfileAddress:
+    def test_is_the_first_of_the_members_own_account(self, alice: As) -> None:
+        key = register_key(alice, seed(1)).json()
+        answer = alice.get("/api/v1/signing-profile-address", network="testnet").json()
+        assert answer["wallet_address"].startswith("bcrt1q")
+        assert answer["derivation_path"] == "m/84h/1h/0h/0/0"
+        assert answer["key_id"] == key["ID"]
+
+    def test_without_a_profile(self, alice: As) -> None:
+        register_key(alice, seed(1), profile=None)
+        assert alice.get("/api/v1/signing-profile-address", network="testnet").status_code == 404
+
+    def test_of_a_revoked_key_is_not_given(self, alice: As) -> None:
+        register_key(alice, seed(1))
+        register_key(alice, seed(2), replace=True, profile=None)
+        assert alice.get("/api/v1/signing-profile-address", network="testnet").status_code == 404
+
+    def test_names_its_network(self, alice: As) -> None:
+        assert alice.get("/api/v1/signing-profile-address", network="regtest").status_code == 422
+        assert alice.get("/api/v1/signing-profile-address").status_code == 422

@@ -1,0 +1,35 @@
+"""An ASGI application behind httpx's plain client: its requests run on one event loop in another thread."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+
+class _Transport(httpx.BaseTransport):
+    def __init__(self, app, portal: BlockingPortal, client: tuple[str, int]) -> None:
+        self._inner = httpx.ASGITransport(app, raise_app_exceptions=False, client=client)
+        self._portal = portal
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._portal.call(self._answer, request)
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        body = request.read()
+        sent = httpx.Request(request.method, request.url, headers=request.headers, content=body)
+        response = await self._inner.handle_async_request(sent)
+        content = await response.aread()
+        return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+
+@contextmanager
+def asgi_client(
+    app, base_url: str = "http://127.0.0.1", address: str = "192.0.2.1"
+) -> Iterator[httpx.Client]:
+    """A client of ``app`` that calls from ``address`` (a documentation address, RFC 5737)."""
+    with (
+        start_blocking_portal() as portal,
+        httpx.Client(transport=_Transport(app, portal, (address, 50_000)), base_url=base_url) as client,
+    ):
+        yield client

@@ -1,0 +1,183 @@
+"""A whole platform over a real SQLite file, with a clock that the test moves, cheap hashes and kept mail."""
+
+import re
+import secrets
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+from argon2 import PasswordHasher
+from sqlalchemy import select
+
+from custody.server.app import Outside, Platform, Settings, open_platform
+from custody.server.service.mail import Mail
+from custody.server.service.setup import NewPerson, Placed
+from custody.server.store.models import AuditEvent, Vault
+from firmware_bridge.virtual.seed import Seed
+from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path
+from tests.support.asgi import asgi_client
+
+PASSWORD = "correct horse battery"
+CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass
+class Clock:
+    """Stands still until moved."""
+
+    now: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+
+@dataclass
+class KeptMail:
+    sent: list[Mail] = field(default_factory=list)
+
+    def send(self, mail: Mail) -> None:
+        self.sent.append(mail)
+
+    def newest_code(self) -> str:
+        return re.findall(r"\b[0-9]{6}\b", self.sent[-1].text)[0]
+
+
+@dataclass
+class World:
+    """A platform with helpers around it. ``http`` calls it from one address."""
+
+    platform: Platform
+    clock: Clock
+    mail: KeptMail
+    http: httpx.Client
+
+    def organisation(self, name: str, email: str) -> Placed:
+        """An organisation on regtest, whose administrator signs in without a code."""
+        return self.platform.setup.bootstrap(
+            organisation=name,
+            workspace="Main",
+            chain=Network.REGTEST,
+            person=NewPerson(email, PASSWORD, two_factor=False),
+        )
+
+    def member(self, workspace_id: int, email: str, role: str = "Signer") -> Placed:
+        password = None if self.platform.setup.has_account(email) else PASSWORD
+        person = NewPerson(email, password, two_factor=False)
+        return self.platform.setup.add_member(workspace_id=workspace_id, role=role, person=person)
+
+    def login(self, email: str, password: str = PASSWORD) -> httpx.Response:
+        return self.http.post("/auth/login", json={"email": email, "password": password})
+
+    def as_user(self, email: str) -> "As":
+        """Signs in and calls with the token."""
+        answer = self.login(email)
+        assert answer.status_code == 200, answer.text
+        self.http.cookies.clear()
+        return As(self.http, {"Authorization": f"Bearer {answer.json()['token']}"})
+
+    def audit_actions(self, chain_id: str = "platform") -> list[str]:
+        query = select(AuditEvent.action).where(AuditEvent.chain_id == chain_id).order_by(AuditEvent.position)
+        with self.platform.services.store.read() as db:
+            return list(db.scalars(query))
+
+
+@dataclass(frozen=True)
+class As:
+    """Calls as one signed-in person."""
+
+    http: httpx.Client
+    headers: dict[str, str]
+
+    def get(self, path: str, **query: object) -> httpx.Response:
+        return self.http.get(path, params=query, headers=self.headers)
+
+    def post(self, path: str, body: object = None, **headers: str) -> httpx.Response:
+        return self.http.post(path, json=body, headers={**self.headers, **headers})
+
+
+@contextmanager
+def open_world(folder: Path, **settings: object) -> Iterator[World]:
+    clock, mail = Clock(), KeptMail()
+    outside = Outside(clock=clock, random=secrets.token_bytes, hasher=CHEAP, mailer=mail)
+    platform = open_platform(Settings(state=folder, **settings), outside)
+    try:
+        with asgi_client(platform.asgi) as http:
+            yield World(platform, clock, mail, http)
+    finally:
+        platform.close()
+
+
+def seed(number: int) -> Seed:
+    return Seed.from_entropy(bytes([number]) * 16)
+
+
+def key_offer(device: Seed, network: Network = Network.REGTEST, accounts: int = 2) -> dict:
+    """What a registration offers, without its proof."""
+    base = multisig_account_path(network)
+    profile = profile_account_path(network)
+    return {
+        "network": network.api_name,
+        "xpub": str(device.xpub(base, network)),
+        "master_fingerprint": device.fingerprint.hex,
+        "derivation_base_path": str(base),
+        "vault_accounts": [
+            {"account": number, "xpub": str(device.xpub(multisig_account_path(network, number), network))}
+            for number in range(accounts)
+        ],
+        "profile": {"xpub": str(device.xpub(profile, network)), "derivation_base_path": str(profile)},
+    }
+
+
+def sign_challenge(device: Seed, challenge: dict) -> dict:
+    """The proof that a device makes over a key-challenge's answer."""
+    path = DerivationPath.parse(challenge["derivation_path"])
+    signature = device.sign_recoverable(path, message_hash(challenge["challenge"]))
+    return {"challenge": challenge["challenge"], "signature": b64encode(signature).decode()}
+
+
+def register_key(
+    user: As, device: Seed, network: Network = Network.REGTEST, **changes: object
+) -> httpx.Response:
+    """The whole registration, as a signer's program does it."""
+    offer = {
+        **key_offer(device, network),
+        **{k: v for k, v in changes.items() if k in {"vault_accounts", "profile"}},
+    }
+    challenge = user.post("/api/v1/key-challenge", offer)
+    assert challenge.status_code == 200, challenge.text
+    return user.post(
+        "/api/v1/register-key", {**offer, **changes, "proof": sign_challenge(device, challenge.json())}
+    )
+
+
+def plain_vault(vault_id: str, workspace_id: int = 1) -> Vault:
+    """A row that stands for a vault where only its existence matters."""
+    return Vault(
+        id=vault_id,
+        workspace_id=workspace_id,
+        created_by=1,
+        name=vault_id,
+        network="testnet",
+        chain="regtest",
+        m=1,
+        n=1,
+        script_type="wsh",
+        descriptor=f"descriptor of {vault_id}",
+        address=f"address of {vault_id}",
+        witness_script_hex="",
+        limit_sats=0,
+        cycle_period="W",
+        cycle_day=1,
+        next_receive_index=0,
+        next_change_index=0,
+        created_at=START,
+        updated_at=START,
+    )
