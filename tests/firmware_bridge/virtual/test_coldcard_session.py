@@ -382,15 +382,26 @@ async def test_a_long_answer_waits_for_a_slow_host(tmp_path):
         assert verify_signatures(Psbt.parse(await on_thread(work, path)), VAULT).progress == 1
 
 
-async def test_a_host_that_does_not_read_loses_the_answer_and_nobody_else_waits(tmp_path, monkeypatch):
+async def test_a_host_that_does_not_read_loses_answers_and_stops_nobody(tmp_path, monkeypatch):
     monkeypatch.setattr(link, "SEND_RETRIES", 3)
+    question = to_packets(Message(b"ping" + bytes(2048), encrypted=False))
 
     def work(path):
         with host(path) as deaf:
-            deaf.send_recv(CCProtocolPacker.upload(0, 4096, bytes(2048)))
-            for packet in to_packets(Message(b"ping" + bytes(2048), encrypted=False)):
-                deaf.dev.pipe.send(packet)
-            assert version(path) == "5.4.5"
+            for _ in range(20):  # more than the socket's buffer holds
+                for packet in question:
+                    deaf.dev.pipe.send(packet)
+        assert version(path) == "5.4.5"
+
+    async with running(tmp_path) as (_, path):
+        await on_thread(work, path)
+
+
+async def test_a_host_that_is_gone_before_its_answer(tmp_path):
+    def work(path):
+        with host(path) as leaving:
+            leaving.dev.pipe.send(to_packets(Message(b"vers", encrypted=False))[0])
+        assert version(path) == "5.4.5"
 
     async with running(tmp_path) as (_, path):
         await on_thread(work, path)

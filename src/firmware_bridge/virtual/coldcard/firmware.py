@@ -1,5 +1,6 @@
 """The commands of a Coldcard, one row each, from its power-up to its power-down."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -218,6 +219,7 @@ class Firmware:
                 press()
         except NoSuchPrompt:
             pass  # a key pressed while the screen asks nothing has no effect
+        await asyncio.sleep(0)  # the press has taken effect before the host hears of it
         return replies.OKAY
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from firmware_bridge.virtual.coldcard.limits import PACKET_SIZE
 from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress
 
-# A Unix socket queues some ten datagrams and a long answer has 33: the host must read in between. The firmware too
-# waits for a host that does not, and then drops what it had to say.
+# What hosts have not read yet fills the socket's buffer, and a host that is not connected queues some ten datagrams
+# only. The firmware too waits for a host that does not read, and then drops what it had to say.
 SEND_RETRIES: Final = 2_000
 SEND_PAUSE: Final = 0.001  # seconds
 CLOSED: Final = -1  # the descriptor of a closed socket
@@ -44,7 +44,7 @@ class Link:
             raise AddressUnavailable(f"no such folder: {self.path.parent}") from error
         except PermissionError as error:
             raise AddressUnavailable(f"not allowed to listen at {self.path}") from error
-        except OSError as error:
+        except OSError as error:  # too long a path, above all
             raise InvalidListenAddress(f"cannot listen at {self.path}: {error}") from error
 
     async def receive(self) -> tuple[bytes, Any]:
