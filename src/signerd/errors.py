@@ -12,7 +12,9 @@
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
     ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly
-    └── DaemonNotRunning
+    ├── LoopbackError        InvalidRequest · RequestTooLarge · RequestTooSlow · NotForBrowsers · NoSuchRoute
+    │                        TooManyStreams · SocketUnusable · DaemonNotRunning · DaemonFailed
+    └── SetupError           AlreadyConfigured · AnswerMissing
 
 Each leaf has a stable ``code``, a sentence that says what is wrong, and a ``hint`` that says what to do.
 """
@@ -229,6 +231,64 @@ class PlatformAnswersWrongly(PlatformError):
     default_hint = "What answered is not a custody platform of this version. Check the configured address."
 
 
-class DaemonNotRunning(SignerdError):
+class LoopbackError(SignerdError):
+    """The interface between the daemon and the programs of the same person."""
+
+
+class InvalidRequest(LoopbackError):
+    code = "invalid-request"
+    default_hint = "The interface is described at /v1/openapi.json."
+
+
+class RequestTooLarge(LoopbackError):
+    code = "request-too-large"
+
+
+class RequestTooSlow(LoopbackError):
+    code = "request-too-slow"
+
+
+class NotForBrowsers(LoopbackError):
+    code = "not-for-browsers"
+    default_hint = "The interface is for programs on this machine, through the daemon's socket."
+
+
+class NoSuchRoute(LoopbackError):
+    code = "no-such-route"
+    default_hint = "The interface is described at /v1/openapi.json."
+
+
+class TooManyStreams(LoopbackError):
+    code = "too-many-streams"
+    default_hint = "Close a program that follows the daemon's events."
+
+
+class SocketUnusable(LoopbackError):
+    code = "socket-unusable"
+    default_hint = "Use a state folder of your own, with a short path, on a local disk: `--state DIR`."
+
+
+class DaemonNotRunning(LoopbackError):
     code = "daemon-not-running"
-    default_hint = "Start it with `signerd run`."
+    default_hint = "Start it with `signerd run`, and give the same --state to both."
+
+
+class DaemonFailed(LoopbackError):
+    """An error that has no name, or an answer that makes no sense."""
+
+    code = "daemon-failed"
+    default_hint = "What `signerd run` prints says more. What was decided before stands in the journal."
+
+
+class SetupError(SignerdError):
+    """What a command needs from the person before it can start."""
+
+
+class AlreadyConfigured(SetupError):
+    code = "already-configured"
+    default_hint = "Change the file by hand, or use another state folder: `--state DIR`."
+
+
+class AnswerMissing(SetupError):
+    code = "answer-missing"
+    default_hint = "Run it in a terminal, or give one line for each question on standard input."

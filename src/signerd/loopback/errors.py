@@ -1,0 +1,100 @@
+"""From errors to problem details (RFC 9457), exhaustively: one status for every leaf of the tree."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any
+
+from signerd import errors as e
+from signerd.core.text import plain
+
+CONTENT_TYPE = "application/problem+json"
+
+# The caller's fault: 4xx. Something that the person must put right first: 409. Not to be had now: 503.
+STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
+    {
+        e.IllegalEvent: HTTPStatus.CONFLICT,
+        e.UnknownProposal: HTTPStatus.NOT_FOUND,
+        e.StaleApproval: HTTPStatus.CONFLICT,
+        e.RefusedByChecks: HTTPStatus.CONFLICT,
+        e.NeedsAcknowledgement: HTTPStatus.CONFLICT,
+        e.UnknownVault: HTTPStatus.NOT_FOUND,
+        e.NotOurVault: HTTPStatus.CONFLICT,
+        e.VaultDiffers: HTTPStatus.CONFLICT,
+        e.WrongCode: HTTPStatus.CONFLICT,
+        e.AccountReused: HTTPStatus.CONFLICT,
+        e.NoRegisteredKey: HTTPStatus.CONFLICT,
+        e.RegistrationStale: HTTPStatus.CONFLICT,
+        e.NoSuchDevice: HTTPStatus.CONFLICT,
+        e.DeviceUnready: HTTPStatus.CONFLICT,
+        e.DeviceFailed: HTTPStatus.CONFLICT,
+        e.AlreadyRunning: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.JournalCorrupted: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.JournalTooNew: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.JournalUnwritable: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.UnsafeFolder: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.ConfigMissing: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.ConfigInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.NoSecretStore: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.SecretsLocked: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.KeyringTimedOut: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.SignedOut: HTTPStatus.CONFLICT,
+        e.SignInFailed: HTTPStatus.CONFLICT,
+        e.PlatformUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.PlatformRefused: HTTPStatus.BAD_GATEWAY,
+        e.PlatformAnswersWrongly: HTTPStatus.BAD_GATEWAY,
+        e.InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
+        e.RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        e.RequestTooSlow: HTTPStatus.REQUEST_TIMEOUT,
+        e.NotForBrowsers: HTTPStatus.FORBIDDEN,
+        e.NoSuchRoute: HTTPStatus.NOT_FOUND,
+        e.TooManyStreams: HTTPStatus.TOO_MANY_REQUESTS,
+        e.SocketUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.DaemonNotRunning: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.DaemonFailed: HTTPStatus.INTERNAL_SERVER_ERROR,
+        e.AlreadyConfigured: HTTPStatus.CONFLICT,
+        e.AnswerMissing: HTTPStatus.CONFLICT,
+    }
+)
+
+
+def leaves(root: type[e.SignerdError] = e.SignerdError) -> tuple[type[e.SignerdError], ...]:
+    """Every error of the tree that has a code of its own."""
+    below = root.__subclasses__()
+    if not below:
+        return (root,)
+    return tuple(leaf for branch in below for leaf in leaves(branch))
+
+
+def status_of(error: e.SignerdError) -> HTTPStatus:
+    return STATUSES[type(error)]
+
+
+def problem(error: e.SignerdError) -> dict[str, Any]:
+    """The body. ``code`` is stable; ``detail`` and ``hint`` are for a person."""
+    status = status_of(error)
+    body: dict[str, Any] = {
+        "type": f"urn:signerd:problem:{error.code}",
+        "title": status.phrase,
+        "status": status.value,
+        "code": error.code,
+        "detail": plain(str(error)),
+        "hint": plain(error.hint),
+    }
+    if isinstance(error, e.PlatformRefused):
+        body |= {"platform_code": plain(error.platform_code), "platform_status": error.status}
+    return body
+
+
+def error_from(body: Mapping[str, Any]) -> e.SignerdError:
+    """The error that a problem speaks of, for the client's side; an unknown code is a DaemonFailed with its words."""
+    code, sentence, hint = (str(body.get(name, "")) for name in ("code", "detail", "hint"))
+    leaf = {kind.code: kind for kind in leaves()}.get(code)
+    if leaf is e.PlatformRefused:
+        platform_code, status = str(body.get("platform_code", "")), body.get("platform_status")
+        return e.PlatformRefused(
+            sentence, platform_code=platform_code, status=status if isinstance(status, int) else 0, hint=hint
+        )
+    if leaf is None:
+        return e.DaemonFailed(sentence or "the daemon's answer makes no sense", hint=hint or None)
+    return leaf(sentence, hint=hint)
