@@ -213,7 +213,7 @@ class Deadlines:
     person: float = 600.0
     """A person reads, compares and decides."""
     per_input: float = 2.0
-    """Added for each input to sign; a Coldcard takes 0.2 s at 250 inputs, a Ledger 3 APDU rounds."""
+    """Added for each input to sign: a Coldcard takes 0.2 s, a Ledger 0.5 s and more."""
     grace: float = 2.0
     """From the polite request to stop until the worker is killed."""
     idle: float = 30.0

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -242,6 +243,39 @@ async def test_a_worker_that_begins_with_something_else():
     async with lane_to(workers.impolite) as lane:
         with pytest.raises(DeviceFault):
             await lane.call("echo", deadline=5)
+
+
+_ORPHAN = """
+import asyncio, sys
+from functools import partial
+from firmware_bridge.lane import Lane, spawn
+from firmware_bridge.model import Deadlines, Endpoint
+from multisig import Network
+from tests.support import workers
+
+async def main():
+    endpoint = Endpoint.parse("trezor:udp:127.0.0.1:1")
+    lane = Lane(endpoint, Network.REGTEST, deadlines=Deadlines(), spawner=partial(spawn, entry=workers.scripted))
+    await lane.call("echo", deadline=5)
+    print(lane.worker_pid, flush=True)
+    await lane.call("hang", deadline=60)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_worker_that_hangs_does_not_outlive_a_program_that_is_killed(request):
+    program = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        _ORPHAN,
+        env={"PYTHONPATH": str(request.config.rootpath)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    pid = int(await program.stdout.readline())
+    program.kill()
+    await program.communicate()
+    await until_gone(pid)
 
 
 async def test_a_worker_that_was_killed_unused_is_replaced_for_a_repeatable_call():
