@@ -220,6 +220,8 @@ class Deadlines:
     """An unused worker is let go, and its device with it."""
     retry: float = 3.0
     """Between two probes of a device that is locked, busy or failed."""
+    retry_shared: float = 30.0
+    """The same, where a probe takes the device's one session away from a program that may be using it."""
 
     def signing(self, inputs: int) -> float:
         return self.person + self.per_input * inputs

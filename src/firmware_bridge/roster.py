@@ -67,8 +67,8 @@ class Record:
     in_use: bool = False
     probed_at: float | None = None
     probe: asyncio.Task[None] | None = None
-    # It did not answer a probe well, and may be in another program's hands, which a second probe would break.
-    left_alone: bool = False
+    # It did not answer a probe well, and may be in another program's hands, which every probe disturbs.
+    perhaps_shared: bool = False
     # Vaults the device has refused for not knowing them, though its quick check says otherwise.
     unknown_vaults: set[str] = field(default_factory=set)
     # The transaction that was on its way to a person when the conversation was cut off.
@@ -130,7 +130,7 @@ class Roster:
         record = await self._find(device_id)
         if record.in_use:
             raise errors.Busy("Another operation of this program is running on the device.")
-        record.in_use, record.left_alone = True, False
+        record.in_use, record.perhaps_shared = True, False
         try:
             async with record.lane.lock:
                 self._require_usable(record)
@@ -203,7 +203,7 @@ class Roster:
             self._records[device_id] = record
         record.sighting = sighting
         if record.device.state == DeviceState.ABSENT:
-            record.probed_at, record.left_alone = None, False
+            record.probed_at, record.perhaps_shared = None, False
             self._move(record, Happening.APPEARED)
         if record.device.state == DeviceState.PRESENT:
             self._note_obstacle(record, sighting)
@@ -224,12 +224,13 @@ class Roster:
         """New, or not well when it was last asked; and nobody is at it, and it can be opened."""
         if self._is_working(record) or record.lane.lock.locked() or not record.sighting.can_be_opened:
             return False
-        if record.device.state == DeviceState.ABSENT or record.left_alone:
+        if record.device.state == DeviceState.ABSENT:
             return False
         if record.probed_at is None:
             return True
         waited = self._clock() - record.probed_at
-        return record.device.state in _ASK_AGAIN and waited >= self._deadlines.retry
+        patience = self._deadlines.retry_shared if record.perhaps_shared else self._deadlines.retry
+        return record.device.state in _ASK_AGAIN and waited >= patience
 
     async def _probe(self, record: Record) -> None:
         happening, detail, answer = Happening.FAILED, None, None
@@ -243,7 +244,7 @@ class Roster:
         finally:
             record.probe = None
             record.probed_at = self._clock()
-            record.left_alone = happening in _PERHAPS_IN_USE and _breaks_others(record.device.family)
+            record.perhaps_shared = happening in _PERHAPS_IN_USE and _breaks_others(record.device.family)
             if record.device.state == DeviceState.PROBING:
                 self._learn(record, answer)
                 self._move(record, happening, detail)

@@ -116,7 +116,7 @@ async def test_a_silent_device_is_asked_again_after_a_while_and_not_before():
     assert states == [s.PRESENT, s.PROBING, s.PRESENT, s.PROBING, s.PRESENT]
 
 
-async def test_a_silent_coldcard_is_left_alone_until_somebody_wants_it():
+async def test_a_silent_coldcard_is_asked_again_late_or_when_somebody_wants_it():
     """A second handshake would break what another program does with it."""
     clock = Clock()
     async with bridge_to(
@@ -124,15 +124,21 @@ async def test_a_silent_coldcard_is_left_alone_until_somebody_wants_it():
     ) as bridge:
         events = bridge.events()
         (device,) = await bridge.refresh()
-        clock.now += 60
+        clock.now += 29
         await bridge.refresh()
         with pytest.raises(errors.DeviceFault):
             await bridge.xpub(device.id, PATH)
-        clock.now += 60
+        # What our own operation left behind is nobody else's.
+        clock.now += 3
+        await bridge.refresh()
+        clock.now += 29
+        await bridge.refresh()
+        clock.now += 1
         await bridge.refresh()
     s = DeviceState
     states = [event.new async for event in events]
-    assert states == [s.PRESENT, s.PROBING, s.PRESENT, s.BUSY, s.PRESENT, s.PROBING, s.PRESENT]
+    probe = [s.PROBING, s.PRESENT]
+    assert states == [s.PRESENT, *probe, s.BUSY, s.PRESENT, *probe, *probe]
 
 
 async def test_a_device_pulled_out_while_it_works_is_disconnected_at_once():
