@@ -1,10 +1,11 @@
 """What reading calls take in their query string. Text becomes numbers here: a query has no other way to say them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from custody.schemas.common import MAX_INT64, ApiNetwork, Request
+from custody.schemas.common import MAX_INT64, ApiNetwork, Request, TextId
+from custody.schemas.proposals import ProposalStatus
 
 QueryId = Annotated[int, Field(ge=1, le=MAX_INT64)]
 
@@ -15,3 +16,23 @@ class WorkspaceQuery(Request):
 
 class NetworkQuery(Request):
     network: ApiNetwork
+
+
+MAX_PROPOSALS = 500
+
+
+class PsbtQuery(Request):
+    """``GET /api/v1/psbt``: one by ``psbt_id``, or a workspace's, newest last; ``after`` is the last id seen."""
+
+    psbt_id: TextId | None = None
+    workspace_id: QueryId | None = None
+    status: ProposalStatus | None = None
+    awaiting: Literal["me"] | None = None
+    after: TextId | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PROPOSALS)] = 100
+
+    @model_validator(mode="after")
+    def _one_or_many(self) -> "PsbtQuery":
+        if self.psbt_id is None and self.workspace_id is None:
+            raise ValueError("give psbt_id for one proposal, or workspace_id for a list")
+        return self

@@ -10,17 +10,28 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from custody.server.background import Background
+from custody.server.chain.backend import ChainBackend
 from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.selection import RandomSource
 from custody.server.service.audit import AuditLog
+from custody.server.service.changes import Changes
+from custody.server.service.drafting import Drafter
+from custody.server.service.finalising import Finaliser
 from custody.server.service.idempotency import Idempotency
 from custody.server.service.keys import Keys
 from custody.server.service.mail import FileMailer, Mailer
+from custody.server.service.market import Market
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
+from custody.server.service.proposals import Proposals
 from custody.server.service.services import Services
 from custody.server.service.sessions import Sessions
 from custody.server.service.setup import Setup
 from custody.server.service.signin import SignIn
+from custody.server.service.signing import Signing
+from custody.server.service.transitions import Lifecycle
+from custody.server.service.vaults import Vaults
 from custody.server.store import Store
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__
@@ -34,6 +45,11 @@ class Settings(BaseSettings):
     state: Path
     # Registering a key without proving its possession is for an operator who checks by other means.
     require_key_proof: bool = True
+    broadcast_wait_seconds: float = 3.0
+
+    @property
+    def chain_folder(self) -> Path:
+        return self.state / "chain"
 
     @property
     def database(self) -> Path:
@@ -56,6 +72,8 @@ class Outside:
     random: RandomBytes = secrets.token_bytes
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     mailer: Mailer | None = None
+    # Which coins, where the change stands, the lock time: unpredictable, so that the chain tells less.
+    rng: RandomSource = field(default_factory=secrets.SystemRandom)
 
 
 @dataclass(frozen=True)
@@ -64,26 +82,52 @@ class Platform:
 
     services: Services
     setup: Setup
+    background: Background
     asgi: FastAPI
     close: Callable[[], None]
 
 
 def open_platform(settings: Settings, outside: Outside | None = None) -> Platform:
-    """Creates the state folder (0700) where it is missing, and brings the database up to date."""
+    """Creates the state folder (0700) where it is missing, and brings the database up to date.
+
+    The chain is opened, and the workers run, as long as the ASGI application's lifespan lasts.
+    """
     world = outside or Outside()
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = Store.open(settings.database)
-    services, setup = _wire(settings, world, store)
-    asgi = build_asgi(services, world.random, version=__version__)
-    return Platform(services, setup, asgi, store.close)
+    audit, changes = AuditLog(world.clock, world.random), Changes()
+    background = _background(settings, world, store, audit, changes)
+    services, setup = _wire(settings, world, store, audit, background)
+    asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
+    return Platform(services, setup, background, asgi, store.close)
 
 
-def _wire(settings: Settings, world: Outside, store: Store) -> tuple[Services, Setup]:
+def _background(
+    settings: Settings, world: Outside, store: Store, audit: AuditLog, changes: Changes
+) -> Background:
+    backends: dict[str, ChainBackend] = {}
+    return Background(
+        store=store,
+        clock=world.clock,
+        random=world.random,
+        audit=audit,
+        changes=changes,
+        lifecycle=Lifecycle(world.clock, changes),
+        market=Market(backends),
+        backends=backends,
+        chain_folder=settings.chain_folder,
+    )
+
+
+def _wire(
+    settings: Settings, world: Outside, store: Store, audit: AuditLog, background: Background
+) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
     mailer = world.mailer or FileMailer(settings.mail_folder, clock, random)
-    audit = AuditLog(clock, random)
     passwords = Passwords(world.hasher)
     sessions = Sessions(store, clock, random, audit)
+    changes, lifecycle = background.changes, background.lifecycle
+    drafter = Drafter(clock, world.rng)
     services = Services(
         store=store,
         audit=audit,
@@ -92,5 +136,10 @@ def _wire(settings: Settings, world: Outside, store: Store) -> tuple[Services, S
         signin=SignIn(store, clock, random, audit, sessions, passwords, mailer),
         people=People(clock, audit),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
+        changes=changes,
+        vaults=Vaults(clock, random, audit),
+        proposals=Proposals(clock, random, audit, changes, background.market, drafter),
+        signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
+        broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, passwords)

@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 
 from custody.server.service.audit import AuditLog
+from custody.server.service.changes import Changes
 from custody.server.service.idempotency import Idempotency
 from custody.server.service.keys import Keys
 from custody.server.service.people import People
+from custody.server.service.proposals import Proposals
 from custody.server.service.sessions import Sessions
 from custody.server.service.signin import SignIn
+from custody.server.service.signing import Signing
+from custody.server.service.vaults import Vaults
 from custody.server.store import Store
 
 
@@ -20,3 +24,9 @@ class Services:
     signin: SignIn
     people: People
     keys: Keys
+    changes: Changes
+    vaults: Vaults
+    proposals: Proposals
+    signing: Signing
+    # How long an approval that met the threshold waits for the broadcast before it answers.
+    broadcast_wait_seconds: float

@@ -1,6 +1,12 @@
 """Every endpoint of the platform: the routes, the OpenAPI document and the permission tests are made from this."""
 
-from custody.server.web import auth, keys, people
+from custody.server.web import auth, keys, people, proposals, vaults
 from custody.server.web.endpoint import Endpoint
 
-ENDPOINTS: tuple[Endpoint, ...] = (*auth.ENDPOINTS, *people.ENDPOINTS, *keys.ENDPOINTS)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *auth.ENDPOINTS,
+    *people.ENDPOINTS,
+    *keys.ENDPOINTS,
+    *vaults.ENDPOINTS,
+    *proposals.ENDPOINTS,
+)

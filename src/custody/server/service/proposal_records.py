@@ -1,0 +1,146 @@
+"""Stored proposals as the wire's record, for many at once."""
+
+from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Literal, cast
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import proposals as wire
+from custody.server.store.models import (
+    ChainBlock,
+    Decision,
+    Proposal,
+    ProposalInput,
+    Signature,
+    Vault,
+    VaultSigner,
+)
+from multisig import FeeRate
+
+DecisionWord = Literal["approve", "reject"]
+
+
+def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Proposal]:
+    """In the order given."""
+    ids = [proposal.id for proposal in proposals]
+    seats = _seats(db, {proposal.vault_id for proposal in proposals})
+    decisions = _decisions(db, ids)
+    collected = collected_signatures(db, ids)
+    tips = _tips(db, {proposal.vault_id for proposal in proposals})
+    return [
+        _record(
+            proposal,
+            [_signer(seat, decisions[proposal.id].get(seat.key_id)) for seat in seats[proposal.vault_id]],
+            collected[proposal.id],
+            tips.get(proposal.vault_id, 0),
+        )
+        for proposal in proposals
+    ]
+
+
+def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
+    """How many signatures every input has at least: progress is the minimum over the inputs."""
+    per_input = (
+        select(ProposalInput.proposal_id, func.count(Signature.public_key).label("signatures"))
+        .outerjoin(
+            Signature,
+            (Signature.proposal_id == ProposalInput.proposal_id)
+            & (Signature.input_index == ProposalInput.input_index),
+        )
+        .where(ProposalInput.proposal_id.in_(list(proposal_ids)))
+        .group_by(ProposalInput.proposal_id, ProposalInput.input_index)
+        .subquery()
+    )
+    query = select(per_input.c.proposal_id, func.min(per_input.c.signatures)).group_by(
+        per_input.c.proposal_id
+    )
+    return {proposal_id: int(least) for proposal_id, least in db.execute(query)}
+
+
+def _seats(db: Session, vault_ids: Iterable[str]) -> dict[str, list[VaultSigner]]:
+    query = (
+        select(VaultSigner)
+        .where(VaultSigner.vault_id.in_(list(vault_ids)))
+        .order_by(VaultSigner.vault_id, VaultSigner.key_index)
+    )
+    found: dict[str, list[VaultSigner]] = defaultdict(list)
+    for seat in db.scalars(query):
+        found[seat.vault_id].append(seat)
+    return found
+
+
+def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, Decision]]:
+    found: dict[str, dict[str, Decision]] = defaultdict(dict)
+    for decision in db.scalars(select(Decision).where(Decision.proposal_id.in_(list(proposal_ids)))):
+        found[decision.proposal_id][decision.key_id] = decision
+    return found
+
+
+def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
+    query = (
+        select(Vault.id, func.max(ChainBlock.height))
+        .join(ChainBlock, ChainBlock.chain == Vault.chain)
+        .where(Vault.id.in_(list(vault_ids)))
+        .group_by(Vault.id)
+    )
+    return {vault_id: int(height) for vault_id, height in db.execute(query)}
+
+
+def _signer(seat: VaultSigner, decision: Decision | None) -> wire.ProposalSigner:
+    if decision is None:
+        return wire.ProposalSigner(key_id=seat.key_id, is_signed=False, user_id=str(seat.user_id))
+    is_signed = decision.decision == "approve" and decision.is_complete
+    return wire.ProposalSigner(
+        key_id=seat.key_id,
+        is_signed=is_signed,
+        user_id=str(seat.user_id),
+        signed_at=decision.decided_at if is_signed else None,
+        decision=cast("DecisionWord", decision.decision),
+    )
+
+
+def rate_text(rate: FeeRate) -> str:
+    """sat/vB in plain decimals, without trailing zeros."""
+    return f"{rate.sat_per_vb.normalize():f}"
+
+
+def _record(
+    proposal: Proposal, signers: list[wire.ProposalSigner], collected: int, tip_height: int
+) -> wire.Proposal:
+    height = proposal.block_height
+    return wire.Proposal(
+        psbt_id=proposal.id,
+        workspace_id=str(proposal.workspace_id),
+        vault_id=proposal.vault_id,
+        tx_type=wire.TxType(proposal.tx_type),
+        status=wire.ProposalStatus(proposal.status),
+        created_by=str(proposal.created_by),
+        description=proposal.description,
+        psbt_base64=b64encode(proposal.psbt).decode(),
+        txid=proposal.txid,
+        txid_expected=proposal.txid_expected,
+        recipients=proposal.recipients,
+        amounts_sats=proposal.amounts_sats,
+        fee_sats=proposal.fee_sats,
+        fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
+        op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
+        contract_ids=proposal.contract_ids,
+        m=proposal.m,
+        n=proposal.n,
+        signers=signers,
+        collected_signatures=collected,
+        required_signatures=proposal.m,
+        expires_at=proposal.expires_at,
+        created_at=proposal.created_at,
+        updated_at=proposal.updated_at,
+        confirmations=0 if height is None else max(1, tip_height - height + 1),
+        block_hash=proposal.block_hash,
+        block_height=height,
+        failure_code=proposal.failure_code,
+        failure_reason=proposal.failure_reason,
+        replaces_psbt_id=proposal.replaces_id,
+        replaced_by_psbt_id=proposal.replaced_by_id,
+    )

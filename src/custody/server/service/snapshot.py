@@ -1,0 +1,70 @@
+"""One look at the chain: everything a backend says about our scripts since the last block we share with it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
+from custody.server.domain.errors import ChainUnavailable
+
+# A reorganisation deeper than this is met by reading everything again.
+KEPT_BLOCKS = 288
+# A backend that moves on faster than it can be read three times in a row is not following a Bitcoin chain.
+MAX_READS = 3
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """`fork` is the height of the last shared block, -1 where there is none; `blocks` are those above it."""
+
+    tip: BlockRef
+    fork: int
+    blocks: tuple[BlockRef, ...]
+    outputs: tuple[FoundOutput, ...]
+    hash_at: Mapping[int, str]
+
+
+def take_snapshot(
+    backend: ChainBackend, known_blocks: Mapping[int, str], known: Iterable[bytes], new: Iterable[bytes]
+) -> Snapshot:
+    """Reads until the tip stays the same meanwhile. `new` scripts are read from the beginning of the chain.
+
+    Raises ChainUnavailable.
+    """
+    known, new = frozenset(known), frozenset(new)
+    for _ in range(MAX_READS):
+        tip = backend.tip()
+        fork = _fork(backend, known_blocks, tip)
+        outputs = _outputs(backend, known, new, fork)
+        blocks = _blocks_above(backend, fork, tip)
+        hash_at = _spending_blocks(backend, outputs)
+        if backend.tip() == tip:
+            return Snapshot(tip, fork, blocks, outputs, hash_at)
+    raise ChainUnavailable("The chain backend changes its tip at every look.")
+
+
+def _fork(backend: ChainBackend, known_blocks: Mapping[int, str], tip: BlockRef) -> int:
+    for height in sorted(known_blocks, reverse=True):
+        block = tip if height == tip.height else backend.block_at(height)
+        if block is not None and block.hash == known_blocks[height]:
+            return height
+    return -1
+
+
+def _outputs(
+    backend: ChainBackend, known: frozenset[bytes], new: frozenset[bytes], fork: int
+) -> tuple[FoundOutput, ...]:
+    if fork < 0:
+        return backend.outputs_to(known | new)
+    return (*backend.outputs_to(known, since_height=fork + 1), *backend.outputs_to(new - known))
+
+
+def _blocks_above(backend: ChainBackend, fork: int, tip: BlockRef) -> tuple[BlockRef, ...]:
+    first = max(fork + 1, tip.height - KEPT_BLOCKS + 1)
+    blocks = (backend.block_at(height) for height in range(first, tip.height + 1))
+    return tuple(block for block in blocks if block is not None)
+
+
+def _spending_blocks(backend: ChainBackend, outputs: Iterable[FoundOutput]) -> dict[int, str]:
+    heights = {found.spent.height for found in outputs if found.spent is not None}
+    blocks = (backend.block_at(height) for height in heights if height is not None)
+    return {block.height: block.hash for block in blocks if block is not None}

@@ -1,0 +1,69 @@
+"""The threads that work beside the requests: the outbox, and one watcher for each chain."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from custody.server.domain.errors import ChainUnavailable
+from custody.server.service.changes import Changes
+from custody.server.service.expiry import Expiry
+from custody.server.service.outbox import Outbox
+from custody.server.service.watcher import Watcher
+
+log = structlog.get_logger()
+
+# Jobs of this process are done at once; this is for retries that fall due and for other processes' jobs.
+OUTBOX_SECONDS = 0.25
+# A block comes every ten minutes, an embedded one when somebody asks; half a second is what a person calls at once.
+WATCH_SECONDS = 0.5
+JOIN_SECONDS = 10.0
+
+
+class Workers:
+    """Started and stopped with the server. Stopping waits for what is under way; a kill loses nothing either."""
+
+    def __init__(self, outbox: Outbox, watchers: Sequence[Watcher], expiry: Expiry, changes: Changes) -> None:
+        self._outbox = outbox
+        self._watchers = watchers
+        self._expiry = expiry
+        self._changes = changes
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        self._threads = [
+            threading.Thread(target=self._run_outbox, name="outbox"),
+            *(
+                threading.Thread(target=self._run_watcher, args=(each,), name="watcher")
+                for each in self._watchers
+            ),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._changes.announce()
+        for thread in self._threads:
+            thread.join(JOIN_SECONDS)
+
+    def _run_outbox(self) -> None:
+        seen = self._changes.version
+        while not self._stopping.is_set():
+            _survive("outbox", lambda: (self._outbox.run_due(), self._expiry.run_due()))
+            seen = self._changes.wait(seen, OUTBOX_SECONDS)
+
+    def _run_watcher(self, watcher: Watcher) -> None:
+        while not self._stopping.is_set():
+            _survive("watcher", watcher.look)
+            self._stopping.wait(WATCH_SECONDS)
+
+
+def _survive(what: str, act: Callable[[], object]) -> None:
+    try:
+        act()
+    except ChainUnavailable as error:
+        log.warning("chain unavailable", worker=what, reason=error.detail)
+    except Exception:  # the thread's outermost border: without it one bad row would stop all work in silence
+        log.exception("worker failed", worker=what)

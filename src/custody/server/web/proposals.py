@@ -1,0 +1,162 @@
+"""Transaction proposals: creating, reading with long poll, approving and declining."""
+
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+from pydantic import TypeAdapter
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from custody.schemas.proposals import (
+    MAX_LONG_POLL_SECONDS,
+    CreatePsbtRequest,
+    CreatePsbtResponse,
+    Proposal,
+    ProposalStatus,
+    SignPsbtRequest,
+    SignPsbtResponse,
+)
+from custody.schemas.queries import PsbtQuery
+from custody.schemas.users import PermissionName
+from custody.server.domain.errors import NotFound
+from custody.server.service.proposals import Filter, Page
+from custody.server.web.endpoint import Call, Endpoint, Unit
+
+READERS = frozenset(
+    {
+        PermissionName.PAYMENT_INIT,
+        PermissionName.PAYMENT_APPROVE,
+        PermissionName.MANAGE_WORKSPACE,
+        PermissionName.VIEW_BALANCES,
+    }
+)
+# Other processes commit too: a long poll looks again this often whatever it hears.
+RECHECK_SECONDS = 2.0
+_LIST = TypeAdapter(list[Proposal])
+
+
+def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
+    """Proposes a send from a vault. Its coins are locked; nothing is signed and nothing reaches the network."""
+    return call.services.proposals.create(call.db, call.caller, call.access, call.body)
+
+
+def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
+    """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
+    is then broadcast; the answer waits a moment for that.
+    """
+    with call.services.store.write() as db:
+        access = call.enter(db, call.body.workspace_id)
+        answer = call.services.signing.submit(db, call.caller, access, call.body)
+    return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
+
+
+def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> SignPsbtResponse:
+    """The broadcast is a worker's business; whoever signed last likes to hear of it."""
+    services = call.services
+    deadline = time.monotonic() + services.broadcast_wait_seconds
+    while answer.status is ProposalStatus.SIGNED and (left := deadline - time.monotonic()) > 0:
+        seen = services.changes.version
+        with services.store.read() as db:
+            proposal = services.proposals.find(db, answer.psbt_id)
+            update = {"status": ProposalStatus(proposal.status), "txid": proposal.txid}
+        answer = answer.model_copy(update=update)
+        if answer.status is ProposalStatus.SIGNED:
+            services.changes.wait(seen, min(left, RECHECK_SECONDS))
+    return answer
+
+
+async def psbt(call: Call[PsbtQuery]) -> Response:
+    """One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change."""
+    changes = call.services.changes
+    deadline = time.monotonic() + _wait_seconds(call.request)
+    while True:
+        seen = changes.version
+        shown = await run_in_threadpool(_read, call)
+        if not _matches(call.request, shown.etag):
+            return shown.response()
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": shown.etag})
+        await changes.wait_async(seen, min(left, RECHECK_SECONDS))
+
+
+@dataclass(frozen=True)
+class _Shown:
+    body: bytes
+    headers: dict[str, str]
+
+    @property
+    def etag(self) -> str:
+        return f'"{sha256(self.body).hexdigest()[:32]}"'
+
+    def response(self) -> Response:
+        headers = {**self.headers, "ETag": self.etag, "Cache-Control": "private, no-cache"}
+        return Response(self.body, media_type="application/json", headers=headers)
+
+
+def _read(call: Call[PsbtQuery]) -> _Shown:
+    """Checked anew at each look: a permission that is taken away ends a long poll too (P23)."""
+    query, proposals = call.body, call.services.proposals
+    with call.services.store.read() as db:
+        if query.psbt_id is None:
+            assert query.workspace_id is not None, "the query's own rule"
+            access = call.enter(db, query.workspace_id)
+            awaiting = call.caller.user_id if query.awaiting else None
+            wanted = Filter(query.status, awaiting, query.after, query.limit)
+            return _shown_page(query, proposals.page(db, access, wanted))
+        found = proposals.find(db, query.psbt_id)
+        if query.workspace_id not in {None, found.workspace_id}:
+            raise NotFound("There is no such proposal in this workspace.")
+        call.enter(db, found.workspace_id)
+        return _Shown(proposals.record(db, found).model_dump_json(by_alias=True).encode(), {})
+
+
+def _shown_page(query: PsbtQuery, page: Page) -> _Shown:
+    headers = {"X-Total-Count": str(page.total)}
+    if page.has_more:
+        values = query.model_dump(mode="json", exclude_none=True) | {"after": page.items[-1].psbt_id}
+        headers["Link"] = f'</api/v1/psbt?{urlencode(values)}>; rel="next"'
+    return _Shown(_LIST.dump_json(page.items, by_alias=True), headers)
+
+
+def _wait_seconds(request: Request) -> float:
+    """``Prefer: wait=SECONDS`` (RFC 7240); what cannot be understood is not preferred."""
+    for preference in request.headers.get("prefer", "").split(","):
+        name, _, value = preference.strip().partition("=")
+        if name.lower() == "wait" and value.isascii() and value.isdigit() and len(value) < 5:
+            return min(int(value), MAX_LONG_POLL_SECONDS)
+    return 0
+
+
+def _matches(request: Request, etag: str) -> bool:
+    """RFC 9110, section 13.1.2: the weak comparison."""
+    given = request.headers.get("if-none-match", "")
+    return etag in {tag.strip().removeprefix("W/") for tag in given.split(",")}
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/api/v1/create-psbt",
+        create_psbt,
+        CreatePsbtResponse,
+        frozenset({PermissionName.MANAGE_WORKSPACE}),
+        Unit.WRITE,
+        CreatePsbtRequest,
+        creates=True,
+    ),
+    Endpoint("GET", "/api/v1/psbt", psbt, Proposal | list[Proposal], READERS, Unit.OWN, PsbtQuery),
+    Endpoint(
+        "POST",
+        "/api/v1/sign-psbt",
+        sign_psbt,
+        SignPsbtResponse,
+        frozenset({PermissionName.PAYMENT_APPROVE}),
+        Unit.OWN,
+        SignPsbtRequest,
+    ),
+)

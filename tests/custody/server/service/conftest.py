@@ -1,0 +1,16 @@
+import pytest
+
+from tests.support.custody import open_desk
+
+
+@pytest.fixture
+def desk(tmp_path):
+    with open_desk(tmp_path / "state") as opened:
+        yield opened
+
+
+@pytest.fixture
+def funded(desk):
+    """A vault with three confirmed deposits."""
+    desk.deposit(100_000, 200_000, 400_000)
+    return desk

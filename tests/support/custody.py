@@ -1,0 +1,169 @@
+"""A platform with three signers, their devices, a 2-of-3 vault, and the embedded chain in the test's hands."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import httpx
+
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.service.outbox import Outbox
+from custody.server.service.watcher import Watcher
+from firmware_bridge.virtual.seed import Seed
+from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Vault, encode_address
+from multisig.signatures import signing_inputs
+from tests.support.platform import As, World, open_world, register_key, seed
+from tests.support.wallets import foreign_script
+
+SIGNERS = ("alice", "bob", "carol")
+SHOP = encode_address(foreign_script("shop"), Network.REGTEST)
+CAFE = encode_address(foreign_script("cafe"), Network.REGTEST)
+
+
+@dataclass
+class Desk:
+    """One organisation with an administrator and three signers, each with a device."""
+
+    world: World
+    chain: EmbeddedChain
+    workspace_id: int
+    admin: As
+    signers: dict[str, As]
+    user_ids: dict[str, int]
+    devices: dict[str, Seed]
+    vault: dict = field(default_factory=dict)
+
+    @cached_property
+    def watcher(self) -> Watcher:
+        (watcher,) = self.world.platform.background.watchers()
+        return watcher
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        return self.world.platform.background.outbox()
+
+    @property
+    def policy(self) -> Vault:
+        return Vault.from_descriptor(self.vault["descriptor"], Network.REGTEST)
+
+    def create_vault(
+        self, name: str = "Treasury", m: int = 2, limit: str = "10", **changes
+    ) -> httpx.Response:
+        body = {
+            "workspace_id": self.workspace_id,
+            "name": name,
+            "network": "testnet",
+            "m": m,
+            "signers": [self.user_ids[name] for name in SIGNERS],
+            "transaction_limit": limit,
+            "cycle_period": "M",
+            "cycle_day": 1,
+        }
+        return self.admin.post("/api/v1/create_wallet", body | changes)
+
+    def wallets(self) -> list[dict]:
+        return ok(self.admin.get("/api/v1/list-wallets", workspace_id=self.workspace_id))
+
+    def deposit(self, *amounts: int, blocks: int = 6, to: str | None = None) -> list[str]:
+        """Pays the vault's receive address; `blocks` are mined on top."""
+        txids = [
+            self.chain.fund(to or self.wallets()[0]["receive_address"], Sats(amount)) for amount in amounts
+        ]
+        if blocks:
+            self.chain.mine(blocks)
+        self.watcher.look()
+        return txids
+
+    def propose(self, *amounts: int, recipients: Sequence[str] = (SHOP, CAFE), **changes) -> httpx.Response:
+        body = {
+            "wallet_id": self.vault["id"],
+            "workspace_id": self.workspace_id,
+            "tx_type": "send",
+            "recipients": list(recipients[: len(amounts)]),
+            "amounts_sats": list(amounts),
+        }
+        return self.admin.post("/api/v1/create-psbt", body | changes)
+
+    def proposal(self, psbt_id: str) -> dict:
+        return ok(self.admin.get("/api/v1/psbt", psbt_id=psbt_id))
+
+    def submit(self, name: str, psbt_id: str, psbt: Psbt | str | None = None, **changes) -> httpx.Response:
+        body: dict = {"psbt_id": psbt_id, "workspace_id": self.workspace_id}
+        if psbt is not None:
+            body["psbt_base64"] = psbt if isinstance(psbt, str) else psbt.to_base64()
+        return self.signers[name].post("/api/v1/sign-psbt", body | changes)
+
+    def signed(self, name: str, psbt_id: str, **how) -> Psbt:
+        """The proposal's PSBT with this signer's signatures, as the device returns it."""
+        return sign(self.devices[name], Psbt.parse(self.proposal(psbt_id)["psbt_base64"]), self.policy, **how)
+
+    def approve(self, name: str, psbt_id: str) -> dict:
+        return ok(self.submit(name, psbt_id, self.signed(name, psbt_id)))
+
+    def decline(self, name: str, psbt_id: str, reason: str = "not mine") -> httpx.Response:
+        return self.submit(name, psbt_id, decision="reject", reason=reason)
+
+    def settle(self) -> None:
+        """What the workers of a running server would do now."""
+        self.outbox.run_due()
+        self.watcher.look()
+
+
+def ok(response: httpx.Response):
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refused(response: httpx.Response, status: int, code: str) -> dict:
+    assert (response.status_code, response.json()["code"]) == (status, code), response.text
+    return response.json()
+
+
+def sign(
+    device: Seed,
+    psbt: Psbt,
+    policy: Vault,
+    *,
+    sighash: int = SIGHASH_ALL,
+    inputs: Sequence[int] | None = None,
+) -> Psbt:
+    """Adds the device's signatures to every input, or to those given."""
+    signatures = {}
+    for index, signing in enumerate(signing_inputs(psbt, policy)):
+        if inputs is None or index in inputs:
+            signatures[index] = _signatures(device, psbt.inputs[index], signing.digest, sighash)
+    return psbt.with_signatures(signatures)
+
+
+def _signatures(device: Seed, item: PsbtInput, digest: bytes, sighash: int) -> dict[bytes, bytes]:
+    return {
+        key: device.sign(origin.path, digest) + bytes((sighash,))
+        for key, origin in item.derivations.items()
+        if origin.fingerprint == device.fingerprint
+    }
+
+
+@contextmanager
+def open_desk(folder: Path, *, vault: bool = True) -> Iterator[Desk]:
+    with open_world(folder, broadcast_wait_seconds=0) as world:
+        chain = world.platform.background.open_chain()
+        try:
+            desk = _desk(world, chain)
+            if vault:
+                desk.vault = ok(desk.create_vault())
+            yield desk
+        finally:
+            chain.close()
+
+
+def _desk(world: World, chain: EmbeddedChain) -> Desk:
+    placed = world.organisation("Acme", "admin@example.org")
+    admin = world.as_user("admin@example.org")
+    signers, user_ids, devices = {}, {}, {}
+    for number, name in enumerate(SIGNERS, start=1):
+        user_ids[name] = world.member(placed.workspace_id, f"{name}@example.org").user_id
+        signers[name], devices[name] = world.as_user(f"{name}@example.org"), seed(number)
+        ok(register_key(signers[name], devices[name]))
+    return Desk(world, chain, placed.workspace_id, admin, signers, user_ids, devices)
