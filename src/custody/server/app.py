@@ -22,6 +22,7 @@ from custody.server.service.idempotency import Idempotency
 from custody.server.service.keys import Keys
 from custody.server.service.mail import FileMailer, Mailer
 from custody.server.service.market import Market
+from custody.server.service.operator import Operator
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
@@ -82,6 +83,7 @@ class Platform:
 
     services: Services
     setup: Setup
+    operator: Operator
     background: Background
     asgi: FastAPI
     close: Callable[[], None]
@@ -99,7 +101,8 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     background = _background(settings, world, store, audit, changes)
     services, setup = _wire(settings, world, store, audit, background)
     asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
-    return Platform(services, setup, background, asgi, store.close)
+    operator = Operator(store, world.clock, world.random)
+    return Platform(services, setup, operator, background, asgi, store.close)
 
 
 def _background(

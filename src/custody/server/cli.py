@@ -15,6 +15,7 @@ import structlog
 import typer
 
 from custody.server.app import Platform, Settings, open_platform
+from custody.server.chain.embedded.chain import MAX_BLOCKS_PER_CALL
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
 from custody.server.listen import Address, CannotListen, bind, only_server, serve, write_port_file
@@ -76,6 +77,31 @@ def openapi_command() -> None:
     """Prints the OpenAPI document."""
     with tempfile.TemporaryDirectory() as folder, _platform(Path(folder)) as platform:
         typer.echo(json.dumps(platform.asgi.openapi(), indent=2))
+
+
+@app.command("mine")
+def mine_command(
+    count: Annotated[int, typer.Argument(help="How many blocks.", min=1, max=MAX_BLOCKS_PER_CALL)],
+    state: State,
+    as_json: AsJson = False,
+) -> None:
+    """Mines blocks on the embedded chain of the server that runs on this state folder."""
+    with _refusals(), _platform(state) as platform:
+        answer = platform.operator.mine(count)
+    typer.echo(json.dumps(answer) if as_json else f"Block {answer['height']}: {answer['block_hash']}")
+
+
+@app.command("fund")
+def fund_command(
+    address: Annotated[str, typer.Argument(help="A regtest address.")],
+    amount_btc: Annotated[str, typer.Argument(help="Like 0.5: bitcoin, with at most eight places.")],
+    state: State,
+    as_json: AsJson = False,
+) -> None:
+    """Pays from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
+    with _refusals(), _platform(state) as platform:
+        answer = platform.operator.fund(address, amount_btc)
+    typer.echo(json.dumps(answer) if as_json else answer["txid"])
 
 
 @admin.command("bootstrap")

@@ -7,17 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import Select, select
+
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.errors import ChainUnavailable, Invalid
-from custody.server.domain.ports import Clock
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.tokens import new_id
 from custody.server.service.outbox import Dead, Done, Finish, Task, Verdict, enqueue
 from custody.server.store import Store
 from custody.server.store.models import Job
-from multisig import MultisigError, Sats
+from multisig import InvalidAmount, MultisigError, Sats, parse_btc
 
 MINE = "regtest-mine"
 FUND = "regtest-fund"
 POLL_SECONDS = 0.05
+# Paying much may mine a thousand blocks first, which takes seconds.
+TIMEOUT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -51,19 +56,25 @@ class OperatorTasks:
 class Operator:
     """The command's side: asks, and waits for the answer."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, random: RandomBytes) -> None:
         self._store = store
         self._clock = clock
+        self._random = random
 
-    def mine(self, count: int, *, subject: str, timeout: float) -> dict[str, Any]:
+    def mine(self, count: int, *, timeout: float = TIMEOUT_SECONDS) -> dict[str, Any]:
         """The new tip. Raises ChainUnavailable where no server answers, Invalid where it cannot be done."""
-        return self._ask(MINE, subject, {"count": count}, timeout)
+        return self._ask(MINE, {"count": count}, timeout)
 
-    def fund(self, address: str, amount: Sats, *, subject: str, timeout: float) -> dict[str, Any]:
+    def fund(self, address: str, amount_btc: str, *, timeout: float = TIMEOUT_SECONDS) -> dict[str, Any]:
         """The payment's txid; it waits for the next block. Raises as `mine`."""
-        return self._ask(FUND, subject, {"address": address, "amount_sats": amount}, timeout)
+        try:
+            amount = parse_btc(amount_btc)
+        except InvalidAmount as error:
+            raise Invalid(str(error)) from error
+        return self._ask(FUND, {"address": address, "amount_sats": amount}, timeout)
 
-    def _ask(self, kind: str, subject: str, payload: dict[str, Any], timeout: float) -> dict[str, Any]:
+    def _ask(self, kind: str, payload: dict[str, Any], timeout: float) -> dict[str, Any]:
+        subject = new_id(self._random)
         with self._store.write() as db:
             enqueue(db, kind, subject, self._clock(), payload)
         deadline = time.monotonic() + timeout
@@ -77,7 +88,7 @@ class Operator:
 
     def _answer(self, kind: str, subject: str) -> dict[str, Any] | None:
         with self._store.read() as db:
-            job = db.query(Job).filter(Job.kind == kind, Job.subject == subject).one()
+            job = db.scalars(_job(kind, subject)).one()
             if job.dead_at is not None:
                 raise Invalid(job.last_error or "The request failed.")
             return None if job.done_at is None else dict(job.payload["result"])
@@ -85,6 +96,10 @@ class Operator:
     def _withdraw(self, kind: str, subject: str) -> None:
         """A server that starts later must not do what nobody waits for any more."""
         with self._store.write() as db:
-            job = db.query(Job).filter(Job.kind == kind, Job.subject == subject).one()
+            job = db.scalars(_job(kind, subject)).one()
             if job.done_at is None:
                 job.dead_at, job.last_error = self._clock(), "nobody answered in time"
+
+
+def _job(kind: str, subject: str) -> Select[Job]:
+    return select(Job).where(Job.kind == kind, Job.subject == subject)
