@@ -1,5 +1,6 @@
 """What every section shares: the base shapes, the nullable wrappers, times, and bounded strings."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal, Self
 
@@ -11,6 +12,7 @@ from pydantic import (
     PlainSerializer,
     StrictInt,
     StringConstraints,
+    model_validator,
 )
 
 # PostgreSQL's and SQLite's widest integer: nothing that travels as an id or an amount may be wider.
@@ -51,6 +53,9 @@ Timestamp = Annotated[
 ]
 
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
 class Shape(BaseModel):
     """An answer: frozen, tolerant of fields that a newer platform adds."""
 
@@ -61,6 +66,17 @@ class Request(BaseModel):
     """A body that a caller sends: an unknown field is a mistake that must not pass in silence."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _storable(cls, data: object) -> object:
+        """JSON can write half a character and U+0000, which UTF-8 and PostgreSQL cannot store (nested ones: theirs)."""
+        values = data.values() if isinstance(data, dict) else ()
+        for value in values:
+            for text in value if isinstance(value, list) else (value,):
+                if isinstance(text, str) and _UNSTORABLE.search(text):
+                    raise ValueError("a text holds U+0000 or half of a surrogate pair")
+        return data
 
 
 class NullString(Shape):

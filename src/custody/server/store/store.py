@@ -71,7 +71,12 @@ def _create_private(path: Path) -> None:
 
 def _engine(url: str, *, begin: str, query_only: bool, pool_size: int) -> Engine:
     engine = create_engine(
-        url, pool_size=pool_size, max_overflow=0, connect_args={"check_same_thread": False}
+        url,
+        pool_size=pool_size,
+        max_overflow=0,
+        connect_args={"check_same_thread": False},
+        # An error's text reaches the log: without what was stored.
+        hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")

@@ -32,7 +32,7 @@ def build_asgi(
     services: Services, random: RandomBytes, *, version: str, lifespan: Lifespan = _nothing_else
 ) -> FastAPI:
     """``lifespan`` runs the workers beside the requests."""
-    app = FastAPI(
+    app = _Application(
         title="Custody platform",
         summary="Multi-signature custody: proposals, approvals by hardware devices, broadcast.",
         version=version,
@@ -49,7 +49,6 @@ def build_asgi(
         },
     )
     app.include_router(build_router(ENDPOINTS, services))
-    _document_problems(app)
     app.add_route("/health", _health, include_in_schema=False)
     app.add_route("/ready", _readiness(services), include_in_schema=False)
     app.add_middleware(BodyLimit)
@@ -57,12 +56,16 @@ def build_asgi(
     return app
 
 
-def _document_problems(app: FastAPI) -> None:
-    """The framework documents every answer as plain JSON; refusals have a media type of their own (RFC 9457)."""
-    for path in app.openapi()["paths"].values():
-        for operation in path.values():
-            refusal = operation["responses"]["default"]
-            refusal["content"] = {PROBLEM_CONTENT_TYPE: refusal["content"]["application/json"]}
+class _Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """The framework documents every answer as plain JSON; refusals have a media type of their own (RFC 9457)."""
+        document = super().openapi()
+        for path in document["paths"].values():
+            for operation in path.values():
+                content = operation["responses"]["default"]["content"]
+                if "application/json" in content:
+                    content[PROBLEM_CONTENT_TYPE] = content.pop("application/json")
+        return document
 
 
 async def _health(_request: Request) -> Response:
