@@ -17,7 +17,8 @@ from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
 from custody.schemas.common import IntId
 from firmware_bridge import Endpoint
-from multisig import FeeRate, MultisigError, Network, parse_btc
+from multisig import FeeRate, MultisigError, Network, format_btc, parse_btc
+from signerd.core.review import HARD_LIMITS
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,
@@ -44,11 +45,13 @@ def _safe_url(text: str) -> str:
     return text
 
 
-def _btc(text: str) -> str:
+def _fee(text: str) -> str:
     try:
-        parse_btc(text)
+        fee = parse_btc(text)
     except MultisigError as error:
         raise ValueError(str(error)) from error
+    if fee > HARD_LIMITS.max_fee:
+        raise ValueError(f"no fee above {format_btc(HARD_LIMITS.max_fee)} BTC is ever signed")
     return text
 
 
@@ -72,11 +75,11 @@ class DevicesSection(_Section):
 
 
 class LimitsSection(_Section):
-    """Fees above these are refused, whatever the platform or the person says. BTC as text, rates in sat/vB."""
+    """Fees above these are refused, whatever the platform or the person says; they can only be drawn tighter. BTC as text, rates in sat/vB."""
 
-    max_fee_btc: Annotated[str, AfterValidator(_btc)] = "0.1"
+    max_fee_btc: Annotated[str, AfterValidator(_fee)] = "0.1"
     max_fee_rate: Annotated[Decimal, Field(gt=0, le=10_000, max_digits=8, decimal_places=3)] = Decimal(1_000)
-    max_fee_percent: Annotated[int, Field(ge=1, le=100)] = DEFAULT_MAX_FEE_PERCENT
+    max_fee_percent: Annotated[int, Field(ge=1, le=HARD_LIMITS.max_share_percent)] = DEFAULT_MAX_FEE_PERCENT
     warn_fee_percent: Annotated[int, Field(ge=1, le=100)] = DEFAULT_WARN_FEE_PERCENT
 
 
@@ -102,7 +105,7 @@ class Config(_Section):
             max_fee=parse_btc(self.limits.max_fee_btc),
             max_fee_rate=FeeRate.from_sat_per_vb(self.limits.max_fee_rate),
             max_fee_percent=self.limits.max_fee_percent,
-            warn_fee_percent=self.limits.warn_fee_percent,
+            warn_fee_percent=min(self.limits.warn_fee_percent, self.limits.max_fee_percent),
         )
 
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -144,7 +147,7 @@ def load_config(path: Path) -> Config:
 
 def _checked(path: Path, text: str, read: dict[str, Any]) -> Config:
     try:
-        config = Config.model_validate(read)
+        return Config.model_validate(read)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = tuple(part for part in first["loc"] if isinstance(part, str))
@@ -152,10 +155,6 @@ def _checked(path: Path, text: str, read: dict[str, Any]) -> Config:
         where = f"{path}, line {line}" if line else str(path)
         what = first["msg"].removeprefix("Value error, ")
         raise ConfigInvalid(f"{where}: {'.'.join(key)}: {what}") from None
-    if config.limits.warn_fee_percent > config.limits.max_fee_percent:
-        line = line_of(text, ("limits", "warn_fee_percent")) or line_of(text, ("limits", "max_fee_percent"))
-        raise ConfigInvalid(f"{path}, line {line}: limits.warn_fee_percent: it is above max_fee_percent")
-    return config
 
 
 def line_of(text: str, key: Sequence[str]) -> int | None:

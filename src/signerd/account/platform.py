@@ -29,8 +29,8 @@ from signerd.faults import FaultPoint, no_fault
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# The newest proposals that await one signer; a signer with more is told of the rest as these are dealt with.
-LIST_LIMIT = 500
+# One page of proposals: some thousand bytes each.
+PAGE = 200
 # Answers that say nothing about the request itself: it may be repeated as it is.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 # Said about the caller's rights today, which an administrator may give back: the signature stays ready.
@@ -89,15 +89,32 @@ class Platform:
     async def awaiting(
         self, workspace: Workspace, etag: str | None, wait_seconds: int
     ) -> tuple[tuple[Snapshot, ...], str | None]:
-        """The proposals that await this signer; none where nothing changed since ``etag``."""
+        """All proposals that await this signer; none where nothing changed since ``etag``.
+
+        The tag is that of a single page: with more than one there is none, and the next call asks for all again.
+        """
         answer = await self._client.proposals(
             workspace.id,
             awaiting_me=True,
-            limit=LIST_LIMIT,
+            limit=PAGE,
             etag=etag,
             wait_seconds=wait_seconds if etag else None,
         )
-        return tuple(snapshot_of(shape, workspace) for shape in answer.items), answer.etag
+        if len(answer.items) < PAGE:
+            return tuple(snapshot_of(shape, workspace) for shape in answer.items), answer.etag
+        found = {shape.psbt_id: shape for shape in answer.items}
+        page = answer.items
+        while len(page) >= PAGE:
+            page = (
+                await self._client.proposals(
+                    workspace.id, awaiting_me=True, limit=PAGE, after=page[-1].psbt_id
+                )
+            ).items
+            # A platform that passes over ``after`` would give the same page for ever.
+            if all(shape.psbt_id in found for shape in page):
+                break
+            found.update((shape.psbt_id, shape) for shape in page)
+        return tuple(snapshot_of(shape, workspace) for shape in found.values()), None
 
     @translated
     async def proposal(self, psbt_id: str, workspace: Workspace) -> Snapshot:

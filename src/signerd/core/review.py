@@ -3,13 +3,15 @@
 import hashlib
 from dataclasses import dataclass
 
-from multisig import Inspection, MultisigError, Psbt, Severity, inspect
+from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
 from signerd.core.checks import AFTER_INSPECTION, BEFORE_INSPECTION, Case, InspectedCase
 from signerd.core.text import canonical, plain, said
 from signerd.core.values import Pin, Snapshot, Surroundings
 from signerd.core.verdicts import Outcome, Verdict, allow, refuse, warn
 
 DOMAIN = b"signerd-review-v1"
+# The inspection's own ceilings stand above whatever is configured; the fee's share is told once, by ``fee-share``.
+HARD_LIMITS = FeeLimits(warn_share_percent=100)
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def review(snapshot: Snapshot, around: Surroundings) -> Review:
     verdicts: tuple[Verdict, ...] = tuple(check(case) for check in BEFORE_INSPECTION)
     if around.pin is None or any(verdict.outcome is Outcome.REFUSE for verdict in verdicts):
         return _sealed(snapshot, around.pin, None, verdicts)
-    inspection = inspect(psbt, around.pin.vault, network=around.network)
+    inspection = inspect(psbt, around.pin.vault, network=around.network, limits=HARD_LIMITS)
     inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection)
     verdicts += (_provenance(inspection), *_findings(inspection))
     verdicts += tuple(check(inspected) for check in AFTER_INSPECTION)

@@ -1,0 +1,102 @@
+"""The configuration: read whole or refused, each mistake with its line."""
+
+from pathlib import Path
+
+import pytest
+
+from multisig import Network
+from signerd.account.config import find_config, line_of, load_config
+from signerd.errors import ConfigInvalid, ConfigMissing
+
+SMALL = """\
+network = "regtest"
+
+[platform]
+url = "http://127.0.0.1:8080"
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_small_file_is_enough(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, SMALL))
+    assert config.network is Network.REGTEST
+    assert config.secrets.store == "keyring"
+    limits = config.signing_limits()
+    assert (limits.max_fee, limits.max_fee_rate.sat_per_kvb, limits.max_fee_percent) == (
+        10_000_000,
+        1_000_000,
+        10,
+    )
+
+
+def test_everything_can_be_said(tmp_path: Path) -> None:
+    text = SMALL + (
+        'workspaces = [3, 4]\nlong_poll_seconds = 0\nca_file = "/etc/ca.pem"\n'
+        '[devices]\nusb = false\nendpoints = ["trezor:udp:127.0.0.1:21324"]\n'
+        '[limits]\nmax_fee_btc = "0.001"\nmax_fee_rate = 12.5\nmax_fee_percent = 8\nwarn_fee_percent = 2\n'
+        '[secrets]\nstore = "file"\n'
+    )
+    config = load_config(write(tmp_path, text))
+    assert config.platform.workspaces == (3, 4)
+    assert [str(endpoint) for endpoint in config.endpoints()] == ["trezor:udp:127.0.0.1:21324"]
+    assert config.signing_limits().max_fee_rate.sat_per_kvb == 12_500
+    assert config.signing_limits().max_fee == 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        (SMALL + "[limits\n", 5, "table"),
+        (SMALL.replace('"regtest"', '"moonnet"'), 1, "network"),
+        (SMALL.replace("http://127.0.0.1:8080", "http://bank.example"), 4, "platform.url"),
+        (SMALL + "walkspaces = [1]\n", 5, "platform.walkspaces"),
+        (SMALL + "[limits]\nmax_fee_btc = 0.1\n", 6, "limits.max_fee_btc"),
+        (SMALL + '[limits]\n\nmax_fee_btc = "1"\n', 7, "ever signed"),
+        (SMALL + "[limits]\nmax_fee_percent = 51\n", 6, "limits.max_fee_percent"),
+        (SMALL + '[devices]\nendpoints = [\n "trezor"]\n', 6, "devices.endpoints"),
+        (SMALL + '[secrets]\nstore = "plain"\n', 6, "secrets.store"),
+        ('[platform]\nurl = "https://x.example"\n', None, "network"),
+        (SMALL + "[unheard]\nof = 1\n", 5, "unheard"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int | None, what: str) -> None:
+    with pytest.raises(ConfigInvalid, match=what) as refused:
+        load_config(write(tmp_path, text))
+    assert line is None or f"line {line}" in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"# x\n" * 100_000])
+def test_what_is_no_configuration_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigInvalid):
+        load_config(path)
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigMissing):
+        load_config(tmp_path / "none.toml")
+    with pytest.raises(ConfigMissing, match="none"):
+        find_config(tmp_path, tmp_path / "none.toml")
+
+
+def test_the_state_folders_own_file_comes_first(tmp_path: Path) -> None:
+    path = write(tmp_path, SMALL)
+    assert find_config(tmp_path) == path
+    other = tmp_path / "other.toml"
+    other.write_text(SMALL)
+    assert find_config(tmp_path, other) == other
+
+
+def test_lines_of_dotted_keys_and_sections() -> None:
+    text = "a.b = 1\n[c]\n# d = 2\nd = 3\n[c.e]\nf = 4\n"
+    assert line_of(text, ("a", "b")) == 1
+    assert line_of(text, ("c", "d")) == 4
+    assert line_of(text, ("c", "e", "f")) == 6
+    assert line_of(text, ("c", "e", "g")) == 5
+    assert line_of(text, ("z",)) is None

@@ -1,0 +1,185 @@
+"""Secrets are never in plain text, and a keyring that only pretends is not taken."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends import fail, null
+
+from signerd.account import keyring_child, secrets
+from signerd.account.secrets import FileStore, KeyringStore, credential_passphrase
+from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
+
+
+@pytest.fixture(autouse=True)
+def cheap_kdf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real cost is for real passphrases."""
+    monkeypatch.setattr(secrets, "ARGON2_MEMORY_KIB", 64)
+    monkeypatch.setattr(secrets, "ARGON2_PASSES", 1)
+
+
+def store(tmp_path: Path, passphrase: str | None = "open sesame") -> FileStore:
+    return FileStore(tmp_path / "secrets.json", lambda: passphrase)
+
+
+def test_what_is_saved_is_read_again_by_the_same_passphrase(tmp_path: Path) -> None:
+    assert store(tmp_path).load() is None
+    store(tmp_path).save("the refresh token")
+    assert store(tmp_path).load() == "the refresh token"
+
+
+def test_the_file_is_private_and_says_nothing(tmp_path: Path) -> None:
+    store(tmp_path).save("the refresh token")
+    path = tmp_path / "secrets.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert b"refresh" not in path.read_bytes()
+    assert b"sesame" not in path.read_bytes()
+
+
+def test_each_save_has_its_own_nonce(tmp_path: Path) -> None:
+    one = store(tmp_path)
+    one.save("a")
+    first = json.loads((tmp_path / "secrets.json").read_text())
+    one.save("a")
+    second = json.loads((tmp_path / "secrets.json").read_text())
+    assert first["nonce"] != second["nonce"]
+    assert first["salt"] == second["salt"]
+
+
+def test_the_passphrase_is_asked_for_once(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def ask() -> str:
+        asked.append(1)
+        return "open sesame"
+
+    one = FileStore(tmp_path / "secrets.json", ask)
+    for secret in ("a", "b", "c"):
+        one.save(secret)
+    assert one.load() == "c"
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("passphrase", ["open sesam", "", None])
+def test_another_passphrase_neither_reads_nor_overwrites(tmp_path: Path, passphrase: str | None) -> None:
+    store(tmp_path).save("the refresh token")
+    wrong = store(tmp_path, passphrase)
+    with pytest.raises(SecretsLocked):
+        wrong.load()
+    with pytest.raises(SecretsLocked):
+        wrong.save("mine now")
+    assert store(tmp_path).load() == "the refresh token"
+
+
+@pytest.mark.parametrize("part", ["salt", "nonce", "secret", "memory_kib", "version"])
+def test_a_changed_file_is_refused(tmp_path: Path, part: str) -> None:
+    store(tmp_path).save("the refresh token")
+    path = tmp_path / "secrets.json"
+    content = json.loads(path.read_text())
+    content[part] = "AAAAAAAAAAAAAAAA" if isinstance(content[part], str) else 8
+    path.write_text(json.dumps(content))
+    with pytest.raises(SecretsLocked):
+        store(tmp_path).load()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "not json"])
+def test_a_broken_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "secrets.json").write_text(content)
+    with pytest.raises(SecretsLocked):
+        store(tmp_path).load()
+
+
+def test_clearing_forgets(tmp_path: Path) -> None:
+    one = store(tmp_path)
+    one.save("a")
+    one.clear()
+    one.clear()
+    assert one.load() is None
+
+
+def test_secrets_stay_out_of_repr(tmp_path: Path) -> None:
+    one = store(tmp_path)
+    one.save("a")
+    assert one._key is not None
+    assert repr(one._key) not in repr(one)
+
+
+def test_systemd_hands_over_a_passphrase(tmp_path: Path) -> None:
+    assert credential_passphrase(None) is None
+    assert credential_passphrase(str(tmp_path)) is None
+    (tmp_path / "signerd-passphrase").write_text("from systemd\n")
+    assert credential_passphrase(str(tmp_path)) == "from systemd"
+
+
+# --- the keyring -----------------------------------------------------------------------------------------------------
+
+
+class Desktop(KeyringBackend):
+    """Stands for a real one: its module's name is on the list."""
+
+    priority = 5
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.kept[service, username]
+
+
+class Pretender(Desktop):
+    """Keeps plain text, with the highest priority of all."""
+
+    priority = 9
+
+
+Desktop.__module__ = "keyring.backends.SecretService"
+Pretender.__module__ = "keyrings.alt.file"
+
+
+def test_only_real_keyrings_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Desktop()
+    everything = [null.Keyring(), fail.Keyring(), Pretender(), real]
+    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: everything)
+    assert keyring_child.real_keyring() is real
+    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: everything[:3])
+    assert keyring_child.real_keyring() is None
+    assert keyring_child.main("get", "signerd", "x") == 3
+
+
+def test_the_child_sets_gets_and_deletes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = Desktop()
+    monkeypatch.setattr(keyring.backend, "get_all_keyring", lambda: [real])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(read=lambda: "secret"))
+    assert keyring_child.main("set", "signerd", "x") == 0
+    assert keyring_child.main("get", "signerd", "x") == 0
+    assert capsys.readouterr().out == "secret"
+    assert keyring_child.main("delete", "signerd", "x") == 0
+    assert keyring_child.main("delete", "signerd", "x") == 0
+    assert real.kept == {}
+
+
+def test_a_machine_without_a_keyring_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
+    with pytest.raises(NoSecretStore, match="no keyring"):
+        KeyringStore("state", 20.0).load()
+
+
+def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    waiting = tmp_path / "waiting"
+    waiting.write_text("#!/bin/sh\nexec sleep 30\n")
+    waiting.chmod(0o700)
+    monkeypatch.setattr(secrets.sys, "executable", str(waiting))
+    with pytest.raises(KeyringTimedOut):
+        KeyringStore("state", 0.2).save("x")

@@ -1,0 +1,105 @@
+"""A whole daemon in a folder, over a fake platform and a fake device, in the test's own loop."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from signerd.account.config import Config
+from signerd.app import Outside, open_daemon
+from signerd.core.audit import Note
+from signerd.core.states import State
+from signerd.core.values import Limits
+from signerd.daemon import Daemon
+from signerd.faults import FaultPoint, no_fault
+from signerd.journal import Journal, StateFolder
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
+
+PATIENCE_SECONDS = 10.0
+
+
+@dataclass
+class MemoryStore:
+    """A secret store for tests. ``kept`` is what a restart would find."""
+
+    kept: str | None = None
+    mode: str = "memory"
+
+    def load(self) -> str | None:
+        return self.kept
+
+    def save(self, secret: str) -> None:
+        self.kept = secret
+
+    def clear(self) -> None:
+        self.kept = None
+
+
+def make_config(**changes: object) -> Config:
+    platform = {"url": URL, "long_poll_seconds": 0}
+    return Config.model_validate(
+        {"network": "regtest", "platform": platform, "devices": {"usb": False}, **changes}
+    )
+
+
+async def hurried_sleep(seconds: float) -> None:
+    """Nothing is waited for: the order of things stays, their pauses do not."""
+    await asyncio.sleep(min(seconds, 0.005))
+
+
+def prepare(state: Path) -> None:
+    """A state folder of somebody who has registered and pinned already."""
+    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+        journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+        journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+        journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+
+
+@contextlib.asynccontextmanager
+async def daemon_at(
+    state: Path,
+    platform: FakePlatform,
+    bridge: FakeBridge,
+    *,
+    store: MemoryStore | None = None,
+    config: Config | None = None,
+    fault: FaultPoint = no_fault,
+    sign_in: bool = True,
+) -> AsyncIterator[Daemon]:
+    outside = Outside(
+        transport=platform.transport, bridge=bridge, fault=fault, jitter=lambda: 0.5, sleep=hurried_sleep
+    )
+    kept = MemoryStore() if store is None else store
+    with StateFolder.hold(state):
+        async with open_daemon(config or make_config(), state, kept, outside) as daemon:
+            if sign_in and kept.kept is None:
+                await daemon.sign_in(EMAIL, PASSWORD)
+            yield daemon
+
+
+async def until(what: Callable[[], bool]) -> None:
+    """Wait until it is so, as the loop goes on."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not what():  # noqa: ASYNC110 - what is waited for is anything, and has no event
+            await asyncio.sleep(0.002)
+
+
+async def until_state(daemon: Daemon, psbt_id: str, *states: State) -> None:
+    def reached() -> bool:
+        return any(r.psbt_id == psbt_id and r.state in states for r in daemon.journal.records())
+
+    try:
+        await until(reached)
+    except TimeoutError:
+        seen = [(r.state, r.reason) for r in daemon.journal.records() if r.psbt_id == psbt_id]
+        raise AssertionError(
+            f"{psbt_id} did not become {states}: {seen}; {daemon.feed.since(0, psbt_id)}"
+        ) from None
+
+
+async def approve(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
+    shown = await daemon.proposal(psbt_id)
+    await daemon.approve(psbt_id, shown.digest, frozenset(acknowledged))

@@ -1,0 +1,95 @@
+"""A bridge with one device in it: Alice's, unless it is told otherwise. It obeys a script, and counts what it is asked."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from coincurve import PrivateKey
+
+from firmware_bridge import BridgeError, Device, DeviceEvent, DeviceState, Endpoint, Progress
+from multisig import DerivationPath, OriginKey, Policy, Psbt, Vault, message_hash
+from tests.support.wallets import ALICE, Signer
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass
+class FakeBridge:
+    """``failures`` are raised one by one before it signs. ``prompts`` outlives the process where it is given."""
+
+    signer: Signer = ALICE
+    failures: list[BridgeError] = field(default_factory=list)
+    prompts: Path | None = None
+    asked: int = 0
+    enrolled: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    gate: asyncio.Event | None = None
+    state: DeviceState = DeviceState.READY
+    alter: Callable[[Psbt], Psbt] = field(default=lambda psbt: psbt)
+
+    def __post_init__(self) -> None:
+        self._events: asyncio.Queue[DeviceEvent] = asyncio.Queue()
+
+    @property
+    def device(self) -> Device:
+        endpoint = Endpoint.parse("trezor:udp:127.0.0.1:1")
+        return replace(
+            Device.at(endpoint, "Fake device"), state=self.state, fingerprint=self.signer.fingerprint
+        )
+
+    def becomes(self, state: DeviceState) -> None:
+        old, self.state = self.state, state
+        self._events.put_nowait(DeviceEvent(self.device.id, old, state, self.device))
+
+    def times_asked(self) -> int:
+        return len(self.prompts.read_text()) if self.prompts and self.prompts.exists() else self.asked
+
+    async def list(self) -> tuple[Device, ...]:
+        return (self.device,)
+
+    async def refresh(self) -> tuple[Device, ...]:
+        return (self.device,)
+
+    async def watch(self) -> None:
+        await asyncio.Event().wait()
+
+    async def events(self) -> AsyncIterator[DeviceEvent]:
+        while True:
+            yield await self._events.get()
+
+    async def xpubs(self, _device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+        return tuple(self.signer.origin_key(path) for path in paths)
+
+    async def sign_message(
+        self, _device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
+    ) -> bytes:
+        self.messages.append(text)
+        if self.failures:
+            raise self.failures.pop(0)
+        signature = PrivateKey(self.signer.private_node(path).key).sign_recoverable(
+            message_hash(text), hasher=None
+        )
+        return bytes([31 + signature[64]]) + signature[:64]
+
+    async def enrol(
+        self, _device_id: str, vault: Vault, _name: str, *, on_progress: OnProgress | None = None
+    ) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.enrolled.append(vault.verification_code)
+
+    async def sign(
+        self, device_id: str, psbt: Psbt, _policy: Policy, *, on_progress: OnProgress | None = None
+    ) -> Psbt:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.asked += 1
+        if self.prompts is not None:
+            with self.prompts.open("a") as file:
+                file.write(".")
+        if on_progress is not None:
+            on_progress(Progress(device_id, "button", "Confirm the transaction."))
+        if self.gate is not None:
+            await self.gate.wait()
+        return self.alter(self.signer.sign(psbt))

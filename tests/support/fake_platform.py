@@ -1,0 +1,295 @@
+"""A scripted platform behind httpx.MockTransport: one signer, one workspace, what it was told kept in a folder.
+
+It keeps every submission in a file before it answers, as a real one keeps it in its database, so that it outlives a
+daemon that is killed. ``before`` and ``after`` may change or withhold an answer.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from custody.schemas.challenge import ChallengeLine, offered_digest
+from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
+from signerd.core.values import Snapshot
+from tests.support.desk import VAULT, VAULT_ID
+from tests.support.wallets import ALICE
+
+URL = "http://127.0.0.1:1"
+USER_ID = 7
+EMAIL, PASSWORD, OTP = "alice@example.org", "correct horse battery", "123456"
+STAMP = "2026-01-02T03:04:05.000Z"
+NONE = {"String": "", "Valid": False}
+
+Hook = Callable[[httpx.Request], httpx.Response | None]
+
+
+def problem(status: int, code: str, detail: str = "no") -> httpx.Response:
+    body = {"title": "No", "status": status, "detail": detail, "code": code, "trace_id": "t"}
+    return httpx.Response(status, json=body)
+
+
+@dataclass
+class FakePlatform:
+    """``proposals`` as snapshots; what was submitted and declined is read from the folder each time."""
+
+    folder: Path
+    proposals: dict[str, Snapshot] = field(default_factory=dict)
+    vault: Vault = VAULT
+    two_factor: bool = False
+    before: Hook = field(default=lambda _request: None)
+    after: Hook = field(default=lambda _request: None)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    logins: int = 0
+    token: str = "access-0"
+    refresh_token: str = "refresh-0"
+    keys: list[dict[str, Any]] = field(default_factory=list)
+    workspace_network: str = "testnet"
+
+    @property
+    def transport(self) -> httpx.MockTransport:
+        return httpx.MockTransport(self.answer)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append((request.method, request.url.path))
+        early = self.before(request)
+        if early is not None:
+            return early
+        response = self._route(request)
+        return self.after(request) or response
+
+    # --- what it was told ----------------------------------------------------------------------------------------------
+
+    def told(self) -> list[dict[str, Any]]:
+        """Every sign-psbt call that arrived, oldest first."""
+        path = self.folder / "told.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def signatures(self, psbt_id: str) -> list[dict[str, Any]]:
+        return [t for t in self.told() if t["psbt_id"] == psbt_id and t["decision"] == "approve"]
+
+    def _tell(self, entry: dict[str, Any]) -> None:
+        with (self.folder / "told.jsonl").open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    # --- routes ----------------------------------------------------------------------------------------------------------
+
+    def _route(self, request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content or b"{}")
+        unsigned: dict[tuple[str, str], Callable[[], httpx.Response]] = {
+            ("POST", "/auth/login"): lambda: self._login(body),
+            ("POST", "/auth/otp-validate"): lambda: self._otp(body),
+            ("POST", "/auth/refresh"): lambda: self._refresh(request),
+        }
+        signed: dict[tuple[str, str], Callable[[], httpx.Response]] = {
+            ("POST", "/auth/logout"): lambda: httpx.Response(200, json={"success": True}),
+            ("GET", "/api/v1/get-user-info"): lambda: httpx.Response(200, json=self._user()),
+            ("GET", "/api/v1/list-wallets"): lambda: httpx.Response(200, json=[self._vault()]),
+            ("GET", "/api/v1/psbt"): lambda: self._psbt(request),
+            ("POST", "/api/v1/sign-psbt"): lambda: self._sign(body, request.headers["idempotency-key"]),
+            ("POST", "/api/v1/key-challenge"): lambda: httpx.Response(200, json=self._challenge(body)),
+            ("POST", "/api/v1/register-key"): lambda: self._register(body),
+            ("GET", "/api/v1/keys"): lambda: httpx.Response(200, json=self.keys),
+        }
+        call = (request.method, request.url.path)
+        if call in unsigned:
+            return unsigned[call]()
+        if request.headers.get("authorization") != f"Bearer {self.token}":
+            return problem(401, "TOKEN_EXPIRED")
+        return signed[call]() if call in signed else problem(404, "NOT_FOUND")
+
+    def _otp(self, body: dict[str, Any]) -> httpx.Response:
+        good = body["otp"] == OTP and body["token_2fa"] == "two-factor-token"
+        return self._session() if good else problem(401, "OTP_INVALID")
+
+    def _login(self, body: dict[str, Any]) -> httpx.Response:
+        self.logins += 1
+        if (body["email"], body["password"]) != (EMAIL, PASSWORD):
+            return problem(401, "UNAUTHENTICATED")
+        if self.two_factor:
+            waiting = {"requires_2FA": True, "token": "", "token_2fa": "two-factor-token", "sid": ""}
+            return httpx.Response(200, json=waiting)
+        return self._session()
+
+    def _session(self) -> httpx.Response:
+        number = int(self.refresh_token.split("-")[1]) + 1
+        self.token, self.refresh_token = f"access-{number}", f"refresh-{number}"
+        body = {
+            "requires_2FA": False,
+            "token": self.token,
+            "token_2fa": "",
+            "sid": "sid-0123456789abcdef",
+            "expires_in": 900,
+        }
+        cookie = f"refresh_token={self.refresh_token}; HttpOnly; Path=/auth"
+        return httpx.Response(200, json=body, headers={"set-cookie": cookie})
+
+    def _refresh(self, request: httpx.Request) -> httpx.Response:
+        # One earlier token is still good, as the platform's rule is for a client killed between the two.
+        number = int(self.refresh_token.split("-")[1])
+        accepted = {f"refresh_token=refresh-{n}" for n in (number, number - 1)}
+        if request.headers.get("cookie") not in accepted:
+            return problem(401, "UNAUTHENTICATED")
+        return self._session()
+
+    def _user(self) -> dict[str, Any]:
+        workspace = {"uid": 1, "name": "Treasury", "description": "", "net": self.workspace_network}
+        role = {"RoleId": 1, "Name": "Signer", "Description": "", "Perm": []}
+        entry = {"WorkspaceInfo": workspace, "Role": role}
+        organisation = {"OrgID": 1, "OrgName": "Org", "Workspaces": {"Workspaces": [entry]}}
+        return {
+            "UUID": USER_ID,
+            "Email": EMAIL,
+            "FirstName": NONE,
+            "Surname": NONE,
+            "LastLogin": {"Valid": False},
+            "PhoneNumber": NONE,
+            "DefaultOrg": 1,
+            "DefaultWorkspace": 1,
+            "OrganisationsInfo": {"Organisations": [organisation]},
+        }
+
+    def _vault(self) -> dict[str, Any]:
+        return {
+            "id": VAULT_ID,
+            "user_id": "1",
+            "workspace_id": "1",
+            "name": "Treasury",
+            "network": "testnet",
+            "m": self.vault.threshold,
+            "n": len(self.vault.cosigners),
+            "script_type": "p2wsh",
+            "witness_script_hex": self.vault.witness_script(0, 0).hex(),
+            "address": self.vault.address(0, 0),
+            "created_at": STAMP,
+            "updated_at": STAMP,
+            "signers": [],
+            "descriptor": self.vault.descriptor,
+            "chain": "regtest",
+            "receive_address": self.vault.address(0, 0),
+            "confirmed_sats": 0,
+            "unconfirmed_sats": 0,
+            "locked_sats": 0,
+        }
+
+    def _psbt(self, request: httpx.Request) -> httpx.Response:
+        query = request.url.params
+        if "psbt_id" in query:
+            found = self.proposals.get(query["psbt_id"])
+            return httpx.Response(200, json=self._shape(found)) if found else problem(404, "NOT_FOUND")
+        done = {t["psbt_id"] for t in self.told()}
+        waiting = [
+            self._shape(snapshot)
+            for psbt_id, snapshot in self.proposals.items()
+            if psbt_id not in done and snapshot.status == "PENDING"
+        ]
+        ids = [item["psbt_id"] for item in waiting]
+        first = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
+        waiting = waiting[first : first + int(query.get("limit", 1000))]
+        etag = '"' + hashlib.sha256(json.dumps(waiting).encode()).hexdigest() + '"'
+        if request.headers.get("if-none-match") == etag:
+            return httpx.Response(304, headers={"etag": etag})
+        return httpx.Response(200, json=waiting, headers={"etag": etag})
+
+    def _shape(self, snapshot: Snapshot) -> dict[str, Any]:
+        signed = len(self.signatures(snapshot.psbt_id)) > 0
+        return {
+            "psbt_id": snapshot.psbt_id,
+            "workspace_id": "1",
+            "vault_id": snapshot.vault_id,
+            "tx_type": snapshot.kind.value,
+            "status": snapshot.status.value,
+            "created_by": snapshot.created_by,
+            "description": snapshot.description,
+            "psbt_base64": base64.b64encode(snapshot.psbt).decode(),
+            "txid": snapshot.txid,
+            "txid_expected": snapshot.txid_expected,
+            "recipients": list(snapshot.recipients),
+            "amounts_sats": list(snapshot.amounts),
+            "fee_sats": snapshot.fee,
+            "fee_rate": "1.0",
+            "op_return": snapshot.op_return,
+            "m": 2,
+            "n": 3,
+            "signers": [],
+            "collected_signatures": int(signed),
+            "required_signatures": 2,
+            "expires_at": STAMP,
+            "created_at": STAMP,
+            "updated_at": STAMP,
+            "confirmations": snapshot.confirmations,
+        }
+
+    def _sign(self, body: dict[str, Any], key: str) -> httpx.Response:
+        snapshot = self.proposals.get(body["psbt_id"])
+        if snapshot is None:
+            return problem(404, "NOT_FOUND")
+        entry = {
+            "psbt_id": body["psbt_id"],
+            "decision": body.get("decision", "approve"),
+            "key": key,
+            "psbt": body.get("psbt_base64", ""),
+            "reason": body.get("reason", ""),
+        }
+        if entry["decision"] == "approve" and not self._is_signed(entry["psbt"]):
+            return problem(422, "BAD_SIGNATURE")
+        self._tell(entry)
+        answer = {
+            "psbt_id": body["psbt_id"],
+            "status": "PENDING",
+            "collected_signatures": 1 if entry["decision"] == "approve" else 0,
+            "required_signatures": 2,
+        }
+        return httpx.Response(200, json=answer)
+
+    def _is_signed(self, text: str) -> bool:
+        try:
+            return signer_progress(Psbt.parse(text), self.vault, ALICE.fingerprint).is_complete
+        except MultisigError:
+            return False
+
+    # --- keys ------------------------------------------------------------------------------------------------------------
+
+    def _challenge(self, body: dict[str, Any]) -> dict[str, Any]:
+        accounts = [
+            (f"m/48h/1h/{item['account']}h/2h", item["xpub"]) for item in body.get("vault_accounts", [])
+        ]
+        profile = [(body["profile"]["derivation_base_path"], body["profile"]["xpub"])]
+        line = ChallengeLine("testnet", USER_ID, "ab" * 16, offered_digest([*accounts, *profile]))
+        return {
+            "challenge": str(line),
+            "derivation_path": body["derivation_base_path"] + "/0/0",
+            "expires_at": STAMP,
+        }
+
+    def _register(self, body: dict[str, Any]) -> httpx.Response:
+        if self.keys and not body.get("replace"):
+            return problem(409, "KEY_ALREADY_ACTIVE")
+        proof = body["proof"]
+        public_key = recover_message_key(proof["challenge"], base64.b64decode(proof["signature"]))
+        if public_key != ALICE.vault_key().xpub.derive_public_key(0, 0):
+            return problem(422, "BAD_SIGNATURE")
+        key = {
+            "ID": f"key-{len(self.keys) + 1}",
+            "UserID": str(USER_ID),
+            "KeyType": "xpub",
+            "Status": "active",
+            "PubKeyHex": NONE,
+            "Xpub": {"String": body["xpub"], "Valid": True},
+            "MasterFingerprint": {"String": body["master_fingerprint"], "Valid": True},
+            "DerivationBasePath": {"String": body["derivation_base_path"], "Valid": True},
+            "Label": {"String": body["label"], "Valid": True},
+            "Net": body["network"],
+            "CreatedAt": STAMP,
+            "UpdatedAt": STAMP,
+        }
+        self.keys.append(key)
+        return httpx.Response(200, json=key)
