@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import stat
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,16 +22,13 @@ from signerd.errors import (
     RequestTooSlow,
     SignerdError,
     SocketUnusable,
-    UnsafeFolder,
 )
 from signerd.journal.folder import PRIVATE_FILE, make_private
 from signerd.loopback.errors import CONTENT_TYPE, problem, status_of
+from signerd.loopback.place import HOST, require_own_socket, socket_path
 
-SOCKET = "signerd.sock"
 # sockaddr_un's sun_path is 108 bytes on Linux and 104 on macOS, with its closing zero.
 MAX_SOCKET_PATH = 103
-# The only name by which the daemon is called; an http URL must have one.
-HOST = "signerd"
 # The largest request is a rejection with its reason of 1,000 characters.
 MAX_BODY_BYTES = 64 * 1024
 BODY_SECONDS = 10.0
@@ -41,10 +37,6 @@ BACKLOG = 64
 BROWSER_HEADERS = frozenset({b"origin", b"referer", b"cookie"})
 BROWSER_PREFIXES = (b"sec-", b"access-control-")
 _PEER_CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
-
-
-def socket_path(state: Path) -> Path:
-    return state / SOCKET
 
 
 @contextlib.contextmanager
@@ -88,14 +80,6 @@ def _remove_leftover(path: Path) -> None:
         return
     require_own_socket(path, found)
     path.unlink()
-
-
-def require_own_socket(path: Path, found: os.stat_result) -> None:
-    """Raises UnsafeFolder."""
-    if not stat.S_ISSOCK(found.st_mode):
-        raise UnsafeFolder(f"{path} is not a socket, or is a link to one")
-    if found.st_uid != os.getuid():
-        raise UnsafeFolder(f"{path} belongs to another user")
 
 
 class Connection(Protocol):

@@ -11,8 +11,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from signerd.loopback.access import Door, peer_uid, private_socket, socket_path
+from signerd.loopback.access import Door, peer_uid, private_socket
 from signerd.loopback.events import Streams
+from signerd.loopback.place import socket_path
 from signerd.loopback.routes import make_app
 from signerd.loopback.service import DaemonService
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-# What ids may look like is their maker's business; these are bounds, and nothing that splits a path or a line.
-Id = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_.:-]+$")]
+# The platform's ids, the devices' and the checks' names all fit; nothing in them splits a path or a line.
+Id = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 # A verification code as people type it, with or without its dashes.
 Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
