@@ -1,0 +1,5 @@
+"""`python -m signerd`"""
+
+from signerd.cli import main
+
+main()

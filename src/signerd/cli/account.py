@@ -1,0 +1,140 @@
+"""login, logout: through the daemon where it runs, else directly on the held state folder."""
+
+import asyncio
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from signerd.cli.answers import Answers
+from signerd.cli.desk import Desk, Json, desk_of
+from signerd.cli.output import answer, say
+from signerd.loopback.shapes import SignedIn
+
+if TYPE_CHECKING:
+    from signerd.account.config import Config
+
+EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (it was sent by e-mail)"
+
+
+class NetworkName(StrEnum):
+    """multisig.Network's values, here so that the command line need not load it; a test compares them."""
+
+    MAINNET = "mainnet"
+    TESTNET4 = "testnet4"
+    SIGNET = "signet"
+    REGTEST = "regtest"
+
+
+class Store(StrEnum):
+    KEYRING = "keyring"
+    FILE = "file"
+
+
+def login(
+    context: typer.Context,
+    platform: Annotated[
+        str | None, typer.Option(metavar="URL", help="The platform; written down the first time.")
+    ] = None,
+    network: Annotated[NetworkName, typer.Option(help="With --platform.")] = NetworkName.MAINNET,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ENDPOINT", help="With --platform: a device that is no USB device."),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="With --platform: the name of your device.")] = None,
+    secrets: Annotated[
+        Store, typer.Option(help="With --platform: where the session's secret is kept.")
+    ] = Store.KEYRING,
+    as_json: Json = False,
+) -> None:
+    """Sign in to the platform.
+
+    Asks for the e-mail address, the password and, where the platform sends one, the one-time code; first for the
+    passphrase of the secrets file where there is one. They are typed, or read from standard input one a line.
+    """
+    desk = desk_of(context)
+    if platform is not None:
+        from signerd.cli.setup import write_config
+
+        write_config(
+            desk.state,
+            platform=platform,
+            network=network.value,
+            endpoints=device or [],
+            label=label,
+            secrets=secrets.value,
+        )
+    done = _through_daemon(desk) if desk.running() else _directly(desk)
+    if as_json:
+        answer(done)
+    else:
+        say(f"Signed in as {done.email}. The session is kept in: {done.secrets}.")
+
+
+def _through_daemon(desk: Desk) -> SignedIn:
+    with desk.daemon() as daemon:
+        done = daemon.sign_in(*_credentials(desk.answers))
+        return daemon.confirm_sign_in(desk.answers.line(CODE)) if done.code_needed else done
+
+
+def _credentials(answers: Answers) -> tuple[str, str]:
+    return answers.line(EMAIL).strip(), answers.secret(PASSWORD)
+
+
+def _directly(desk: Desk) -> SignedIn:
+    from signerd.account.config import find_config, load_config
+    from signerd.app import Outside, open_account, open_journal
+    from signerd.cli.secrets import opened_store
+    from signerd.core.audit import Note
+    from signerd.journal.folder import StateFolder
+
+    async def sign_in(config: "Config") -> SignedIn:
+        async with open_account(config, store) as account:
+            if not await account.login(*_credentials(desk.answers)):
+                await account.confirm(desk.answers.line(CODE).strip())
+            return SignedIn(email=account.email or "", code_needed=False, secrets=account.mode)
+
+    with StateFolder.hold(desk.state):
+        config = load_config(find_config(desk.state))
+        store = opened_store(config, desk.state, desk.answers)
+        with open_journal(config, desk.state, Outside()) as journal:
+            done = asyncio.run(sign_in(config))
+            journal.note(Note("signed-in", done.email))
+    return done
+
+
+def logout(context: typer.Context, as_json: Json = False) -> None:
+    """Sign out, here and at the platform."""
+    desk = desk_of(context)
+    if desk.running():
+        with desk.daemon() as daemon:
+            daemon.sign_out()
+    else:
+        _leave(desk)
+    if as_json:
+        answer({"signed_in": False})
+    else:
+        say("Signed out.")
+
+
+def _leave(desk: Desk) -> None:
+    from signerd.account.config import find_config, load_config
+    from signerd.app import Outside, open_account, open_journal
+    from signerd.cli.secrets import opened_store
+    from signerd.core.audit import Note
+    from signerd.journal.folder import StateFolder
+
+    async def sign_out(config: "Config") -> None:
+        async with open_account(config, store) as account:
+            await account.restore()
+            await account.logout()
+
+    with StateFolder.hold(desk.state):
+        config = load_config(find_config(desk.state))
+        store = opened_store(config, desk.state, desk.answers)
+        with open_journal(config, desk.state, Outside()) as journal:
+            asyncio.run(sign_out(config))
+            journal.note(Note("signed-out", "account"))
+
+
+COMMANDS = (login, logout)

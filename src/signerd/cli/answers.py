@@ -1,0 +1,56 @@
+"""Questions to the person: at a terminal asked, else read from standard input, one line for each.
+
+Passwords, codes and passphrases come this way only: a command line is in the process list and in the shell's history.
+"""
+
+import sys
+from typing import Protocol
+
+import typer
+
+from signerd.errors import AnswerMissing
+
+
+class Answers(Protocol):
+    """Each raises AnswerMissing where nobody answers."""
+
+    def line(self, question: str) -> str: ...
+
+    def secret(self, question: str, *, fresh: bool = False) -> str:
+        """``fresh``: it is being chosen now, so that a slip of the hand would lock its owner out."""
+        ...
+
+    def yes(self, question: str) -> bool: ...
+
+
+class Person:
+    """Somebody at a terminal. Questions go to standard error: standard output is the command's answer."""
+
+    def line(self, question: str) -> str:
+        return str(typer.prompt(question, err=True))
+
+    def secret(self, question: str, *, fresh: bool = False) -> str:
+        return str(typer.prompt(question, err=True, hide_input=True, confirmation_prompt=fresh))
+
+    def yes(self, question: str) -> bool:
+        return typer.confirm(question, default=False, err=True)
+
+
+class Script:
+    """Standard input that is no terminal."""
+
+    def line(self, question: str) -> str:
+        given = sys.stdin.readline()
+        if not given:
+            raise AnswerMissing(f"nobody answered the question: {question}")
+        return given.rstrip("\r\n")
+
+    def secret(self, question: str, *, fresh: bool = False) -> str:  # noqa: ARG002 - a pipe makes no slips
+        return self.line(question)
+
+    def yes(self, question: str) -> bool:
+        return self.line(question).strip().lower() in {"y", "yes"}
+
+
+def answers() -> Answers:
+    return Person() if sys.stdin.isatty() else Script()

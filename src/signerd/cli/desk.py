@@ -1,0 +1,54 @@
+"""What every command starts from: the state folder, how questions are answered, and the daemon."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from signerd.cli.answers import Answers
+
+if TYPE_CHECKING:
+    from signerd.client import DaemonClient
+
+Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON value.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: for scripts.")]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """``given``: the state folder of the command line, else the desktop's own."""
+
+    given: Path | None
+    answers: Answers
+
+    @property
+    def state(self) -> Path:
+        if self.given is not None:
+            return self.given
+        from signerd.account.config import default_state_folder
+
+        return default_state_folder()
+
+    def daemon(self) -> "DaemonClient":
+        """Raises DaemonNotRunning, UnsafeFolder."""
+        from signerd.client import DaemonClient
+
+        return DaemonClient(self.state)
+
+    def running(self) -> bool:
+        """Whether a daemon answers. Raises UnsafeFolder, and what its status raises."""
+        from signerd.errors import DaemonNotRunning
+
+        try:
+            with self.daemon() as daemon:
+                daemon.status()
+        except DaemonNotRunning:
+            return False
+        return True
+
+
+def desk_of(context: typer.Context) -> Desk:
+    found = context.find_object(Desk)
+    assert found is not None
+    return found

@@ -1,0 +1,73 @@
+"""The program: its commands, its global options, and the one place where an error becomes words and a status."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from signerd.cli import account, audit, daemon, demo, devices, proposals, vaults, virtual
+from signerd.cli.answers import answers
+from signerd.cli.desk import Desk
+from signerd.cli.exits import Exit
+from signerd.cli.output import fail
+from signerd.errors import SignerdError
+
+EPILOGUE = "Exit status: " + ", ".join(
+    f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
+)
+
+app = typer.Typer(
+    help="Approve multisig spends on your own signing device, checked on your own machine.",
+    epilog=EPILOGUE,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(*, wanted: bool) -> None:
+    if wanted:
+        from multisig._version import __version__
+
+        typer.echo(f"signerd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    context: typer.Context,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="SIGNERD_STATE", metavar="DIR", help="The state folder; default: the desktop's own."
+        ),
+    ] = None,
+    version: Annotated[  # noqa: ARG001 - its callback has done all
+        bool,
+        typer.Option("--version", is_eager=True, callback=lambda wanted: _version(wanted=wanted)),
+    ] = False,
+) -> None:
+    context.obj = Desk(None if state is None else state.absolute(), answers())
+
+
+for module in (daemon, account, devices, vaults, proposals):
+    for command in module.COMMANDS:
+        app.command()(command)
+app.add_typer(audit.app, name="audit")
+app.add_typer(virtual.app, name="device")
+app.command()(demo.demo)
+
+
+def program() -> NoReturn:
+    """Run with the process's arguments and end the process."""
+    try:
+        app(prog_name="signerd")
+    except SignerdError as error:
+        sys.exit(fail(error, as_json="--json" in sys.argv[1:]))
+    except BrokenPipeError:
+        # Whoever read the output has gone; the interpreter must not stumble over it again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.FAILED)
+    sys.exit(Exit.OK)

@@ -1,0 +1,70 @@
+"""What a command prints: text for a person, cleaned of whatever moves a cursor (L8), or one JSON value for a program."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from signerd.cli.exits import Exit, status_of
+from signerd.core.text import plain
+from signerd.errors import SignerdError
+
+_GAP = "  "
+
+
+def say(text: str = "") -> None:
+    """Lines of ours that may carry words of others: each line is cleaned, the line breaks stay."""
+    typer.echo("\n".join(plain(line) for line in text.split("\n")))
+
+
+def aside(text: str) -> None:
+    """To standard error: what happens meanwhile, where standard output is for the answer."""
+    typer.echo("\n".join(plain(line) for line in text.split("\n")), err=True)
+
+
+def answer(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
+    """As JSON, in ASCII: no control character of anybody's gets to a terminal."""
+    typer.echo(json.dumps(_ready(value), indent=2))
+
+
+def _ready(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, dict):
+        return value
+    return [item.model_dump(mode="json") for item in value]
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as they must be; the last one runs free."""
+    cells = [list(header), *([plain(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
+    for line in cells:
+        padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        typer.echo(_GAP.join(padded).rstrip())
+
+
+def fail(error: SignerdError, *, as_json: bool) -> Exit:
+    """Tell what is wrong and what to do, on standard error; the status to end with."""
+    status = status_of(error)
+    if as_json:
+        told = {
+            "code": error.code,
+            "sentence": plain(str(error)),
+            "hint": plain(error.hint),
+            "status": status,
+        }
+        typer.echo(json.dumps({"error": told}), err=True)
+        return status
+    sentence = str(error).rstrip(".")
+    aside(f"signerd: {sentence}.")
+    if error.hint:
+        aside(f"  {error.hint}")
+    return status
+
+
+def flush() -> None:
+    sys.stdout.flush()

@@ -1,0 +1,52 @@
+"""Writing the configuration at the first sign-in."""
+
+import json
+from pathlib import Path
+
+from signerd.account.config import FILE, Config, load_config
+from signerd.errors import AlreadyConfigured, ConfigInvalid
+from signerd.journal.folder import make_private, write_private
+
+
+def write_config(
+    state: Path, *, platform: str, network: str, endpoints: list[str], label: str | None, secrets: str
+) -> Config:
+    """Write ``config.toml`` into the state folder, checked; one that says the same is left alone.
+
+    Raises:
+        ConfigInvalid: a value cannot be. AlreadyConfigured: there is one that says something else. Leaves of
+        JournalError: the folder cannot be used.
+    """
+    make_private(state)
+    path, text = state / FILE, _text(platform, network, endpoints, label, secrets)
+    if path.exists():
+        return _same_or_refuse(path, platform, network)
+    write_private(path, text.encode())
+    try:
+        return load_config(path)
+    except ConfigInvalid:
+        path.unlink()
+        raise
+
+
+def _same_or_refuse(path: Path, platform: str, network: str) -> Config:
+    known = load_config(path)
+    if (known.platform.url, str(known.network)) != (platform, network):
+        raise AlreadyConfigured(f"{path} names {known.platform.url} on {known.network}")
+    return known
+
+
+def _text(platform: str, network: str, endpoints: list[str], label: str | None, secrets: str) -> str:
+    lines = [f"network = {_quoted(network)}"]
+    if label is not None:
+        lines.append(f"label = {_quoted(label)}")
+    lines += ["", "[platform]", f"url = {_quoted(platform)}", "", "[secrets]", f"store = {_quoted(secrets)}"]
+    if endpoints:
+        listed = ", ".join(_quoted(endpoint) for endpoint in endpoints)
+        lines += ["", "[devices]", f"endpoints = [{listed}]"]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A JSON string that is not forced into ASCII is a TOML basic string, but for the one control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

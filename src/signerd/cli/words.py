@@ -1,0 +1,108 @@
+"""A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
+
+from signerd.core.text import amount
+from signerd.loopback.shapes import CheckView, DataView, MoneyView, ProposalView
+
+# By State's values. What the person reads beside the reason.
+STATES = {
+    "received": "received",
+    "inspected": "inspected",
+    "refused": "refused by a check here",
+    "waiting-for-person": "waits for your decision",
+    "waiting-for-device": "approved, waits for your device",
+    "signing": "your device is asked",
+    "verifying": "your device's answer is being checked",
+    "signed": "signed, not submitted yet",
+    "submitting": "being submitted",
+    "submitted": "the platform has your signature",
+    "broadcast": "out of your hands: complete, or on the network",
+    "confirmed": "confirmed",
+    "declined": "declined",
+    "interrupted": "not signed; you may approve it again",
+    "quarantined": "set aside: something is wrong with it",
+    "expired": "expired",
+    "superseded": "replaced by another proposal",
+    "withdrawn": "withdrawn",
+}
+_MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
+
+
+def network_words(network: str) -> str:
+    return (
+        "MAINNET: real bitcoin" if network == "mainnet" else f"{network.upper()}: test coins, no real bitcoin"
+    )
+
+
+def state_words(state: str) -> str:
+    return STATES.get(state, state)
+
+
+def proposal_text(view: ProposalView) -> str:
+    """All that an approval is bound to, and what the platform says beside it, marked as such."""
+    blocks = [_head(view), _money(view.money), _checks(view.checks), _claims(view), _verdict(view)]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _head(view: ProposalView) -> list[str]:
+    vault = "a vault that is not pinned here" if view.vault_name is None else f"'{view.vault_name}'"
+    code = f", verification code {view.verification_code}" if view.verification_code else ""
+    lines = [
+        f"Proposal {view.psbt_id}    {network_words(view.network)}",
+        f"  State: {state_words(view.state)}",
+        f"  Vault: {vault}{code}",
+    ]
+    if view.reason:
+        lines.append(f"  {view.reason}")
+    if view.alarm and view.alarm != view.reason:
+        lines.append(f"  {view.alarm}")
+    return lines
+
+
+def _money(money: MoneyView | None) -> list[str]:
+    if money is None:
+        return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
+    coins = "1 coin" if money.inputs == 1 else f"{money.inputs} coins"
+    lines = ["Where the money goes (from the transaction itself)"]
+    lines += [
+        f"  pays   {amount(p.amount_sats)} to {p.address or f'script {p.script}'}" for p in money.payments
+    ]
+    lines += [f"  back   {amount(c.amount_sats)} to the vault, {c.address}" for c in money.change]
+    lines += [f"  data   {_data(output)}" for output in money.data]
+    lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
+    lines.append(f"  takes  {amount(money.total_in_sats)} from the vault, in {coins}")
+    lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
+    return lines
+
+
+def _data(output: DataView) -> str:
+    text = f" ('{output.text}')" if output.text else ""
+    return f"{len(output.data) // 2} bytes: {output.data}{text}"
+
+
+def _terms(money: MoneyView) -> str:
+    replaceable = ", replaceable" if money.replaceable else ", not replaceable"
+    return f"{replaceable}, not before {money.locktime} (locktime)" if money.locktime else replaceable
+
+
+def _checks(checks: tuple[CheckView, ...]) -> list[str]:
+    return ["Checks", *(f"  {_MARKS.get(c.outcome, c.outcome)}  {c.sentence}  [{c.name}]" for c in checks)]
+
+
+def _claims(view: ProposalView) -> list[str]:
+    lines = [
+        "What the platform says (not believed)",
+        f"  {view.kind}, made by {view.created_by}, {view.platform_status}: {view.collected} of {view.required} signatures",
+    ]
+    if view.description:
+        lines.append(f'  "{view.description}"')
+    if view.recorded_txid:
+        lines.append(f"  transaction {view.recorded_txid}, {view.confirmations} confirmations")
+    return lines
+
+
+def _verdict(view: ProposalView) -> list[str]:
+    if not view.allowed:
+        return ["It cannot be approved: a check refuses it."]
+    if view.to_acknowledge:
+        return [f"It is held until you name these warnings: {', '.join(view.to_acknowledge)}"]
+    return []
