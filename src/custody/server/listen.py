@@ -61,14 +61,18 @@ def only_server(state: Path) -> Iterator[None]:
     """Held while a server runs on a state folder; the kernel frees it whatever happens. Raises CannotListen."""
     descriptor = os.open(state / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptor, state)
         yield
-    except BlockingIOError:
-        raise CannotListen(
-            f"Another server is running on {state}.", "Stop it first, or use another state folder."
-        ) from None
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, state: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sentence = f"Another server is running on {state}."
+        raise CannotListen(sentence, "Stop it first, or use another state folder.") from None
 
 
 def bind(address: Address, *, behind_proxy: bool) -> socket.socket:

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -53,7 +54,9 @@ class FileMailer:
     def _message(self, mail: Mail) -> EmailMessage:
         message = EmailMessage()
         message["From"] = SENDER
-        message["To"] = mail.to
+        # Quoted where need be: an address may hold what a header would read as something else.
+        local, _, domain = mail.to.rpartition("@")
+        message["To"] = Address(username=local, domain=domain)
         message["Subject"] = mail.subject
         message["Date"] = format_datetime(self._clock())
         message.set_content(mail.text)
