@@ -52,6 +52,11 @@ class FakePlatform:
     keys: list[dict[str, Any]] = field(default_factory=list)
     workspace_network: str = "testnet"
 
+    def __post_init__(self) -> None:
+        issued = self.folder / "issued"
+        if issued.exists():
+            self.token, self.refresh_token = issued.read_text().split()
+
     @property
     def transport(self) -> httpx.MockTransport:
         return httpx.MockTransport(self.answer)
@@ -122,6 +127,7 @@ class FakePlatform:
     def _session(self) -> httpx.Response:
         number = int(self.refresh_token.split("-")[1]) + 1
         self.token, self.refresh_token = f"access-{number}", f"refresh-{number}"
+        (self.folder / "issued").write_text(f"{self.token} {self.refresh_token}")
         body = {
             "requires_2FA": False,
             "token": self.token,
