@@ -163,7 +163,7 @@ class ConfigError(SignerdError):
 
 class ConfigMissing(ConfigError):
     code = "config-missing"
-    default_hint = "Write one; the README shows a small example."
+    default_hint = "Name the platform once: `signerd login --platform URL --network NAME`."
 
 
 class ConfigInvalid(ConfigError):

@@ -17,7 +17,8 @@ Tell = Callable[[str], None]
 # Still on the way from a yes to the platform; in any other state the command has its outcome.
 ON_THE_WAY = frozenset({"waiting-for-device", "signing", "verifying", "signed", "submitting"})
 DELIVERED = frozenset({"submitted", "broadcast", "confirmed"})
-_JOIN_SECONDS = 5.0
+# What was said a moment ago is on its way through a socket of this machine.
+_PATIENCE_SECONDS = 5.0
 
 
 def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) -> ProposalView:
@@ -52,19 +53,44 @@ def _why(view: ProposalView) -> str:
 @contextlib.contextmanager
 def told(daemon: "DaemonClient", subject: str, tell: Tell) -> Iterator[None]:
     """Tell what happens to ``subject`` beside the body, which waits for the daemon's answer."""
-    with daemon.follow(after=daemon.status().position, subject=subject) as lines:
-        thread = threading.Thread(target=_tell_all, args=(lines, tell), name="progress", daemon=True)
-        thread.start()
+    start = daemon.status().position
+    with daemon.follow(after=start) as lines:
+        listener = _Listener(lines, subject, tell, start)
+        listener.start()
         try:
             yield
         finally:
+            # Where the daemon has gone, the body has met that too and reports it.
+            with contextlib.suppress(SignerdError):
+                listener.hear_up_to(daemon.status().position)
             lines.stop()
-            thread.join(_JOIN_SECONDS)
+            listener.join(_PATIENCE_SECONDS)
 
 
-def _tell_all(lines: "Following", tell: Tell) -> None:
-    # The body meets the same trouble, and is the one to report it.
-    with contextlib.suppress(SignerdError):
-        for line in lines:
-            if line is not None and line.kind != "state":
-                tell(line.text)
+class _Listener(threading.Thread):
+    """Follows everything, so as to know when it has heard all there was; tells what concerns its subject."""
+
+    def __init__(self, lines: "Following", subject: str, tell: Tell, start: int) -> None:
+        super().__init__(name="progress", daemon=True)
+        self._lines = lines
+        self._subject = subject
+        self._tell = tell
+        self._heard = start
+        self._news = threading.Condition()
+
+    def run(self) -> None:
+        with contextlib.suppress(SignerdError):
+            for line in self._lines:
+                if line is not None:
+                    self._hear(line)
+
+    def _hear(self, line: Happened) -> None:
+        if line.subject == self._subject and line.kind != "state":
+            self._tell(line.text)
+        with self._news:
+            self._heard = line.number
+            self._news.notify_all()
+
+    def hear_up_to(self, position: int) -> None:
+        with self._news:
+            self._news.wait_for(lambda: self._heard >= position, _PATIENCE_SECONDS)

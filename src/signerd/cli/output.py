@@ -1,7 +1,6 @@
 """What a command prints: text for a person, cleaned of whatever moves a cursor (L8), or one JSON value for a program."""
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,7 +63,3 @@ def fail(error: SignerdError, *, as_json: bool) -> Exit:
     if error.hint:
         aside(f"  {error.hint}")
     return status
-
-
-def flush() -> None:
-    sys.stdout.flush()

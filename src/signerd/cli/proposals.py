@@ -93,12 +93,12 @@ def _already_approved(view: "ProposalView") -> bool:
 
     if view.state in ON_THE_WAY:
         return True
-    if not view.allowed:
+    if view.state in ASKED and view.allowed:
+        return False
+    if view.state in {*ASKED, "refused"}:
         names = ", ".join(check.name for check in view.checks if check.outcome == "refuse")
         raise RefusedByChecks(f"these checks refuse it: {names}")
-    if view.state not in ASKED:
-        raise IllegalEvent(f"the proposal cannot be approved: {state_words(view.state)}")
-    return False
+    raise IllegalEvent(f"the proposal cannot be approved: {state_words(view.state)}")
 
 
 def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, ask: bool) -> frozenset[str]:

@@ -119,10 +119,11 @@ class Door:
             answer = JSONResponse(problem(error), status_of(error), headers, CONTENT_TYPE)
             await answer(scope, receive, send)
             return
-        await self._app(scope, _replaying(body, receive), send)
+        if body is not None:
+            await self._app(scope, _replaying(body, receive), send)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body. Raises RequestTooLarge as soon as it is known to be, RequestTooSlow."""
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The whole body; None where the caller went before it was whole. Raises RequestTooLarge as soon as it is known to be, RequestTooSlow."""
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         # h11 has checked that it is a number.
         if int(declared) > self._max_body:
@@ -133,6 +134,8 @@ class Door:
                 more = True
                 while more:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
                     if len(body) > self._max_body:
