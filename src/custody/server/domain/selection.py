@@ -114,6 +114,8 @@ def _branch_and_bound(pool: Sequence[Candidate], plan: Plan) -> Selection | None
     remaining = [0] * (len(pool) + 1)
     for index in range(len(pool) - 1, -1, -1):
         remaining[index] = remaining[index + 1] + pool[index].amount
+    most = min(len(pool), MAX_INPUTS)
+    needed = [plan.target + plan.fee(max(1, count), with_change=False) for count in range(most + 1)]
     best: list[Candidate] | None = None
     best_excess = plan.minimum_change + plan.fee(1, with_change=True) - plan.fee(1, with_change=False)
     stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
@@ -121,13 +123,12 @@ def _branch_and_bound(pool: Sequence[Candidate], plan: Plan) -> Selection | None
     while stack and tries < MAX_TRIES:
         tries += 1
         index, total, taken = stack.pop()
-        needed = plan.target + plan.fee(max(1, len(taken)), with_change=False)
-        excess = total - needed
+        excess = total - needed[len(taken)]
         if taken and excess >= 0:
             if excess < best_excess:
                 best, best_excess = [pool[position] for position in taken], excess
             continue
-        if index < len(pool) and len(taken) < MAX_INPUTS and total + remaining[index] >= needed:
+        if index < len(pool) and len(taken) < most and excess + remaining[index] >= 0:
             stack.append((index + 1, total, taken))
             stack.append((index + 1, total + pool[index].amount, (*taken, index)))
     if best is None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -170,6 +171,33 @@ def test_a_closed_chain_is_unavailable(tmp_path, clock):
     chain.close()
     with pytest.raises(ChainUnavailable):
         chain.tip()
+
+
+def test_when_the_disk_is_full_the_chain_shuts_and_keeps_what_it_had(tmp_path, clock, monkeypatch):
+    with EmbeddedChain(tmp_path, clock=clock) as chain:
+        (kept,) = chain.mine(1)
+
+        def fail(*_args):
+            raise sqlite3.OperationalError("database or disk is full")
+
+        monkeypatch.setattr("custody.server.chain.embedded.store.BlockStore.replace_mempool", fail)
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            chain.mine(2)
+        with pytest.raises(ChainUnavailable):
+            chain.tip()
+    monkeypatch.undo()
+    with EmbeddedChain(tmp_path, clock=clock) as chain:
+        assert chain.tip() == kept
+        chain.mine(1)
+
+
+def test_a_branch_with_an_invalid_block_leaves_everything_as_it_was(chain):
+    coin = funded(chain, 1, 100_000)
+    tip = chain.tip()
+    with pytest.raises(InvalidBlock):
+        chain.reorganise(1, 2, [spend(coin, 1, to=HERE, witness=(open_script(2),))])
+    assert chain.tip() == tip
+    assert chain.reorganise(1, 2)[-1] == chain.tip()
 
 
 MINE_FOR_EVER = """

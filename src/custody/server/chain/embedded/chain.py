@@ -21,7 +21,7 @@ from custody.server.chain.embedded.funding import MATURING_BLOCKS, MAX_ROUNDS, b
 from custody.server.chain.embedded.index import CoinIndex, IndexedCoin
 from custody.server.chain.embedded.mempool import Mempool
 from custody.server.chain.embedded.store import BlockStore
-from custody.server.chain.engine import Chainstate, InvalidBlock, block_hash, split_block
+from custody.server.chain.engine import Chainstate, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.address import decode_address
 from multisig.network import Network
@@ -121,8 +121,8 @@ class EmbeddedChain:
         """Mine `count` blocks on the tip; the first takes what waits in the mempool, unless `empty`."""
         if not 1 <= count <= MAX_BLOCKS_PER_CALL:
             raise ValueError(f"Mine between 1 and {MAX_BLOCKS_PER_CALL} blocks at a time.")
-        with self._open():
-            return tuple(self._mine_on_tip(empty=empty) for _ in range(count))
+        with self._writing() as store:
+            return tuple(self._mine_on_tip(store, empty=empty) for _ in range(count))
 
     def fund(self, address: str, amount: Sats) -> str:
         """Pay `amount` to `address` from the chain's own coins, mining what must mature first; returns the txid.
@@ -148,27 +148,27 @@ class EmbeddedChain:
         A longer branch becomes the best chain; what it leaves out returns to the mempool where still valid. Raises
         InvalidBlock.
         """
-        with self._open():
+        with self._writing() as store:
             parent = self._index.block_at(self._index.tip.height - depth)
             if depth < 0 or length < 1 or parent is None:
                 raise ValueError("A branch starts on a block of the chain and has one block at least.")
             branch: list[BlockRef] = []
             for position in range(length):
-                parent = self._extend(parent, tuple(transactions) if position == 0 else (), Sats(0))
+                parent = self._extend(store, parent, tuple(transactions) if position == 0 else (), Sats(0))
                 branch.append(parent)
             return tuple(branch)
 
     def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
         """Mine one block on the tip with exactly those transactions, past the mempool. Raises InvalidBlock."""
-        with self._open():
-            return self._extend(self._index.tip, tuple(transactions), Sats(0))
+        with self._writing() as store:
+            return self._extend(store, self._index.tip, tuple(transactions), Sats(0))
 
     # How it works
 
-    def _mine_on_tip(self, *, empty: bool) -> BlockRef:
+    def _mine_on_tip(self, store: BlockStore, *, empty: bool) -> BlockRef:
         chosen = [] if empty else list(self._template())
         fees = Sats(sum(fee for _, fee in chosen))
-        return self._extend(self._index.tip, tuple(transaction for transaction, _ in chosen), fees)
+        return self._extend(store, self._index.tip, tuple(transaction for transaction, _ in chosen), fees)
 
     def _template(self) -> Iterator[tuple[Transaction, Sats]]:
         weight = 0
@@ -178,37 +178,43 @@ class EmbeddedChain:
                 return
             yield entry.transaction, entry.fee
 
-    def _extend(self, parent: BlockRef, transactions: tuple[Transaction, ...], fees: Sats) -> BlockRef:
-        with self._open() as store:
-            height = parent.height + 1
-            on_best_chain = self._index.block_at(parent.height) == parent
-            median = self._index.median_time(parent.height) if on_best_chain else parent.time
-            time = max(int(self._clock()), median + 1)
-            raw = build_block(
-                parent=bytes.fromhex(parent.hash)[::-1],
-                height=height,
-                time=time,
-                transactions=transactions,
-                fees=fees,
-                extra_nonce=store.count(),
-            )
-            self._submit(store, raw)
-            return BlockRef(height, block_hash(raw)[::-1].hex(), time)
+    def _extend(
+        self, store: BlockStore, parent: BlockRef, transactions: tuple[Transaction, ...], fees: Sats
+    ) -> BlockRef:
+        on_best_chain = self._index.block_at(parent.height) == parent
+        median = self._index.median_time(parent.height) if on_best_chain else parent.time
+        time = max(int(self._clock()), median + 1)
+        raw = build_block(
+            parent=bytes.fromhex(parent.hash)[::-1],
+            height=parent.height + 1,
+            time=time,
+            transactions=transactions,
+            fees=fees,
+            extra_nonce=store.count(),
+        )
+        store.add(block_hash(raw), raw)
+        self._engine.submit(raw)
+        self._mempool.rebuild(self._follow_engine(store))
+        return BlockRef(parent.height + 1, block_hash(raw)[::-1].hex(), time)
 
-    def _submit(self, store: BlockStore, raw: bytes) -> None:
-        """The block is on disk before anybody hears of it; if the disk fails, the chain shuts: its parts disagree."""
-        try:
-            with store.transaction():
-                store.add(block_hash(raw), raw)
-                self._engine.submit(raw)
-                self._mempool.rebuild(self._follow_engine(store))
-                store.replace_mempool([entry.transaction.serialize() for entry in self._mempool])
-        except InvalidBlock:
-            raise
-        except BaseException:
-            _log.exception("the embedded chain stops: a block could not be stored")
-            self.close()
-            raise
+    @contextmanager
+    def _writing(self) -> Iterator[BlockStore]:
+        """New blocks are on disk before anybody hears of them, all of one call together.
+
+        Where they cannot be stored, or not all are valid, the store is as before; if the engine has gone further by
+        then, its parts disagree and the chain shuts.
+        """
+        with self._open() as store:
+            before = self._index.tip
+            try:
+                with store.transaction():
+                    yield store
+                    store.replace_mempool([entry.transaction.serialize() for entry in self._mempool])
+            except BaseException:
+                if self._index.tip != before or self._engine.height() != before.height:
+                    _log.exception("the embedded chain stops: its blocks could not be stored")
+                    self.close()
+                raise
 
     def _follow_engine(self, store: BlockStore) -> tuple[Transaction, ...]:
         """Bring the index to the engine's best chain; returns the transactions that lost their block."""
@@ -220,6 +226,7 @@ class EmbeddedChain:
         return returned
 
     def _agrees(self) -> bool:
+        """Whether the index's tip is on the engine's best chain."""
         tip = self._index.tip
         return (
             tip.height <= self._engine.height() and self._engine.hash_at(tip.height)[::-1].hex() == tip.hash

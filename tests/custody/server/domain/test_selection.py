@@ -1,0 +1,146 @@
+"""Coin selection never underpays, never makes dust, and conserves every satoshi, whatever the coins and the dice."""
+
+import random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from custody.server.domain.selection import Candidate, Plan, select_coins
+from multisig import FeeRate, OutPoint, Sats
+
+DUST = 330
+# 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
+BASE, INPUT, OUTPUT = 54, 105, 43
+
+
+def vsize(inputs, with_change):
+    return BASE + INPUT * inputs + (OUTPUT if with_change else 0)
+
+
+def plan(target, rate=2_000):
+    rate = FeeRate(rate)
+    return Plan(Sats(target), rate, vsize, Sats(max(DUST, rate.fee_for(INPUT))))
+
+
+def coin(number, amount, confirmations=6, *, own_change=False):
+    return Candidate(OutPoint(f"{number:064x}", 0), Sats(amount), confirmations, own_change)
+
+
+def coins(*amounts, **how):
+    return [coin(number, amount, **how) for number, amount in enumerate(amounts)]
+
+
+AMOUNTS = st.one_of(st.integers(1, 5_000), st.integers(5_000, 10_000_000))
+CANDIDATES = st.lists(st.tuples(AMOUNTS, st.integers(0, 8), st.booleans()), min_size=1, max_size=25).map(
+    lambda rows: [coin(i, *row[:2], own_change=row[2]) for i, row in enumerate(rows)]
+)
+
+
+@given(CANDIDATES, st.integers(0, 5_000_000), st.integers(1_000, 200_000), st.integers())
+def test_the_properties_of_every_selection(candidates, target, rate, dice):
+    wanted = plan(target, rate)
+    chosen = select_coins(candidates, wanted, random.Random(dice))
+    if chosen is None:
+        return
+    total = sum(each.amount for each in chosen.coins)
+    assert total == target + chosen.change + chosen.fee, "conserves value"
+    assert len({each.outpoint for each in chosen.coins}) == len(chosen.coins), "no coin twice"
+    assert set(chosen.coins) <= set(candidates)
+    assert chosen.change == 0 or chosen.change >= wanted.minimum_change, "no dust"
+    assert chosen.fee >= wanted.fee(len(chosen.coins), with_change=chosen.change > 0), "never underpays"
+    spare = chosen.fee - wanted.fee(len(chosen.coins), with_change=False)
+    if chosen.change == 0:
+        assert spare < wanted.minimum_change + wanted.rate.fee_for(OUTPUT) + 1, (
+            "gives no more away than change costs"
+        )
+    assert all(each.confirmations or each.own_change for each in chosen.coins), "no foreign unconfirmed coin"
+
+
+@given(CANDIDATES, st.integers(1, 5_000_000), st.integers(1_000, 50_000), st.integers())
+def test_it_finds_coins_wherever_all_economic_confirmed_ones_together_suffice(candidates, target, rate, dice):
+    wanted = plan(target, rate)
+    usable = [c for c in candidates if c.confirmations and c.amount > wanted.rate.fee_for(INPUT) + 1]
+    assume(usable)
+    enough = sum(c.amount for c in usable) >= target + wanted.fee(len(usable), with_change=False)
+    found = select_coins(candidates, wanted, random.Random(dice))
+    if enough:
+        assert found is not None
+
+
+@given(CANDIDATES, st.integers(0, 1_000_000), st.integers())
+def test_the_same_dice_choose_the_same_coins(candidates, target, dice):
+    first, second = (select_coins(candidates, plan(target), random.Random(dice)) for _ in range(2))
+    assert first == second
+
+
+def test_an_exact_match_needs_no_change():
+    wanted = plan(90_000)
+    exact = 90_000 + wanted.fee(1, with_change=False)
+    chosen = select_coins(coins(500_000, exact, 70_000), wanted, random.Random(1))
+    assert (chosen.change, [c.amount for c in chosen.coins]) == (0, [exact])
+
+
+def test_two_coins_that_match_together_are_found_by_branch_and_bound():
+    wanted = plan(90_000)
+    pair = 90_000 + wanted.fee(2, with_change=False)
+    chosen = select_coins(coins(1_000_000, 50_000, pair - 50_000, 3_000), wanted, random.Random(1))
+    assert (chosen.change, sorted(c.amount for c in chosen.coins)) == (0, sorted([50_000, pair - 50_000]))
+
+
+def test_deep_coins_come_before_shallow_ones():
+    deep, shallow = coin(1, 200_000, 6), coin(2, 900_000, 1)
+    assert select_coins([shallow, deep], plan(100_000), random.Random(1)).coins == (deep,)
+    assert select_coins([shallow], plan(100_000), random.Random(1)).coins == (shallow,)
+
+
+def test_our_own_change_is_deep_at_one_block_and_may_be_spent_unconfirmed_when_nothing_else_does():
+    change = coin(1, 200_000, 1, own_change=True)
+    assert select_coins([change, coin(2, 200_000, 3)], plan(50_000), random.Random(1)).coins == (change,)
+    waiting = coin(3, 200_000, 0, own_change=True)
+    assert select_coins([waiting], plan(50_000), random.Random(1)).coins == (waiting,)
+    assert (
+        select_coins([waiting, coin(4, 100_000, 1)], plan(50_000), random.Random(1)).coins[0].confirmations
+        == 1
+    )
+
+
+def test_foreign_unconfirmed_coins_are_never_spent():
+    assert select_coins(coins(10_000_000, confirmations=0), plan(1_000), random.Random(1)) is None
+
+
+def test_change_that_would_cost_more_than_it_brings_goes_to_the_fee():
+    wanted = plan(90_000, rate=10_000)
+    amount = 90_000 + wanted.fee(1, with_change=True) + wanted.minimum_change - 1
+    chosen = select_coins(coins(amount), wanted, random.Random(1))
+    assert (chosen.change, chosen.fee) == (0, amount - 90_000)
+    chosen = select_coins(coins(amount + 1), wanted, random.Random(1))
+    assert chosen.change == wanted.minimum_change
+
+
+def test_the_fee_stays_below_a_twentieth_where_coins_allow():
+    """A Coldcard refuses a tenth and warns at a twentieth of the outputs."""
+    wanted = plan(2_000, rate=5_000)
+    small = coin(1, 2_000 + wanted.fee(1, with_change=False))
+    alone = select_coins([small], wanted, random.Random(1))
+    assert alone.fee * 20 > 2_000 + alone.change
+    chosen = select_coins([small, coin(2, 1_000_000)], wanted, random.Random(1))
+    assert chosen.fee * 20 < 2_000 + chosen.change
+
+
+def test_a_data_only_transaction_needs_a_coin_too():
+    chosen = select_coins(coins(100_000), plan(0), random.Random(1))
+    assert len(chosen.coins) == 1
+    assert chosen.change == 100_000 - chosen.fee
+
+
+@pytest.mark.parametrize("amounts", [[], [100], [99_000]])
+def test_too_little_is_none(amounts):
+    assert select_coins(coins(*amounts), plan(99_000), random.Random(1)) is None
+
+
+def test_many_coins_take_bounded_time():
+    many = coins(*(1_000_000 + number * 17 for number in range(2_000)))
+    chosen = select_coins(many, plan(50_000_003), random.Random(1))
+    assert chosen is not None
+    assert len(chosen.coins) <= 100
