@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -110,6 +111,9 @@ def serve(
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         lifespan="on",
     )
+    # While it serves, uvicorn answers these; afterwards it sends them again, which must not cut the closing short.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     host, port = listener.getsockname()[:2]
     server = _Announcing(config, lambda: on_ready(Address(host, port)))
     asyncio.run(server.serve(sockets=[listener]))

@@ -69,7 +69,7 @@ class SignIn:
 
     def admit(self, address: str) -> None:
         """Counts a sign-in call from an address. Raises RateLimited."""
-        self._calls.check_and_count(address)
+        self._calls.take(address)
 
     def register(self, request: RegisterRequest, trace_id: str) -> None:
         """A new account without any organisation. The answer does not tell whether there was one already (P39)."""
@@ -92,12 +92,11 @@ class SignIn:
 
     def login(self, request: LoginRequest, trace_id: str) -> SignedIn | CodeSent:
         """Raises Unauthenticated, alike for a wrong password and an unknown account; RateLimited."""
-        self._failures.check(request.email)
+        self._failures.take(request.email)
         password = request.password.get_secret_value()
         with self._store.read() as db:
             found = _credential(db, request.email)
         if not self._passwords.matches(found[1].password_hash if found else None, password) or found is None:
-            self._failures.count(request.email)
             self._record_failure(found[0] if found else None, trace_id)
             raise Unauthenticated("The e-mail address or the password is wrong.")
         self._failures.clear(request.email)
@@ -124,13 +123,13 @@ class SignIn:
 
     def set_two_factor(self, caller: Caller, password: str, *, enabled: bool) -> None:
         """Asks for the password again: a session left open must not be enough. Raises Invalid, RateLimited."""
-        self._failures.check(caller.name)
+        self._failures.take(caller.name)
         with self._store.read() as db:
             stored = db.get_one(Credential, caller.user_id).password_hash
         if not self._passwords.matches(stored, password):
-            self._failures.count(caller.name)
             sentence = "The password is wrong."
             raise Invalid(sentence, faults=(Fault("/password", sentence),))
+        self._failures.clear(caller.name)
         with self._store.write() as db:
             credential = db.get_one(Credential, caller.user_id)
             credential.two_factor = enabled

@@ -22,34 +22,31 @@ class Throttle:
         self._tries: OrderedDict[str, deque[datetime]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def check(self, key: str) -> None:
-        """Raises RateLimited, with the seconds until the next try, where the key has used up its tries."""
-        with self._lock:
-            tries = self._recent(key)
-            if len(tries) >= self._limit:
-                wait = tries[0] + self._window - self._clock()
-                raise RateLimited("Too many attempts.", retry_after=max(1, ceil(wait.total_seconds())))
+    def take(self, key: str) -> None:
+        """Counts a try. Raises RateLimited, with the seconds until the next one, where the key has used up its own.
 
-    def count(self, key: str) -> None:
+        Counted before the outcome is known, so that tries at the same time are not all the first one.
+        """
         with self._lock:
-            tries = self._recent(key)
-            tries.append(self._clock())
+            now = self._clock()
+            tries = self._recent(key, now)
+            if len(tries) >= self._limit:
+                wait = tries[0] + self._window - now
+                raise RateLimited("Too many attempts.", retry_after=max(1, ceil(wait.total_seconds())))
+            tries.append(now)
             self._tries[key] = tries
             self._tries.move_to_end(key)
             while len(self._tries) > MAX_KEYS:
                 self._tries.popitem(last=False)
 
-    def check_and_count(self, key: str) -> None:
-        self.check(key)
-        self.count(key)
-
     def clear(self, key: str) -> None:
+        """Forgives the tries of a key: one of them was right."""
         with self._lock:
             self._tries.pop(key, None)
 
-    def _recent(self, key: str) -> deque[datetime]:
+    def _recent(self, key: str, now: datetime) -> deque[datetime]:
         tries = self._tries.get(key) or deque(maxlen=self._limit)
-        horizon = self._clock() - self._window
+        horizon = now - self._window
         while tries and tries[0] <= horizon:
             tries.popleft()
         return tries

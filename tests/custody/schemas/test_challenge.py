@@ -1,0 +1,49 @@
+"""The line that a device signs."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.schemas.challenge import MAX_CHALLENGE_CHARACTERS, ChallengeLine, offered_digest
+from custody.schemas.common import MAX_INT64
+
+HEX = st.text("0123456789abcdef", min_size=32, max_size=32)
+
+
+@given(st.sampled_from(["mainnet", "testnet"]), st.integers(1, MAX_INT64), HEX, HEX)
+def test_is_read_as_it_was_written_and_fits_every_device(
+    network, user_id: int, nonce: str, half: str
+) -> None:
+    line = ChallengeLine(network, user_id, nonce, half * 2)
+    assert ChallengeLine.parse(str(line)) == line
+    assert len(str(line)) <= MAX_CHALLENGE_CHARACTERS
+    assert str(line).isascii()
+    assert str(line).isprintable()
+    assert "  " not in str(line)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text + " ",
+        lambda text: text + "\n",
+        lambda text: " " + text,
+        lambda text: text.replace("Register", "Approve"),
+        lambda text: text.replace("testnet", "regtest"),
+        lambda text: text.replace("user:7", "user:07"),
+        lambda text: text.replace("user:7", "user:٧"),
+        lambda text: text[:-1],
+        lambda text: text.upper(),
+    ],
+)
+def test_nothing_else_is_read(change) -> None:
+    line = str(ChallengeLine("testnet", 7, "0" * 32, "a" * 64))
+    with pytest.raises(ValueError, match="challenge"):
+        ChallengeLine.parse(change(line))
+
+
+def test_the_digest_does_not_depend_on_the_order_but_on_all_else() -> None:
+    pairs = [("m/48h/1h/0h/2h", "tpubA"), ("m/84h/1h/0h", "tpubB")]
+    assert offered_digest(pairs) == offered_digest(reversed(pairs))
+    assert offered_digest(pairs) != offered_digest(pairs[:1])
+    assert offered_digest(pairs) != offered_digest([(pairs[0][0], "tpubB"), (pairs[1][0], "tpubA")])

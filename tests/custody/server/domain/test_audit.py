@@ -1,0 +1,131 @@
+"""The audit chain (P42): whatever is done to a row, the chain tells where."""
+
+import json
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.server.domain.audit import (
+    GENESIS,
+    AuditRow,
+    ChainedRow,
+    canonical_json,
+    chain_of,
+    event_hash,
+    find_fault,
+)
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def row(position: int, **changes: object) -> AuditRow:
+    plain = AuditRow(
+        event_uid=f"e{position}", chain_id="platform", position=position, org_uid="", workspace_uid="",
+        timestamp="2026-03-01T12:00:00.000Z", category="SIGN_IN", action="SIGNED_IN", description="", user_uuid=7,
+        user_name="alice@example.org", role_uid="", trace_id="t",
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+def chain(length: int) -> list[ChainedRow]:
+    rows, previous = [], GENESIS
+    for position in range(1, length + 1):
+        hashed = event_hash(previous, row(position))
+        rows.append(ChainedRow(row(position), previous, hashed))
+        previous = hashed
+    return rows
+
+
+def fault_of(rows: list[ChainedRow], whole: list[ChainedRow]) -> int | None:
+    head = whole[-1].event_hash if whole else GENESIS
+    fault = find_fault("platform", rows, len(whole), head)
+    return None if fault is None else fault.position
+
+
+class TestCanonicalJson:
+    def test_orders_by_utf16_and_leaves_text_as_it_is(self) -> None:
+        """RFC 8785, section 3.2.3: its own example of sorting."""
+        names = {"\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\U0001f600": 5, "\u0080": 6, "\u00f6": 7}
+        ordered = list(json.loads(canonical_json(names)))
+        assert ordered == ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\U0001f600", "\ufb33"]
+        assert "\u20ac".encode() in canonical_json(names)
+
+    def test_escapes_as_the_rfc_does(self) -> None:
+        """RFC 8785, section 3.2.2.2."""
+        text = '€$\x0f\nA\'B"\\\\"/'
+        assert canonical_json({"string": text}).decode() == '{"string":"€$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
+
+    @given(st.dictionaries(TEXT, TEXT | st.integers(-(2**53) + 1, 2**53 - 1)))
+    def test_is_the_same_value_in_one_form(self, values: dict) -> None:
+        encoded = canonical_json(values)
+        assert json.loads(encoded) == values
+        assert canonical_json(dict(reversed(values.items()))) == encoded
+
+    @pytest.mark.parametrize("number", [2**53, -(2**53)])
+    def test_refuses_integers_that_json_would_round(self, number: int) -> None:
+        with pytest.raises(ValueError, match="exact"):
+            canonical_json({"n": number})
+
+
+class TestHash:
+    def test_is_as_the_contract_writes_it(self) -> None:
+        encoded = canonical_json(vars(row(1)))
+        assert event_hash(GENESIS, row(1)) == sha256(b"audit-v1" + bytes(32) + encoded).digest()
+
+    @given(st.sampled_from(sorted(vars(row(1)))), TEXT, st.integers(0, 2**53 - 1))
+    def test_covers_every_field(self, name: str, text: str, number: int) -> None:
+        value = number if isinstance(getattr(row(1), name), int) else text
+        changed = replace(row(1), **{name: value})
+        assert (event_hash(GENESIS, changed) == event_hash(GENESIS, row(1))) == (changed == row(1))
+
+    def test_each_event_belongs_to_one_chain(self) -> None:
+        assert [chain_of("", ""), chain_of("3", ""), chain_of("3", "7")] == [
+            "platform",
+            "organisation:3",
+            "workspace:7",
+        ]
+
+
+class TestFindFault:
+    @pytest.mark.parametrize("length", [0, 1, 5])
+    def test_a_whole_chain_has_none(self, length: int) -> None:
+        assert fault_of(chain(length), chain(length)) is None
+
+    @given(st.integers(0, 4))
+    def test_an_edited_row(self, index: int) -> None:
+        rows = chain(5)
+        rows[index] = replace(rows[index], row=replace(rows[index].row, description="edited"))
+        assert fault_of(rows, chain(5)) == index + 1
+
+    @given(st.integers(0, 4))
+    def test_an_edited_row_with_its_own_hash_made_again(self, index: int) -> None:
+        rows = chain(5)
+        edited = replace(rows[index].row, description="edited")
+        rows[index] = ChainedRow(edited, rows[index].prev_hash, event_hash(rows[index].prev_hash, edited))
+        expected = index + 2 if index < 4 else 5
+        assert fault_of(rows, chain(5)) == expected
+
+    @given(st.integers(0, 3))
+    def test_a_removed_row(self, index: int) -> None:
+        rows = chain(5)
+        del rows[index]
+        assert fault_of(rows, chain(5)) == index + 1
+
+    @given(st.integers(0, 3))
+    def test_two_rows_in_each_others_place(self, index: int) -> None:
+        rows = chain(5)
+        rows[index], rows[index + 1] = rows[index + 1], rows[index]
+        assert fault_of(rows, chain(5)) == index + 1
+
+    @given(st.integers(1, 5))
+    def test_a_cut_tail(self, cut: int) -> None:
+        assert fault_of(chain(5)[:-cut], chain(5)) == 6 - cut
+
+    def test_a_row_too_many(self) -> None:
+        assert fault_of(chain(6), chain(5)) == 7
+
+    def test_a_row_of_another_chain(self) -> None:
+        assert find_fault("workspace:1", chain(2), 2, chain(2)[-1].event_hash).position == 1

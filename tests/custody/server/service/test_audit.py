@@ -1,0 +1,114 @@
+"""P42 over the real table: rows edited, removed, reordered and cut behind the platform's back."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, select, update
+
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.service.audit import AuditLog, verify
+from custody.server.store import Store
+from custody.server.store.models import AuditEvent, AuditHead
+from tests.support.platform import Clock, open_world
+
+CALLER = Caller(7, 1, "alice@example.org", "trace")
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    opened = Store.open(tmp_path / "custody.db")
+    numbers = iter(range(10_000))
+    log = AuditLog(Clock(), lambda count: next(numbers).to_bytes(count))
+    with opened.write() as db:
+        for number in range(5):
+            log.record(db, CALLER, Category.KEYS, "KEY_REGISTERED", f"key {number}")
+        log.record(db, CALLER, Category.PEOPLE, "MEMBER_ADDED", "another chain", organisation_id=3)
+    yield opened
+    opened.close()
+
+
+def tamper(store: Store, *statements) -> list[tuple[str, int]]:
+    with store.write() as db:
+        for statement in statements:
+            db.execute(statement)
+    return [(fault.chain_id, fault.position) for fault in verify(store)]
+
+
+def at(position: int):
+    return (AuditEvent.chain_id == "platform") & (AuditEvent.position == position)
+
+
+def test_an_untouched_log_is_whole(store: Store) -> None:
+    assert verify(store) == ()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"description": "key 99"},
+        {"user_uuid": 8},
+        {"trace_id": ""},
+        {"timestamp": Clock()().replace(year=2025)},
+        {"event_hash": bytes(32)},
+        {"prev_hash": bytes(32)},
+    ],
+)
+def test_an_edited_row_is_named(store: Store, values: dict) -> None:
+    assert tamper(store, update(AuditEvent).where(at(3)).values(values)) == [("platform", 3)]
+
+
+def test_a_removed_row_is_named(store: Store) -> None:
+    assert tamper(store, delete(AuditEvent).where(at(2))) == [("platform", 2)]
+
+
+def test_a_removed_row_with_the_rest_moved_up_is_named(store: Store) -> None:
+    assert tamper(
+        store,
+        delete(AuditEvent).where(at(2)),
+        *(update(AuditEvent).where(at(n)).values(position=n - 1) for n in (3, 4, 5)),
+    ) == [("platform", 2)]
+
+
+def test_a_cut_tail_is_named(store: Store) -> None:
+    assert tamper(store, delete(AuditEvent).where(at(5))) == [("platform", 5)]
+
+
+def test_a_lost_head_is_named(store: Store) -> None:
+    lost = delete(AuditHead).where(AuditHead.chain_id == "organisation:3")
+    assert tamper(store, lost) == [("organisation:3", 1)]
+
+
+def test_a_whole_chain_that_vanished_is_named(store: Store) -> None:
+    gone = delete(AuditEvent).where(AuditEvent.chain_id == "organisation:3")
+    assert tamper(store, gone) == [("organisation:3", 1)]
+
+
+def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
+    log = AuditLog(Clock(), lambda count: b"\xff" * count)
+
+    def fail() -> None:
+        with store.write() as db:
+            log.record(db, CALLER, Category.KEYS, "KEY_REGISTERED", "never was")
+            db.flush()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert verify(store) == ()
+    with store.read() as db:
+        assert db.scalars(select(AuditEvent).where(AuditEvent.description == "never was")).all() == []
+
+
+def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path) -> None:
+    with open_world(tmp_path / "state") as world:
+        world.organisation("Acme", "alice@example.org")
+        world.member(1, "bob@example.org")
+        alice = world.as_user("alice@example.org")
+        world.login("alice@example.org", "a wrong password")
+        alice.get("/api/v1/get-users-from-workspace", workspace_id=999)
+        world.clock.now = world.clock.now.replace(microsecond=123_456)
+        alice.post("/auth/logout")
+        assert verify(world.platform.services.store) == ()
+        assert world.audit_actions("workspace:1") == ["MEMBER_ADDED", "MEMBER_ADDED"]
+        assert world.audit_actions() == ["SIGNED_IN", "SIGN_IN_REFUSED", "SIGNED_OUT"]

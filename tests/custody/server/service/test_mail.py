@@ -1,0 +1,46 @@
+"""The folder of mails."""
+
+from email import message_from_bytes
+from email.policy import default
+from pathlib import Path
+
+import pytest
+
+from custody.server.service.mail import FileMailer, Mail
+from tests.support.platform import Clock
+
+
+@pytest.fixture
+def mailer(tmp_path: Path) -> FileMailer:
+    numbers = iter(range(1_000))
+    return FileMailer(tmp_path / "mail", Clock(), lambda count: next(numbers).to_bytes(count, "little"))
+
+
+def test_each_message_is_a_private_file(mailer: FileMailer, tmp_path: Path) -> None:
+    for number in range(3):
+        mailer.send(Mail("a@example.org", f"Subject {number}", "Text with a code 123456\nand Umlaute: äöü\n"))
+    files = sorted((tmp_path / "mail").iterdir())
+    assert [path.suffix for path in files] == [".eml"] * 3
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert (tmp_path / "mail").stat().st_mode & 0o777 == 0o700
+    message = message_from_bytes(files[0].read_bytes(), policy=default)
+    assert message["To"] == "a@example.org"
+    assert message["Subject"] == "Subject 0"
+    assert "code 123456" in message.get_content()
+    assert "äöü" in message.get_content()
+
+
+@pytest.mark.parametrize("to", ["a@b", '"@b', "<a@b", "a,c@b", "ä@ö", "a@b>,c@d", "a:;@b", "=?utf-8?q?x?=@b"])
+def test_an_address_is_never_a_second_header(mailer: FileMailer, tmp_path: Path, to: str) -> None:
+    """P50: whatever passes the shape of an address is written, and stays in its header."""
+    mailer.send(Mail(to, "Subject", "Text\n"))
+    (written,) = (tmp_path / "mail").iterdir()
+    message = message_from_bytes(written.read_bytes(), policy=default)
+    assert sorted(set(message.keys())) == sorted(
+        ["From", "To", "Subject", "Date", "Content-Type", "Content-Transfer-Encoding", "MIME-Version"]
+    )
+
+
+def test_a_code_stays_out_of_repr() -> None:
+    """P49."""
+    assert "123456" not in repr(Mail("a@example.org", "Subject", "code 123456"))

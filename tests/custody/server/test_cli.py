@@ -1,0 +1,158 @@
+"""The ``custody`` command, as the program that an operator starts."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import structlog
+from click.testing import Result
+from sqlalchemy import update
+from typer.testing import CliRunner
+
+from custody.server.cli import app
+from custody.server.store import Store
+from custody.server.store.models import AuditEvent
+
+PASSWORD = "correct horse battery"
+BOOTSTRAP = ["admin", "bootstrap", "--organisation", "Acme", "--workspace", "Main", "--chain", "regtest"]
+
+
+@pytest.fixture(autouse=True)
+def log_of_its_own() -> Iterator[None]:
+    """``serve`` sets the log up for its whole process, which is this one where a command is run in it."""
+    yield
+    structlog.reset_defaults()
+
+
+def custody(*arguments: str, answer: str = "") -> Result:
+    return CliRunner().invoke(app, arguments, input=answer)
+
+
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "custody.server", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def bootstrap(state: Path, *more: str) -> Result:
+    arguments = [*BOOTSTRAP, "--state", str(state), "--email", "alice@example.org", *more]
+    return custody(*arguments, answer=f"{PASSWORD}\n")
+
+
+@contextmanager
+def serving(state: Path, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    port_file = state / "port"
+    command = [sys.executable, "-m", "custody.server", "serve", "--state", str(state), "--listen", "127.0.0.1:0",
+               "--port-file", str(port_file), *more]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            assert "Serving on" in server.stdout.readline()
+            yield f"http://127.0.0.1:{int(port_file.read_text())}", server
+        finally:
+            server.kill()
+
+
+def test_from_nothing_to_a_signed_in_member_and_a_graceful_end(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    placed = json.loads(bootstrap(state, "--no-two-factor", "--json").stdout)
+    assert placed == {"organisation_id": 1, "workspace_id": 1, "role_id": 1, "user_id": 1}
+    with serving(state) as (url, server):
+        added = custody(
+            "admin", "add-member", "--state", str(state), "--workspace-id", "1", "--email", "bob@example.org",
+            "--first-name", "Bob", answer=f"{PASSWORD}\n",
+        )  # fmt: skip
+        assert (
+            added.stdout == "bob@example.org is user 2, Signer (role 2) of workspace 1 in organisation 1.\n"
+        )
+        login = {"email": "alice@example.org", "password": PASSWORD}
+        alice = httpx.post(f"{url}/auth/login", json=login).json()
+        headers = {"Authorization": f"Bearer {alice['token']}"}
+        rows = httpx.get(f"{url}/api/v1/get-users-from-workspace?workspace_id=1", headers=headers).json()
+        assert [row["FirstName"]["String"] for row in rows] == ["", "Bob"]
+        bob = httpx.post(f"{url}/auth/login", json={**login, "email": "bob@example.org"}).json()
+        assert bob["requires_2FA"] is True
+        assert len(list((state / "mail").glob("*.eml"))) == 1
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=30) == 0
+        logged = server.stderr.read() if server.stderr else ""
+    lines = [json.loads(line) for line in logged.splitlines()]
+    assert next(line["path"] for line in lines if line["event"] == "request") == "/auth/login"
+    assert PASSWORD not in logged
+    assert alice["token"] not in logged
+
+
+def test_the_state_is_the_owners_alone(tmp_path: Path) -> None:
+    bootstrap(tmp_path / "state")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").iterdir()}
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+    assert modes["custody.db"] == 0o600
+    assert modes["mail"] == 0o700
+
+
+def test_only_one_server_runs_on_a_state_folder(tmp_path: Path) -> None:
+    with serving(tmp_path):
+        second = program("serve", "--state", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert second.returncode == 1
+    assert "Another server is running" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_an_address_that_cannot_be_served_on_is_explained(tmp_path: Path) -> None:
+    answer = custody("serve", "--state", str(tmp_path), "--listen", "0.0.0.0:0")
+    assert answer.exit_code == 1
+    assert "can be reached from other machines" in answer.stderr
+    assert "--behind-proxy" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "password", "sentence"),
+    [
+        (["--email", "nobody"], PASSWORD, "not an e-mail address"),
+        (["--email", "alice@example.org"], "", "at least 8"),
+        (["--email", "alice@example.org"], "aaaaaaaaaa", "guessed too easily"),
+        (["--email", "alice@example.org", "--organisation", " "], PASSWORD, "organisation's name"),
+    ],
+)
+def test_what_cannot_be_bootstrapped_is_explained(
+    tmp_path: Path, arguments: list[str], password: str, sentence: str
+) -> None:
+    answer = custody(*BOOTSTRAP, "--state", str(tmp_path), *arguments, answer=f"{password}\n")
+    assert answer.exit_code == 1
+    assert sentence in answer.stderr
+    assert custody("admin", "add-member", "--state", str(tmp_path), "--workspace-id", "1", "--email", "b@c.d",
+                   answer=f"{PASSWORD}\n").exit_code == 1  # fmt: skip
+
+
+def test_what_testnet_means_is_one_thing(tmp_path: Path) -> None:
+    assert bootstrap(tmp_path).exit_code == 0
+    other = custody(
+        "admin", "bootstrap", "--state", str(tmp_path), "--organisation", "B", "--workspace", "M", "--chain",
+        "signet", "--email", "alice@example.org",
+    )  # fmt: skip
+    assert other.exit_code == 1
+    assert "testnet means regtest" in other.stderr
+
+
+def test_verifies_the_audit_log(tmp_path: Path) -> None:
+    """P42."""
+    bootstrap(tmp_path)
+    assert custody("audit", "verify", "--state", str(tmp_path)).exit_code == 0
+    store = Store.open(tmp_path / "custody.db")
+    with store.write() as db:
+        db.execute(update(AuditEvent).values(description="nothing happened"))
+    store.close()
+    broken = custody("audit", "verify", "--state", str(tmp_path))
+    assert broken.exit_code == 1
+    assert broken.stderr == "workspace:1, row 1: the row was altered\n"
+
+
+def test_prints_the_openapi_document() -> None:
+    document = json.loads(custody("openapi").stdout)
+    assert document["openapi"].startswith("3.1")
+    assert "/auth/login" in document["paths"]

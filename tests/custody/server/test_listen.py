@@ -1,0 +1,65 @@
+"""Addresses, sockets and the lock of a state folder."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from custody.server.listen import Address, CannotListen, bind, only_server, write_port_file
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port", "url"),
+    [
+        ("127.0.0.1:8080", "127.0.0.1", 8080, "http://127.0.0.1:8080"),
+        ("[::1]:0", "::1", 0, "http://[::1]:0"),
+        ("0.0.0.0:65535", "0.0.0.0", 65535, "http://0.0.0.0:65535"),
+    ],
+)
+def test_addresses(text: str, host: str, port: int, url: str) -> None:
+    address = Address.parse(text)
+    assert (address.host, address.port, address.url) == (host, port, url)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8080", "127.0.0.1", "127.0.0.1:", "localhost:80", "1.2.3.4:70000", "::1"]
+)
+def test_what_is_no_address_is_explained(text: str) -> None:
+    with pytest.raises(CannotListen) as refused:
+        Address.parse(text)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
+def test_plain_http_stays_on_this_machine(host: str) -> None:
+    with pytest.raises(CannotListen, match="other machines"):
+        bind(Address(host, 0), behind_proxy=False)
+
+
+def test_a_proxy_may_stand_in_front() -> None:
+    with bind(Address("0.0.0.0", 0), behind_proxy=True) as listener:
+        assert listener.getsockname()[1] > 0
+
+
+def test_a_port_in_use_is_explained() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(CannotListen, match="cannot be used"):
+            bind(Address("127.0.0.1", other.getsockname()[1]), behind_proxy=False)
+
+
+def test_one_server_for_each_state_folder(tmp_path: Path) -> None:
+    with only_server(tmp_path):
+        with pytest.raises(CannotListen, match="Another server"), only_server(tmp_path):
+            pass
+        with pytest.raises(CannotListen, match="Another server"), only_server(tmp_path):
+            pass
+    with only_server(tmp_path):
+        pass
+
+
+def test_the_port_file_is_whole(tmp_path: Path) -> None:
+    write_port_file(tmp_path / "port", Address("127.0.0.1", 12345))
+    assert (tmp_path / "port").read_text() == "12345\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["port"]
