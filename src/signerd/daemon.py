@@ -125,13 +125,17 @@ class Daemon:
             notes.append("Nobody is signed in: run `signerd login`.")
         elif self.follower.state.trouble is not None:
             notes.append(f"The platform: {plain(self.follower.state.trouble)}")
+        if self.account.trouble is not None:
+            notes.append(f"The renewed session cannot be stored: {self.account.trouble}")
         if not self.journal.own_keys():
             notes.append("No key is registered: connect your device and run `signerd register`.")
         notes += [
             f"Vault {plain(vault.name)}: {vault.fault}" for vault in seen_vaults(self.journal) if vault.fault
         ]
         notes += [
-            f"Proposal {record.psbt_id}: {record.alarm}" for record in self.journal.records() if record.alarm
+            f"Proposal {record.psbt_id}: {record.alarm}"
+            for record in self.journal.unsettled()
+            if record.alarm
         ]
         return notes
 

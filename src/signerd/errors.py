@@ -5,8 +5,8 @@
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks · NeedsAcknowledgement
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused
-    ├── KeyError…            NoRegisteredKey · RegistrationStale · WrongNetworkKey
-    ├── DeviceError          NoSuchDevice · NotTheDevice · DeviceUnready
+    ├── RegistrationError    NoRegisteredKey · RegistrationStale
+    ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed
     ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable · UnsafeFolder
     ├── ConfigError          ConfigMissing · ConfigInvalid
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut

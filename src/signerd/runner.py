@@ -113,7 +113,7 @@ class Runner:
         device = await self._devices.ready(pin.own_key.origin.fingerprint)
         if device is None or device.id in self._at_device:
             return
-        assert self._tasks is not None
+        assert self._tasks is not None, "only a task of the group comes here"
         task = self._tasks.create_task(self._sign(psbt_id, device.id))
         self._at_device[device.id] = task
 
@@ -153,9 +153,9 @@ class Runner:
     # --- delivery --------------------------------------------------------------------------------------------------
 
     def _deliver(self, psbt_id: str) -> None:
-        if psbt_id in self._on_the_way:
+        # Before ``run`` there are no tasks: it begins with all that stands in the journal.
+        if self._tasks is None or psbt_id in self._on_the_way:
             return
-        assert self._tasks is not None
         task = self._tasks.create_task(self._carry(psbt_id))
         self._on_the_way[psbt_id] = task
 

@@ -15,6 +15,8 @@ from signerd.core.states import State
 from signerd.errors import (
     IllegalEvent,
     JournalUnwritable,
+    KeyringTimedOut,
+    NoRegisteredKey,
     NotOurVault,
     PlatformAnswersWrongly,
     PlatformRefused,
@@ -236,6 +238,15 @@ async def test_s16_a_wrong_code_pins_nothing(state: Path, platform: FakePlatform
         assert daemon.journal.pins() == ()
 
 
+async def test_without_a_registered_key_nothing_is_pinned(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until(lambda: bool(daemon.journal.claims()))
+        with pytest.raises(NoRegisteredKey):
+            await daemon.pin(VAULT_ID, VAULT.verification_code)
+
+
 async def test_s15_a_vault_without_our_key_is_not_pinned(
     state: Path, platform: FakePlatform, bridge: FakeBridge
 ) -> None:
@@ -435,6 +446,49 @@ async def test_f_an_unreachable_platform_is_said_and_waited_for(
         await until(lambda: daemon.follower.state.reachable)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda: httpx.Response(200, content=b"<html>captive portal</html>"),
+        lambda: httpx.Response(200, json=[{"psbt_id": "p-1"}]),
+        lambda: httpx.Response(200, json={"not": "a list"}),
+        lambda: httpx.Response(204),
+        lambda: httpx.Response(500, content=b"oops"),
+    ],
+)
+async def test_f_garbage_for_a_list_is_said_and_survived(
+    state: Path, platform: FakePlatform, bridge: FakeBridge, answer: Callable[[], httpx.Response]
+) -> None:
+    prepare(state)
+    platform.after = lambda r: answer() if r.url.path == "/api/v1/psbt" else None
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until(lambda: daemon.follower.state.trouble is not None)
+        platform.after = lambda _request: None
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+
+
+@pytest.mark.parametrize("psbt_id", ["../p", "p 1", "p\x1b[2J", "", "x" * 65])
+async def test_f_an_id_that_is_none_is_not_taken(
+    state: Path, platform: FakePlatform, bridge: FakeBridge, psbt_id: str
+) -> None:
+    prepare(state)
+    platform.proposals = {psbt_id: replace(HONEST, psbt_id=psbt_id)}
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until(lambda: "id" in (daemon.follower.state.trouble or ""))
+        assert daemon.journal.records() == ()
+
+
+async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    prepare(state)
+    platform.proposals["p-1"] = replace(HONEST, psbt=b"cHNidP8 is no PSBT")
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.REFUSED)
+        await daemon.reject("p-1", "unreadable")
+        await until(lambda: bool(platform.told()))
+
+
 async def test_f_1000_pending_proposals(state: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
     prepare(state)
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(1_000)}
@@ -517,6 +571,30 @@ async def test_the_session_survives_a_restart_and_an_expired_token(
     async with daemon_at(state, platform, bridge, store=store) as daemon:
         await until(lambda: daemon.follower.state.reachable)
     assert platform.logins == 1
+
+
+async def test_f_a_keyring_that_locks_later_costs_only_a_note(
+    state: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(state)
+    store = MemoryStore()
+    async with daemon_at(state, platform, bridge, store=store) as daemon:
+        locked = [True]
+        save = store.save
+
+        def sometimes(secret: str) -> None:
+            if locked[0]:
+                raise KeyringTimedOut("the keyring did not answer in 60 seconds")
+            save(secret)
+
+        monkeypatch.setattr(store, "save", sometimes)
+        platform.token = "another"
+        await until(lambda: daemon.account.trouble is not None)
+        assert any("cannot be stored" in note for note in (await daemon.status()).notes)
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        locked[0] = False
+        await until(lambda: daemon.account.trouble is None)
+        assert platform.refresh_token in (store.kept or "")
 
 
 async def test_signing_out_forgets_the_session(

@@ -26,6 +26,7 @@ from signerd.core.states import State
 from signerd.core.values import Limits
 from signerd.faults import FaultPoint
 from signerd.journal import Journal
+from signerd.journal.folder import write_private
 from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, until
 from tests.support.desk import NETWORK, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
@@ -79,7 +80,7 @@ class FileMemory(MemoryStore):
 
     def save(self, secret: str) -> None:
         super().save(secret)
-        self._path.write_text(secret)
+        write_private(self._path, secret.encode())
 
 
 def in_child(run: Callable[[], None]) -> int:
@@ -127,7 +128,10 @@ def kill_at(root: Path, point: str, passing: int) -> dict[str, object]:
     folder = new_folder(root, f"{point.replace(':', '-')}-{passing}")
     killer = Killer(point, passing, Counter())
     killed = in_child(lambda: asyncio.run(live(folder, killer))) == signal.SIGKILL
-    in_child(lambda: asyncio.run(live(folder, lambda _point: None)))
+    try:
+        in_child(lambda: asyncio.run(live(folder, lambda _point: None)))
+    except SystemExit as error:
+        raise SystemExit(f"after a kill at {point}, passing {passing}: {error}") from None
     told = FakePlatform(folder).signatures(PSBT_ID)
     return {
         "point": point,

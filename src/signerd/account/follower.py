@@ -13,9 +13,8 @@ from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.account.wire import VaultClaim, Workspace, workspaces_of
 from signerd.core.effects import Effect
-from signerd.core.states import State
 from signerd.core.text import said
-from signerd.core.values import Record, Snapshot
+from signerd.core.values import Snapshot
 from signerd.errors import PlatformError, PlatformRefused, SignedOut
 from signerd.journal import Journal
 
@@ -28,8 +27,6 @@ SHORTEST_ROUND_SECONDS = 2.0
 LEARN_EVERY_SECONDS = 60.0
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
 FOLLOWED_A_ROUND = 20
-# After six confirmations a reorganisation that undoes one would be news everywhere.
-SETTLED_CONFIRMATIONS = 6
 
 
 class Sink(Protocol):
@@ -165,10 +162,8 @@ class Follower:
         """What became of those that no longer await us, a few at a time, each in its turn."""
         open_ones = [
             record.psbt_id
-            for record in self.journal.records()
-            if record.snapshot.workspace_id == workspace.id
-            and record.psbt_id not in listed
-            and not is_settled(record)
+            for record in self.journal.unsettled()
+            if record.snapshot.workspace_id == workspace.id and record.psbt_id not in listed
         ]
         after = [psbt_id for psbt_id in open_ones if psbt_id > self._turn]
         before = [psbt_id for psbt_id in open_ones if psbt_id <= self._turn]
@@ -179,12 +174,3 @@ class Follower:
             except PlatformRefused:
                 continue  # It is gone there, or no longer ours to see: what is known of it stays.
             self.sink.perform(self.journal.poll(snapshot).effects)
-
-
-def is_settled(record: Record) -> bool:
-    """Nothing that the platform could still say about it matters here."""
-    if record.state is State.CONFIRMED:
-        return record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
-    ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
-    # A signature that is out may confirm whatever was said before.
-    return ended and record.signature is None

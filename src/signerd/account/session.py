@@ -20,10 +20,11 @@ from custody.schemas.auth import LoginResponse
 from signerd.account.config import Config
 from signerd.account.secrets import SecretStore
 from signerd.core.text import said
-from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SignInFailed
+from signerd.errors import PlatformAnswersWrongly, PlatformUnreachable, SecretsError, SignInFailed
 
 Sleep = Callable[[float], Awaitable[None]]
 DEVICE_NAME = "signerd"
+SAVE_AGAIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Account:
         self._unsaved = asyncio.Event()
         self._saving = asyncio.Lock()
         ca_file = config.platform.ca_file
+        self._sleep = sleep
+        self.trouble: str | None = None
         self.signed_in = asyncio.Event()
         self.client = AsyncClient(
             self._url,
@@ -113,16 +116,27 @@ class Account:
         await self._save()
 
     async def keep(self) -> None:
-        """Store every renewed session, until cancelled. Raises leaves of SecretsError."""
+        """Store every renewed session, until cancelled.
+
+        A keyring that is locked for a while costs nothing but a word in the status: it is tried again.
+        """
         while True:
             await self._unsaved.wait()
-            await self._save()
+            try:
+                await self._save()
+                self.trouble = None
+            except SecretsError as error:
+                self.trouble = said(error)
+                self._unsaved.set()
+                await self._sleep(SAVE_AGAIN_SECONDS)
 
     async def close(self) -> None:
         """Store what is not stored yet, and let the connections go."""
-        if self._unsaved.is_set():
-            await self._save()
-        await self.client.aclose()
+        try:
+            if self._unsaved.is_set():
+                await self._save()
+        finally:
+            await self.client.aclose()
 
     async def _finish(self) -> None:
         self._otp = None

@@ -10,7 +10,7 @@ from signerd.core.audit import Note
 from signerd.core.checks.vault import own_key_of, same_quorum
 from signerd.core.text import said
 from signerd.core.values import OwnKey, Pin
-from signerd.errors import AccountReused, NotOurVault, UnknownVault, VaultDiffers, WrongCode
+from signerd.errors import AccountReused, NoRegisteredKey, NotOurVault, UnknownVault, VaultDiffers, WrongCode
 from signerd.journal import Journal
 
 
@@ -52,7 +52,7 @@ def pin(journal: Journal, vault_id: str, code: str) -> Pin:
     """Pin a vault whose verification code the person compared with the other signers. Again is the same again.
 
     Raises:
-        UnknownVault, NotOurVault, VaultDiffers, WrongCode, AccountReused: nothing was changed.
+        UnknownVault, NoRegisteredKey, NotOurVault, VaultDiffers, WrongCode, AccountReused: nothing was changed.
     """
     seen = seen_vault(journal, vault_id)
     pinned = journal.pin(vault_id)
@@ -62,6 +62,8 @@ def pin(journal: Journal, vault_id: str, code: str) -> Pin:
         raise VaultDiffers("the platform now shows another vault than the one that was pinned")
     if _letters(code) != _letters(seen.vault.verification_code):
         raise WrongCode("the code is not the code of this vault")
+    if not journal.own_keys():
+        raise NoRegisteredKey("no device of yours is registered, so no vault can be known to hold its key")
     if seen.own is None:
         raise NotOurVault("no key of your device is in this vault")
     if pinned is not None:

@@ -4,10 +4,15 @@ import base64
 import binascii
 from dataclasses import dataclass
 
+from pydantic import TypeAdapter, ValidationError
+
+from custody.schemas.common import TextId
 from custody.schemas.proposals import Proposal
 from custody.schemas.users import User
 from custody.schemas.vaults import Vault as VaultShape
+from signerd.core.text import plain
 from signerd.core.values import Snapshot
+from signerd.errors import PlatformAnswersWrongly
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,28 @@ class VaultClaim:
     first_address: str
 
 
+_ID = TypeAdapter(TextId)
+
+
+def known_id(text: str) -> str:
+    """An id as the platform promises them; another one would not come back from a call that names it.
+
+    Raises:
+        PlatformAnswersWrongly.
+    """
+    try:
+        return _ID.validate_python(text)
+    except ValidationError:
+        raise PlatformAnswersWrongly(f"the platform gives an id that is none: {plain(text)[:80]!r}") from None
+
+
 def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
+    """Raises PlatformAnswersWrongly for ids that are none."""
     return Snapshot(
-        psbt_id=shape.psbt_id,
+        psbt_id=known_id(shape.psbt_id),
         workspace_id=workspace.id,
         workspace_network=workspace.network,
-        vault_id=shape.vault_id,
+        vault_id=known_id(shape.vault_id),
         kind=shape.tx_type,
         status=shape.status,
         psbt=_psbt_bytes(shape.psbt_base64),
@@ -65,7 +86,10 @@ def _psbt_bytes(text: str) -> bytes:
 
 
 def claim_of(shape: VaultShape, workspace: Workspace) -> VaultClaim:
-    return VaultClaim(shape.id, workspace.id, shape.name, shape.descriptor, shape.m, shape.n, shape.address)
+    """Raises PlatformAnswersWrongly for ids that are none."""
+    return VaultClaim(
+        known_id(shape.id), workspace.id, shape.name, shape.descriptor, shape.m, shape.n, shape.address
+    )
 
 
 def workspaces_of(user: User) -> tuple[Workspace, ...]:

@@ -23,6 +23,8 @@ ENDS = {
     ProposalStatus.INVALIDATED: Move.WITHDRAW,
     ProposalStatus.FAILED: Move.WITHDRAW,
 }
+# After six confirmations a reorganisation that undoes one would be news everywhere.
+SETTLED_CONFIRMATIONS = 6
 # The threshold was met by the others: our signature is not wanted any more.
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
 
@@ -106,6 +108,15 @@ def reconsidered(record: Record, _event: events.Reconsidered, around: Surroundin
         return Step(record)
     again = replace(record, state=advance(record.state, Move.RECONSIDER), approval=None)
     return judged(again, around)
+
+
+def is_settled(record: Record) -> bool:
+    """Nothing is left to do here, and nothing that the platform could still say about it matters."""
+    if record.state is State.CONFIRMED:
+        return record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
+    ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
+    # A signature that is out may confirm whatever was said before.
+    return ended and record.signature is None
 
 
 def identity_of(psbt: bytes) -> str:

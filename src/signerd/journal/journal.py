@@ -16,13 +16,15 @@ from signerd.core.effects import Effect
 from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
 from signerd.core.review import Review, review
-from signerd.core.states import State
+from signerd.core.states import TABLE, Move, State
 from signerd.core.values import Limits, OwnKey, Pin, Record, Snapshot, Surroundings
 from signerd.errors import JournalUnwritable, UnknownProposal
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
 from signerd.journal.storage import open_journal
 
+# The states that a restart changes: how far an effect went is not known there.
+INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
 Now = Callable[[], datetime]
 
 
@@ -88,8 +90,8 @@ class Journal:
             return self._stored(record, decide(record, event, self.surroundings(record.snapshot)))
 
     def restart(self) -> tuple[Effect, ...]:
-        """Tell every proposal that the daemon starts; returns all that is to be done now."""
-        for record in self.records():
+        """Tell the proposals that were being acted on that the daemon starts; returns all that is to be done now."""
+        for record in self.records(INTERRUPTIBLE):
             self.decide(record.psbt_id, Restarted())
         return self.standing_effects()
 
@@ -105,7 +107,7 @@ class Journal:
     def standing_effects(self) -> tuple[Effect, ...]:
         return tuple(
             effect
-            for record in self.records()
+            for record in self.unsettled()
             for effect in standing_effects(record, self.surroundings(record.snapshot))
         )
 
@@ -127,6 +129,11 @@ class Journal:
         marks = ",".join("?" * len(wanted))
         query = f"{rows.RECORD_COLUMNS} WHERE p.state IN ({marks}) ORDER BY p.rowid"
         return tuple(rows.read_record(row) for row in self._db.execute(query, wanted))
+
+    def unsettled(self) -> tuple[Record, ...]:
+        """Those about which something may still be done or heard, in the order in which they came."""
+        query = f"{rows.RECORD_COLUMNS} WHERE p.settled = 0 ORDER BY p.rowid"
+        return tuple(rows.read_record(row) for row in self._db.execute(query))
 
     def review(self, psbt_id: str) -> Review:
         """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from multisig import MultisigError, Network, OriginKey, OutPoint, Psbt, Vault
 from signerd.core.audit import Entry, Note
+from signerd.core.following import is_settled
 from signerd.core.states import State
 from signerd.core.text import canonical
 from signerd.core.values import Approval, Decline, Neighbour, OwnKey, Pin, Record, Signature, Snapshot
@@ -55,9 +56,9 @@ def write_record(connection: sqlite3.Connection, record: Record) -> None:
     snapshot = asdict(record.snapshot)
     psbt = snapshot.pop("psbt")
     connection.execute(
-        "INSERT INTO proposals VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
+        "INSERT INTO proposals VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
         "state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
-        "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm",
+        "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm, settled=excluded.settled",
         (
             record.psbt_id,
             record.snapshot.workspace_id,
@@ -70,6 +71,7 @@ def write_record(connection: sqlite3.Connection, record: Record) -> None:
             None if record.decline is None else canonical(asdict(record.decline)).decode(),
             record.reason,
             record.alarm,
+            int(is_settled(record)),
         ),
     )
 

@@ -17,9 +17,11 @@ CREATE TABLE proposals (
   approval TEXT,
   decline TEXT,
   reason TEXT NOT NULL,
-  alarm TEXT NOT NULL
+  alarm TEXT NOT NULL,
+  settled INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX proposals_by_state ON proposals (state);
+CREATE INDEX proposals_unsettled ON proposals (settled) WHERE settled = 0;
 
 CREATE TABLE signatures (
   psbt_id TEXT PRIMARY KEY REFERENCES proposals (psbt_id),

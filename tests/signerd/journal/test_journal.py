@@ -224,6 +224,27 @@ def test_f_the_clock_set_back_does_not_break_the_chain(tmp_path: Path) -> None:
         assert journal.head()[0] == 4
 
 
+@pytest.mark.parametrize(
+    ("signed", "status", "confirmations", "settled"),
+    [
+        (True, ProposalStatus.CONFIRMED, 5, False),
+        (True, ProposalStatus.CONFIRMED, 6, True),
+        (True, ProposalStatus.CANCELLED, 0, False),
+        (False, ProposalStatus.CANCELLED, 0, True),
+        (False, ProposalStatus.BROADCASTING, 0, False),
+    ],
+)
+def test_what_is_settled_is_not_followed_any_more(
+    journal: Journal, signed: bool, status: ProposalStatus, confirmations: int, settled: bool
+) -> None:
+    if signed:
+        to_signed(journal)
+    else:
+        journal.poll(HONEST)
+    journal.poll(replace(HONEST, status=status, confirmations=confirmations))
+    assert (journal.unsettled() == ()) is settled
+
+
 def test_a_claim_is_news_once(journal: Journal) -> None:
     assert not journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
     assert journal.claim(VAULT_ID, 1, "Renamed", VAULT.descriptor)

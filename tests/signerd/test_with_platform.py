@@ -1,0 +1,175 @@
+"""Two daemons, each with a virtual device of its own make behind real HWI, at a real platform: one proposal signed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from custody.server.service.setup import NewPerson
+from firmware_bridge import Bridge, Family
+from multisig import Network
+from signerd.account.session import Account
+from signerd.app import Outside, open_daemon
+from signerd.core.states import State
+from signerd.daemon import Daemon
+from signerd.errors import PlatformRefused
+from signerd.journal import StateFolder
+from tests.support.custody import Desk, ok
+from tests.support.daemons import MemoryStore, make_config, until, until_state
+from tests.support.platform import PASSWORD, open_world, register_key, seed
+from tests.support.rigs import Rig, make_rig, plugged_in, short_folder
+
+pytestmark = pytest.mark.anyio
+PAID = 1_234_567
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    """Three members; only Carol has a key so far."""
+    with open_world(tmp_path / "platform", broadcast_wait_seconds=0) as world:
+        chain = world.platform.background.open_chain()
+        try:
+            placed = world.organisation("Acme", "admin@example.org")
+            admin = world.as_user("admin@example.org")
+            names = ("alice", "bob", "carol")
+            ids = {name: world.member(placed.workspace_id, f"{name}@example.org").user_id for name in names}
+            carol = world.as_user("carol@example.org")
+            ok(register_key(carol, seed(3)))
+            devices = {name: seed(number) for number, name in enumerate(names, start=1)}
+            yield Desk(world, chain, placed.workspace_id, admin, {"carol": carol}, ids, devices)
+        finally:
+            chain.close()
+
+
+@asynccontextmanager
+async def signer(desk: Desk, name: str, rig: Rig, folder: Path) -> AsyncIterator[Daemon]:
+    state = folder / name
+    state.mkdir(mode=0o700, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        endpoint = await stack.enter_async_context(plugged_in(rig))
+        bridge = await stack.enter_async_context(
+            Bridge(network=Network.REGTEST, endpoints=[endpoint], usb=False)
+        )
+        transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
+        outside = Outside(transport=transport, bridge=bridge)
+        stack.enter_context(StateFolder.hold(state))
+        daemon = await stack.enter_async_context(open_daemon(make_config(), state, MemoryStore(), outside))
+        await daemon.sign_in(f"{name}@example.org", PASSWORD)
+        await ready(daemon)
+        yield daemon
+
+
+async def ready(daemon: Daemon) -> None:
+    async with asyncio.timeout(20):
+        while not any(device.state == "ready" for device in await daemon.devices()):  # noqa: ASYNC110 - asked, as a person asks
+            await asyncio.sleep(0.02)
+
+
+async def register(daemon: Daemon) -> None:
+    preview = await daemon.preview_registration()
+    await daemon.register(preview.device_id, preview.digest)
+
+
+async def pin(daemon: Daemon, vault_id: str) -> str:
+    await until(lambda: daemon.follower.state.reachable)
+    (vault,) = [seen for seen in await daemon.vaults() if seen.vault_id == vault_id]
+    assert vault.fault is None
+    assert vault.verification_code is not None
+    assert (await daemon.pin(vault_id, vault.verification_code)).enrolled
+    return vault.verification_code
+
+
+async def test_the_main_job_on_two_makers(desk: Desk) -> None:
+    with short_folder() as name:
+        folder = Path(name)
+        trezor = make_rig(Family.TREZOR, folder, seed=desk.devices["alice"])
+        coldcard = make_rig(Family.COLDCARD, folder, seed=desk.devices["bob"])
+        async with (
+            signer(desk, "alice", trezor, folder) as alice,
+            signer(desk, "bob", coldcard, folder) as bob,
+        ):
+            for daemon in (alice, bob):
+                await register(daemon)
+            names = ("alice", "bob", "carol")
+            desk.vault = ok(desk.create_vault(signers=[desk.user_ids[name] for name in names]))
+            codes = {await pin(alice, desk.vault["id"]), await pin(bob, desk.vault["id"])}
+            assert len(codes) == 1
+            desk.deposit(50_000_000)
+            psbt_id = ok(desk.propose(PAID))["psbt_id"]
+
+            await approve(alice, psbt_id)
+            await until_state(alice, psbt_id, State.SUBMITTED)
+            assert desk.proposal(psbt_id)["collected_signatures"] == 1
+            await approve(bob, psbt_id)
+            await until_state(bob, psbt_id, State.SUBMITTED, State.BROADCAST)
+
+            desk.settle()
+            await until_state(alice, psbt_id, State.BROADCAST)
+            desk.chain.mine(1)
+            desk.settle()
+            await until_state(bob, psbt_id, State.CONFIRMED)
+            for daemon in (alice, bob):
+                assert (await daemon.verify_audit()).fault is None
+
+
+async def approve(daemon: Daemon, psbt_id: str) -> None:
+    await until_state(daemon, psbt_id, State.WAITING_PERSON)
+    shown = await daemon.proposal(psbt_id)
+    assert shown.money is not None
+    assert shown.money.paid_sats == PAID
+    assert {check.outcome for check in shown.checks} == {"allow"}
+    await daemon.approve(psbt_id, shown.digest)
+
+
+async def test_a_decline_and_data_are_understood_by_both_sides(desk: Desk) -> None:
+    with short_folder() as name:
+        folder = Path(name)
+        trezor = make_rig(Family.TREZOR, folder, seed=desk.devices["alice"])
+        async with signer(desk, "alice", trezor, folder) as alice:
+            await register(alice)
+            desk.vault = ok(
+                desk.create_vault(m=1, signers=[desk.user_ids[name] for name in ("alice", "carol")])
+            )
+            await pin(alice, desk.vault["id"])
+            desk.deposit(50_000_000)
+            psbt_id = ok(desk.propose(PAID, op_return="0x00ff"))["psbt_id"]
+            await until_state(alice, psbt_id, State.WAITING_PERSON)
+            shown = await alice.proposal(psbt_id)
+            assert shown.money is not None
+            assert [data.data for data in shown.money.data] == ["00ff"]
+            await alice.reject(psbt_id, "not ordered")
+            await until(
+                lambda: [s["decision"] for s in desk.proposal(psbt_id)["signers"]].count("reject") == 1
+            )
+
+
+async def test_a_second_device_is_not_registered_in_silence(desk: Desk) -> None:
+    with short_folder() as name:
+        folder = Path(name)
+        for number in (1, 2):
+            rig = make_rig(Family.TREZOR, folder, seed=seed(number))
+            async with signer(desk, "alice", rig, folder) as alice:
+                if number == 1:
+                    await register(alice)
+                    continue
+                preview = await alice.preview_registration()
+                with pytest.raises(PlatformRefused) as refused:
+                    await alice.register(preview.device_id, preview.digest)
+                assert refused.value.platform_code == "KEY_ALREADY_ACTIVE"
+
+
+async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
+    desk.world.platform.setup.add_member(
+        workspace_id=desk.workspace_id,
+        role="Signer",
+        person=NewPerson("dora@example.org", PASSWORD, two_factor=True),
+    )
+    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
+    account = Account(make_config(), MemoryStore(), transport=transport)
+    assert not await account.login("dora@example.org", PASSWORD)
+    await account.confirm(desk.world.mail.newest_code())
+    assert account.email == "dora@example.org"
+    await account.close()
