@@ -3,7 +3,7 @@
 import copy
 import threading
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import hid
 from hwilib.devices.trezor import TrezorClient
@@ -29,9 +29,17 @@ from multisig import Network
 # firmware from T1 1.13.0 and core 2.8.7 takes the keys' order for part of the wallet and shows change as a payment.
 _PUBKEYS_ORDER_FIELD: Final = 6
 _LEXICOGRAPHIC: Final = 1
-messages.MultisigRedeemScriptType.FIELDS.setdefault(
-    _PUBKEYS_ORDER_FIELD, protobuf.Field("pubkeys_order", "uint32")
-)
+
+
+class _SortedMultisig(messages.MultisigRedeemScriptType):  # type: ignore[misc]  # untyped library
+    """HWI's message with the field it lacks; HWI's own class stays as it is for whoever else uses it."""
+
+    FIELDS: ClassVar = {
+        **messages.MultisigRedeemScriptType.FIELDS,
+        _PUBKEYS_ORDER_FIELD: protobuf.Field("pubkeys_order", "uint32"),
+    }
+    pubkeys_order = _LEXICOGRAPHIC
+
 
 # A push of up to 75 bytes has a one-byte header; HWI cuts two bytes off every OP_RETURN script, whatever its push.
 _MAX_SHORT_PUSH: Final = 75
@@ -250,7 +258,7 @@ def _mend_multisig(item: Any) -> Any:
     # A copy: HWI sends the same object again whenever the device asks again.
     mended = copy.copy(item)
     mended.multisig = copy.copy(item.multisig)
-    mended.multisig.pubkeys_order = _LEXICOGRAPHIC
+    mended.multisig.__class__ = _SortedMultisig
     return mended
 
 
