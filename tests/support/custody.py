@@ -76,12 +76,12 @@ class Desk:
         self.watcher.look()
         return txids
 
-    def propose(self, *amounts: int, recipients: Sequence[str] = (SHOP, CAFE), **changes) -> httpx.Response:
+    def propose(self, *amounts: int, recipients: Sequence[str] | None = None, **changes) -> httpx.Response:
         body = {
             "wallet_id": self.vault["id"],
             "workspace_id": self.workspace_id,
             "tx_type": "send",
-            "recipients": list(recipients[: len(amounts)]),
+            "recipients": [SHOP, CAFE][: len(amounts)] if recipients is None else list(recipients),
             "amounts_sats": list(amounts),
         }
         return self.admin.post("/api/v1/create-psbt", body | changes)
@@ -146,13 +146,12 @@ def _signatures(device: Seed, item: PsbtInput, digest: bytes, sighash: int) -> d
 
 
 @contextmanager
-def open_desk(folder: Path, *, vault: bool = True) -> Iterator[Desk]:
-    with open_world(folder, broadcast_wait_seconds=0) as world:
+def open_desk(folder: Path, *, broadcast_wait_seconds: float = 0) -> Iterator[Desk]:
+    with open_world(folder, broadcast_wait_seconds=broadcast_wait_seconds) as world:
         chain = world.platform.background.open_chain()
         try:
             desk = _desk(world, chain)
-            if vault:
-                desk.vault = ok(desk.create_vault())
+            desk.vault = ok(desk.create_vault())
             yield desk
         finally:
             chain.close()

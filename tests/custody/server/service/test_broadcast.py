@@ -1,0 +1,188 @@
+"""From the last signature to the network: races, crashes and a node that is away (P11 to P14)."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+from sqlalchemy import func, select
+
+from custody.server.chain.backend import RefusalCode, Refused
+from custody.server.store.models import AuditEvent, Job, Proposal
+from tests.support.backends import Unreliable
+from tests.support.custody import ok, open_desk
+
+
+@pytest.fixture
+def node(funded):
+    """The backend that the workers see."""
+    backends = funded.world.platform.background.backends
+    backends["regtest"] = Unreliable(backends["regtest"])
+    return backends["regtest"]
+
+
+@pytest.fixture
+def psbt_id(funded):
+    return ok(funded.propose(150_000))["psbt_id"]
+
+
+def finalised(desk, psbt_id):
+    desk.approve("alice", psbt_id)
+    assert desk.approve("bob", psbt_id)["status"] == "SIGNED"
+    return desk.proposal(psbt_id)["txid_expected"]
+
+
+def count(desk, model, *where):
+    with desk.world.platform.services.store.read() as db:
+        return db.scalar(select(func.count()).select_from(model).where(*where))
+
+
+def test_p11_the_two_last_signers_race_and_one_broadcast_follows(funded, node, psbt_id):
+    funded.approve("alice", psbt_id)
+    signed = {name: funded.signed(name, psbt_id) for name in ("bob", "carol")}
+    barrier = threading.Barrier(2)
+
+    def submit(name):
+        barrier.wait()
+        return ok(funded.submit(name, psbt_id, signed[name]))
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(submit, signed))
+    assert [answer["status"] for answer in answers] == ["SIGNED", "SIGNED"]
+    assert sum("not recorded" in (answer["detail"] or "") for answer in answers) == 1
+    assert count(funded, Job) == 1
+    assert count(funded, AuditEvent, AuditEvent.action == "PROPOSAL_FINALISED") == 1
+    workers = [funded.world.platform.background.outbox() for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(lambda worker: worker.run_due(), workers)) == 1
+    assert node.broadcasts == [funded.proposal(psbt_id)["txid"]]
+
+
+def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid(tmp_path):
+    with open_desk(tmp_path / "state") as desk:
+        desk.deposit(500_000)
+        psbt_id = ok(desk.propose(150_000))["psbt_id"]
+        txid = finalised(desk, psbt_id)
+        with desk.world.platform.services.store.read() as db:
+            final = db.get_one(Proposal, psbt_id).final_tx
+        desk.chain.close()
+        # Another process on the same state folder, as after a restart.
+        from tests.support.platform import open_world
+
+        with open_world(tmp_path / "state") as world:
+            with world.platform.background.open_chain() as chain:
+                assert world.platform.background.outbox().run_due() == 1
+                assert chain.transaction(txid).transaction.serialize() == final
+            with world.platform.services.store.read() as db:
+                proposal = db.get_one(Proposal, psbt_id)
+                assert (proposal.status, proposal.txid) == ("BROADCASTING", txid)
+
+
+def test_p13_a_crash_after_the_broadcast_is_a_success(funded, node, psbt_id):
+    class Killed(BaseException):
+        pass
+
+    def die():
+        raise Killed
+
+    txid = finalised(funded, psbt_id)
+    node.after_broadcast = die
+    with pytest.raises(Killed):
+        funded.outbox.run_due()
+    node.after_broadcast = lambda: None
+    assert funded.proposal(psbt_id)["status"] == "SIGNED"
+    assert funded.outbox.run_due() == 0, "the dead worker's lease still runs"
+    funded.world.clock.advance(seconds=61)
+    assert funded.world.platform.background.outbox().run_due() == 1
+    with funded.world.platform.services.store.read() as db:
+        proposal = db.get_one(Proposal, psbt_id)
+        assert (proposal.status, proposal.txid) == ("BROADCASTING", txid)
+    funded.chain.mine(1)
+    assert funded.chain.transaction(txid).height == funded.chain.tip().height
+
+
+def test_p14_the_node_is_down_at_the_threshold_and_comes_back(funded, node, psbt_id):
+    txid = finalised(funded, psbt_id)
+    node.down = True
+    assert funded.outbox.run_due() == 1
+    stalled = funded.proposal(psbt_id)
+    assert (stalled["status"], stalled["txid"]) == ("STALLED", None)
+    assert stalled["failure_code"] == "BACKEND_UNAVAILABLE"
+    (vault,) = funded.wallets()
+    assert vault["locked_sats"] > 0, "its coins stay locked"
+    for _ in range(3):
+        funded.world.clock.advance(seconds=61)
+        funded.outbox.run_due()
+    node.down = False
+    funded.world.clock.advance(seconds=61)
+    assert funded.outbox.run_due() == 1
+    sent = funded.proposal(psbt_id)
+    assert (sent["status"], sent["txid"], sent["failure_code"]) == ("BROADCASTING", txid, None)
+    assert count(funded, AuditEvent, AuditEvent.action == "BROADCAST_STALLED") == 1
+
+
+def test_a_stalled_proposal_is_retried_later_and_later_but_not_at_once(funded, node, psbt_id):
+    finalised(funded, psbt_id)
+    node.down = True
+    attempts = []
+    for second in range(120):
+        if funded.outbox.run_due():
+            attempts.append(second)
+        funded.world.clock.advance(seconds=1)
+    gaps = [later - earlier for earlier, later in pairwise(attempts)]
+    assert gaps == [1, 2, 4, 8, 16, 32]
+
+
+def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, psbt_id):
+    finalised(funded, psbt_id)
+    node.answer = lambda tx: Refused(
+        tx.txid, RefusalCode.INVALID_SCRIPT, "mandatory-script-verify-flag-failed"
+    )
+    funded.outbox.run_due()
+    failed = funded.proposal(psbt_id)
+    assert (failed["status"], failed["failure_code"]) == ("FAILED", "invalid-script")
+    assert failed["failure_reason"] == "mandatory-script-verify-flag-failed"
+    assert funded.wallets()[0]["locked_sats"] == 0
+    assert node.broadcasts == []
+
+
+@pytest.mark.parametrize("code", [RefusalCode.FEE_TOO_LOW, RefusalCode.NON_FINAL, RefusalCode.MISSING_INPUTS])
+def test_what_may_heal_is_tried_again(funded, node, psbt_id, code):
+    finalised(funded, psbt_id)
+    node.answer = lambda tx: Refused(tx.txid, code, "not now")
+    funded.outbox.run_due()
+    assert funded.proposal(psbt_id)["status"] == "STALLED"
+    node.answer = None
+    funded.world.clock.advance(seconds=61)
+    funded.outbox.run_due()
+    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
+
+
+def test_an_evicted_transaction_is_broadcast_again_at_the_next_block(funded, node, psbt_id, monkeypatch):
+    txid = finalised(funded, psbt_id)
+    funded.settle()
+    # The node restarts with an empty mempool.
+    mempool = funded.chain._mempool
+    mempool._entries.clear()
+    mempool._spends.clear()
+    funded.watcher.look()
+    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
+    funded.outbox.run_due()
+    assert node.broadcasts == [txid, txid]
+    funded.chain.mine(1)
+    funded.watcher.look()
+    assert funded.proposal(psbt_id)["status"] == "CONFIRMED"
+
+
+def test_the_watcher_alone_finds_out_that_it_was_broadcast(funded, node, psbt_id):
+    """The worker died before it could say so; the coins tell."""
+    finalised(funded, psbt_id)
+    with funded.world.platform.services.store.read() as db:
+        raw = db.get_one(Proposal, psbt_id).final_tx
+    from multisig import Transaction
+
+    funded.chain.broadcast(Transaction.parse(raw))
+    funded.watcher.look()
+    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
+    assert funded.outbox.run_due() == 1
+    assert funded.proposal(psbt_id)["status"] == "BROADCASTING"

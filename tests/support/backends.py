@@ -1,0 +1,56 @@
+"""A chain backend that fails when it is told to, around a real one."""
+
+from collections.abc import Callable, Collection
+
+from custody.server.chain.backend import BlockRef, ChainBackend, ChainTransaction, FoundOutput, Outcome, Spend
+from custody.server.domain.errors import ChainUnavailable
+from multisig import FeeRate, Network, OutPoint, Transaction
+
+
+class Unreliable:
+    """`down`: nobody answers. `answer`: what broadcasting and testing say instead of the truth. `after_broadcast` runs
+    when the transaction has reached the network, before the caller hears of it.
+    """
+
+    def __init__(self, real: ChainBackend) -> None:
+        self._real = real
+        self.down = False
+        self.answer: Callable[[Transaction], Outcome] | None = None
+        self.after_broadcast: Callable[[], None] = lambda: None
+        self.broadcasts: list[str] = []
+
+    @property
+    def network(self) -> Network:
+        return self._real.network
+
+    def _up(self) -> ChainBackend:
+        if self.down:
+            raise ChainUnavailable("The node does not answer.")
+        return self._real
+
+    def tip(self) -> BlockRef:
+        return self._up().tip()
+
+    def block_at(self, height: int) -> BlockRef | None:
+        return self._up().block_at(height)
+
+    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+        return self._up().outputs_to(scripts, since_height=since_height)
+
+    def spender(self, outpoint: OutPoint) -> Spend | None:
+        return self._up().spender(outpoint)
+
+    def transaction(self, txid: str) -> ChainTransaction | None:
+        return self._up().transaction(txid)
+
+    def test_accept(self, transaction: Transaction) -> Outcome:
+        return self.answer(transaction) if self.answer else self._up().test_accept(transaction)
+
+    def broadcast(self, transaction: Transaction) -> Outcome:
+        self.broadcasts.append(transaction.txid)
+        outcome = self._up().broadcast(transaction)
+        self.after_broadcast()
+        return outcome
+
+    def fee_estimate(self, target_blocks: int) -> FeeRate | None:
+        return self._up().fee_estimate(target_blocks)
