@@ -319,7 +319,7 @@ def _where_to_look_next(root: Path) -> None:
         f"""
 Where to look next
   {root}/logs               what each program said
-  custody serve --state {root}/platform        the platform again, with its database; /docs has the API
+  custody serve --state {root}/platform        the platform again, with its database; /openapi.json has the API
   signerd --state {first} audit verify    the first signer's journal, and that its chain of decisions is whole
   docs/architecture.md      how it fits together; README.md, how to go on with real hardware
 
