@@ -82,7 +82,7 @@ def device_failed(record: Record, event: events.DeviceFailed, _around: Surroundi
     facts = {"asked": event.asked, "code": event.code, "sentence": event.sentence}
     if not event.asked:
         waiting = replace(record, state=advance(record.state, Move.DEVICE_NOT_READY), reason=event.sentence)
-        return Step(waiting, notes=(Note("device-not-ready", record.psbt_id, facts),))
+        return go_on(Step(waiting, notes=(Note("device-not-ready", record.psbt_id, facts),)), ended)
     interrupted = replace(
         record, state=advance(record.state, Move.DEVICE_FAILED), approval=None, reason=event.sentence
     )

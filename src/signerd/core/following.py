@@ -39,7 +39,7 @@ def receive(snapshot: Snapshot, around: Surroundings) -> Step:
 def polled(record: Record, event: events.Polled, around: Surroundings) -> Step:
     if event.snapshot == record.snapshot:
         return Step(record)
-    if identity_of(event.snapshot.psbt) != record.identity:
+    if _belongs_elsewhere(record, event.snapshot) or identity_of(event.snapshot.psbt) != record.identity:
         return _altered(record, event.snapshot)
     updated = replace(record, snapshot=event.snapshot)
     at_its_end = ended(updated)
@@ -50,18 +50,40 @@ def polled(record: Record, event: events.Polled, around: Surroundings) -> Step:
     return Step(updated)
 
 
+def _belongs_elsewhere(record: Record, snapshot: Snapshot) -> bool:
+    """A proposal never moves: its vault says which others it is compared with, and where its signature goes."""
+    known = record.snapshot
+    return (snapshot.vault_id, snapshot.workspace_id) != (known.vault_id, known.workspace_id)
+
+
 def _reads_differently(old: Record, new: Record, around: Surroundings) -> bool:
     return review(old.snapshot, around).digest != review(new.snapshot, around).digest
 
 
 def _altered(record: Record, snapshot: Snapshot) -> Step:
-    """S24: under one id there is one transaction. Another one is never signed, and never silently followed."""
+    """S24: under one id there is one transaction of one vault. Another one is never signed, and never silently followed."""
     # What was signed stays as it was signed; only the platform's word about its end is taken.
-    kept = replace(record, snapshot=replace(snapshot, psbt=record.snapshot.psbt))
-    alarm = "ALARM: the platform shows another transaction under this proposal's id."
+    known = record.snapshot
+    kept_snapshot = replace(
+        snapshot, psbt=known.psbt, vault_id=known.vault_id, workspace_id=known.workspace_id
+    )
+    kept = replace(record, snapshot=kept_snapshot)
+    moved = _belongs_elsewhere(record, snapshot)
+    what = (
+        "this proposal in another vault or workspace"
+        if moved
+        else "another transaction under this proposal's id"
+    )
+    alarm = f"ALARM: the platform shows {what}."
     if record.alarm:
         return ended(kept) or Step(kept)
-    note = Note("altered", record.psbt_id, {"seen": record.identity, "now": identity_of(snapshot.psbt)})
+    facts = {
+        "seen": record.identity,
+        "now": identity_of(snapshot.psbt),
+        "vault": snapshot.vault_id,
+        "workspace": snapshot.workspace_id,
+    }
+    note = Note("altered", record.psbt_id, facts)
     told = Notify(record.psbt_id, Level.ALARM, alarm)
     alarmed = replace(kept, alarm=alarm)
     if (record.state, Move.ALTERED) in TABLE:

@@ -80,6 +80,7 @@ def _sealed(
 ) -> Review:
     """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
     shown = {
+        "created_by": plain(snapshot.created_by),
         "description": plain(snapshot.description),
         "inspection": None if inspection is None else inspection.digest,
         "proposal": snapshot.psbt_id,

@@ -125,6 +125,22 @@ def test_s24_another_transaction_under_the_same_id_is_quarantined() -> None:
     assert standing_effects(step.record, AROUND) == ()
 
 
+@pytest.mark.parametrize(
+    "changes", [{"vault_id": "vault-2"}, {"workspace_id": 2}], ids=["vault", "workspace"]
+)
+def test_s24_a_proposal_that_moves_elsewhere_is_quarantined_and_stays_where_it_was(
+    changes: dict[str, object],
+) -> None:
+    step = decide(APPROVED, events.Polled(replace(HONEST, **changes)), AROUND)
+    assert step.record.state is State.QUARANTINED
+    assert step.record.approval is None
+    assert step.record.snapshot == HONEST
+    assert note_kinds(step) == ["altered"]
+    after = decide(SIGNED, events.Polled(replace(HONEST, **changes)), AROUND).record
+    assert (after.state, after.snapshot, after.signature) == (State.SIGNED, HONEST, SIGNED.signature)
+    assert after.alarm
+
+
 def test_s24_another_transaction_after_the_signature_alarms_once_and_is_not_followed() -> None:
     other = snapshot_of(spend(fee=1_001))
     first = decide(SUBMITTED, events.Polled(other), AROUND)
@@ -252,6 +268,14 @@ def test_the_platforms_word_waits_for_the_device() -> None:
 
 
 # --- delivery --------------------------------------------------------------------------------------------------------
+
+
+def test_a_proposal_that_ended_while_the_device_was_locked_is_not_asked_about_again() -> None:
+    cancelled = run(events.Polled(replace(HONEST, status=ProposalStatus.CANCELLED)), start=SIGNING)
+    assert cancelled.state is State.SIGNING
+    locked = decide(cancelled, events.DeviceFailed("locked", "It is locked.", asked=False), AROUND)
+    assert locked.record.state is State.WITHDRAWN
+    assert locked.effects == ()
 
 
 def test_an_undelivered_signature_is_sent_again_as_it_is() -> None:

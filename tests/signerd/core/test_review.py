@@ -81,6 +81,10 @@ def test_s14_another_network_is_refused() -> None:
     assert "network" in refused_by(snapshot_of(spend()), surroundings(network=Network.SIGNET))
 
 
+def test_s14_a_pinned_vault_in_another_workspace_is_refused() -> None:
+    assert refused_by(snapshot_of(spend(), workspace_id=2)) == {"vault-pinned"}
+
+
 def test_s15_a_quorum_without_our_exact_key_is_refused() -> None:
     assert "own-key" in refused_by(snapshot_of(spend()), surroundings(own_keys=own_keys(MALLORY)))
     assert "own-key" in refused_by(snapshot_of(spend()), surroundings(own_keys=()))
@@ -250,6 +254,7 @@ def test_s24_the_digest_covers_everything_that_is_shown() -> None:
         for snapshot, around in [
             (base, surroundings()),
             (replace(base, description="Invoice 8"), surroundings()),
+            (replace(base, created_by="9"), surroundings()),
             (replace(base, psbt_id="p-9"), surroundings()),
             (replace(base, fee=999), surroundings()),
             (snapshot_of(spend(fee=1_001)), surroundings()),

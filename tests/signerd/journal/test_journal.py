@@ -261,3 +261,21 @@ def test_enrolment_is_remembered(journal: Journal) -> None:
     journal.set_enrolled(VAULT_ID, Note("enrolled", VAULT_ID))
     assert journal.is_enrolled(VAULT_ID)
     assert not journal.is_enrolled("vault-404")
+
+
+def test_s6_s25_a_proposal_that_was_first_shown_in_another_vault_cannot_hide_from_its_neighbours(
+    journal: Journal,
+) -> None:
+    journal.poll(replace(HONEST, vault_id="elsewhere"))
+    assert journal.poll(HONEST).record.state is State.QUARANTINED
+    journal.reconsider()
+    assert journal.record("p-1").state is State.QUARANTINED
+
+
+def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_its_neighbours(
+    journal: Journal,
+) -> None:
+    to_signed(journal)
+    journal.poll(replace(HONEST, vault_id="elsewhere"))
+    journal.poll(replace(HONEST, psbt_id="p-2"))
+    assert "conflict" in journal.review("p-2").to_acknowledge

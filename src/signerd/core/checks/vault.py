@@ -27,6 +27,10 @@ def pinned(case: Case) -> Verdict:
             "The vault is not pinned on this machine. Compare it with the other signers, then pin it.",
             vault_id=case.snapshot.vault_id,
         )
+    if pin.workspace_id != case.snapshot.workspace_id:
+        return refuse(
+            name, f"The vault was pinned in workspace {pin.workspace_id}; the proposal comes from another."
+        )
     return allow(name, f"The vault is the pinned '{pin.name}'.", code=pin.vault.verification_code)
 
 
