@@ -22,8 +22,8 @@ from firmware_bridge.errors import (
 )
 from firmware_bridge.lane import Lane, OnNote, Spawner, spawn
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Family, Progress
-from firmware_bridge.presence import Listing
 from firmware_bridge.roster import Clock, Record, Roster
+from firmware_bridge.sighting import Listing
 from multisig import (
     DerivationPath,
     Fingerprint,

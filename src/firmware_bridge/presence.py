@@ -8,13 +8,13 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
 from firmware_bridge.families import VIRTUAL_MODELS, UsbModel, usb_model
 from firmware_bridge.model import Endpoint
+from firmware_bridge.sighting import Listing, Sighting, webusb_address
 
 # Emulators answer on the same machine, within a millisecond.
 _ANSWER_SECONDS: Final = 0.5
@@ -23,24 +23,6 @@ _PONG: Final = b"PONGPONG"
 _SYSFS: Final = Path("/sys/bus/usb/devices")
 _DEVFS: Final = Path("/dev/bus/usb")
 _HID_CLASS: Final = "03"
-
-
-@dataclass(frozen=True)
-class Sighting:
-    """A device that is there. `unsupported` says why nobody can drive it."""
-
-    endpoint: Endpoint
-    model: str
-    permitted: bool = True
-    unsupported: str | None = None
-
-    @property
-    def can_be_opened(self) -> bool:
-        return self.permitted and self.unsupported is None
-
-
-# (endpoints in use) -> what is there. An endpoint in use is reported as there unless it surely is not.
-Listing = Callable[[Collection[Endpoint]], Awaitable[Sequence[Sighting]]]
 
 
 def endpoint_listing(endpoints: Sequence[Endpoint]) -> Listing:
@@ -165,11 +147,6 @@ def _usb_address(folder: Path, model: UsbModel, bus: int) -> str:
     if model.transport in {"webusb", "hid-or-webusb"}:
         return webusb_address(bus, folder.name.partition("-")[2].split("."))
     return f"usb:{folder.name}"
-
-
-def webusb_address(bus: int, ports: Sequence[object]) -> str:
-    """The path that trezorlib gives a WebUSB device."""
-    return ":".join(["webusb", f"{bus:03d}", *(str(port) for port in ports)])
 
 
 def _read(path: Path) -> str:

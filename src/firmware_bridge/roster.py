@@ -15,7 +15,7 @@ from firmware_bridge.events import Hub
 from firmware_bridge.families import MAKERS
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Family, Happening
-from firmware_bridge.presence import Listing, Sighting
+from firmware_bridge.sighting import Listing, Sighting
 from multisig import Fingerprint
 
 Clock = Callable[[], float]

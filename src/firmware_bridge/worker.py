@@ -10,45 +10,20 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 from firmware_bridge import protocol
 from firmware_bridge.errors import DeviceFault
 from firmware_bridge.families import clean_detail
 from firmware_bridge.model import Endpoint
+from firmware_bridge.port import DeviceClient, DeviceFailure, Notify, Opener
 from multisig import Network
 
 # What the fork server imports ahead, and what `Hello.preloaded` looks for.
 PRELOAD: Final = "firmware_bridge.hwi_client"
 # After the bridge has gone: the time to close the device properly before the process ends the hard way.
 _FAREWELL_SECONDS: Final = 1.0
-
-Notify = Callable[[str, str], None]
-
-
-class DeviceFailure(Exception):
-    """A device's failure that has its outcome already: (code of a `BridgeError`, detail)."""
-
-    def __init__(self, code: str, detail: str | None) -> None:
-        super().__init__(detail)
-        self.code = code
-        self.detail = detail
-
-
-class DeviceClient(Protocol):
-    """One open device. Every operation takes and returns plain values and raises `DeviceFailure` only."""
-
-    def call(self, op: str, args: Mapping[str, Any]) -> Any: ...
-
-    def cancel(self) -> None:
-        """From another thread: ask the device to give up what it waits for."""
-
-    def close(self) -> None: ...
-
-
-# (notify, recover) -> an open device
-Opener = Callable[[Notify, bool], DeviceClient]
 
 # Reading twice does no harm; a person is asked once.
 REPEATABLE: Final = frozenset({"probe", "fingerprint", "xpubs"})

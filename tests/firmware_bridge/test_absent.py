@@ -16,7 +16,7 @@ from firmware_bridge import (
     TimedOut,
     Unsupported,
 )
-from firmware_bridge.presence import Sighting
+from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
 from tests.support.rigs import short_folder
 

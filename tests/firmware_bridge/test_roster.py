@@ -9,8 +9,8 @@ from firmware_bridge import errors
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.lane import spawn
 from firmware_bridge.model import Deadlines, DeviceState, Endpoint
-from firmware_bridge.presence import Sighting
 from firmware_bridge.roster import _AFTER_ERROR, _AFTER_PROBE
+from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
 from tests.support import workers
 

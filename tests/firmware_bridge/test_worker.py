@@ -7,8 +7,9 @@ from contextlib import contextmanager
 import pytest
 
 from firmware_bridge import protocol
+from firmware_bridge.port import DeviceFailure
 from firmware_bridge.protocol import Done, Failed, Hello, Note, Request
-from firmware_bridge.worker import DeviceFailure, Server
+from firmware_bridge.worker import Server
 
 
 class Client:

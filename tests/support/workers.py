@@ -9,8 +9,9 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from firmware_bridge.port import DeviceFailure, Notify
 from firmware_bridge.protocol import Done, Hello, encode
-from firmware_bridge.worker import DeviceFailure, Notify, Server, silence
+from firmware_bridge.worker import Server, silence
 
 
 class ScriptedClient:

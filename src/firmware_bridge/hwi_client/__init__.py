@@ -13,7 +13,7 @@ from firmware_bridge.hwi_client.coldcard import open_coldcard
 from firmware_bridge.hwi_client.ledger import open_ledger
 from firmware_bridge.hwi_client.trezor import open_trezor
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.worker import DeviceFailure, Notify
+from firmware_bridge.port import DeviceFailure, Notify
 from multisig import Network
 
 __all__ = ["libusb", "open_device"]

@@ -11,7 +11,7 @@ from hwilib.psbt import PSBT
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.families import Fault, outcome
 from firmware_bridge.model import Family
-from firmware_bridge.worker import DeviceFailure
+from firmware_bridge.port import DeviceFailure
 from multisig import Network
 
 Args = Mapping[str, Any]

@@ -32,7 +32,7 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.worker import DeviceFailure, Notify
+from firmware_bridge.port import DeviceFailure, Notify
 from multisig import Network
 
 # MAX_TXN_LEN of the Mk4's firmware. Earlier models take 384 KiB and say so themselves.

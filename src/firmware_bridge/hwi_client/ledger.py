@@ -8,7 +8,7 @@ from hwilib.devices.ledger import LedgerClient
 from firmware_bridge.errors import WrongApp
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.worker import DeviceFailure, Notify
+from firmware_bridge.port import DeviceFailure, Notify
 from multisig import Network
 
 # HWI does not compare the app with the chain: a client for mainnet signs with the testnet app (S14). "app" is Speculos.

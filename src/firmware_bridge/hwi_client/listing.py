@@ -8,7 +8,7 @@ import usb1
 
 from firmware_bridge.families import usb_model
 from firmware_bridge.model import Endpoint
-from firmware_bridge.presence import Sighting, webusb_address
+from firmware_bridge.sighting import Sighting, webusb_address
 
 # The first interface of a device, or the vendor's page where interfaces are not numbered (HWI looks for the same).
 _FIRST_INTERFACE = 0

@@ -22,7 +22,7 @@ from firmware_bridge.errors import Locked, NeedsPassphrase, Unsupported
 from firmware_bridge.families import TREZOR_BUTTON, TREZOR_BUTTONS
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.worker import Notify
+from firmware_bridge.port import Notify
 from multisig import Network
 
 # MultisigPubkeysOrder.LEXICOGRAPHIC of messages-bitcoin.proto. HWI's copy of the protocol is older: without the field,
