@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Collection
 
-from custody.server.chain.backend import BlockRef, ChainBackend, ChainTransaction, FoundOutput, Outcome, Spend
+from custody.server.chain.backend import BlockRef, ChainBackend, ChainTransaction, FoundOutput, Outcome
 from custody.server.domain.errors import ChainUnavailable
-from multisig import FeeRate, Network, OutPoint, Transaction
+from multisig import FeeRate, Network, Transaction
 
 
 class Unreliable:
@@ -36,9 +36,6 @@ class Unreliable:
 
     def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
         return self._up().outputs_to(scripts, since_height=since_height)
-
-    def spender(self, outpoint: OutPoint) -> Spend | None:
-        return self._up().spender(outpoint)
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         return self._up().transaction(txid)

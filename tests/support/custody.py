@@ -49,7 +49,7 @@ class Desk:
         return Vault.from_descriptor(self.vault["descriptor"], Network.REGTEST)
 
     def create_vault(
-        self, name: str = "Treasury", m: int = 2, limit: str = "10", **changes
+        self, name: str = "Treasury", /, m: int = 2, limit: str = "10", **changes
     ) -> httpx.Response:
         body = {
             "workspace_id": self.workspace_id,

@@ -116,10 +116,6 @@ class ChainBackend(Protocol):
         """
         ...
 
-    def spender(self, outpoint: OutPoint) -> Spend | None:
-        """Who spends that outpoint, in the mempool or on the best chain; None while it is unspent or unknown."""
-        ...
-
     def transaction(self, txid: str) -> ChainTransaction | None:
         """A transaction of the best chain or the mempool."""
         ...

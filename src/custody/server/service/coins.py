@@ -35,14 +35,21 @@ def purse_of(db: Session, vault: Vault, tip_height: int) -> Purse:
         .outerjoin(CoinLock, lock)
         .where(ChainCoin.vault_id == vault.id, ChainCoin.spent_by.is_(None))
     )
-    ours = set(db.scalars(select(Proposal.txid_expected).where(Proposal.vault_id == vault.id)))
     rows = [(coin, family) for coin, family in db.execute(query) if _is_mature(coin, tip_height)]
+    ours = _made_by_us(db, vault, {coin.txid for coin, _ in rows})
     pairs = [(_candidate(coin, tip_height, ours), family) for coin, family in rows]
     return Purse(
         free=tuple(candidate for candidate, family in pairs if family is None),
         locked=tuple(candidate for candidate, family in pairs if family is not None),
         places={OutPoint(coin.txid, coin.vout): coin for coin, _ in rows},
     )
+
+
+def _made_by_us(db: Session, vault: Vault, txids: set[str]) -> set[str]:
+    query = select(Proposal.txid_expected).where(
+        Proposal.vault_id == vault.id, Proposal.txid_expected.in_(txids)
+    )
+    return set(db.scalars(query))
 
 
 def _is_mature(coin: ChainCoin, tip_height: int) -> bool:

@@ -70,6 +70,12 @@ def test_fund_refuses_an_address_of_another_network(chain):
         chain.fund("tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx", Sats(1_000))
 
 
+def test_fund_refuses_dust(chain):
+    with pytest.raises(ValueError, match="dust"):
+        chain.fund(open_address(1), Sats(329))
+    assert chain.tip().height == 0
+
+
 def test_fund_says_so_when_the_chain_never_owns_that_much(chain):
     with pytest.raises(ValueError, match="does not own"):
         chain.fund(open_address(1), Sats(20_000 * 100_000_000))

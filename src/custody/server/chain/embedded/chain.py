@@ -25,6 +25,7 @@ from custody.server.chain.engine import Chainstate, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.address import decode_address
 from multisig.network import Network
+from multisig.script import dust_threshold
 from multisig.transaction import OutPoint, Transaction
 from multisig.units import FeeRate, Sats
 
@@ -89,10 +90,6 @@ class EmbeddedChain:
             recent = (found for found in confirmed if _touched_since(found, since_height))
             return (*recent, *self._unconfirmed_outputs(wanted))
 
-    def spender(self, outpoint: OutPoint) -> Spend | None:
-        with self._open():
-            return self._index.spender(outpoint) or self._mempool.spender(outpoint)
-
     def transaction(self, txid: str) -> ChainTransaction | None:
         with self._open():
             return self._index.transaction(txid) or self._mempool.transaction(txid)
@@ -117,6 +114,11 @@ class EmbeddedChain:
 
     # What only this chain can do
 
+    def spender(self, outpoint: OutPoint) -> Spend | None:
+        """Who spends that outpoint, on the best chain or in the mempool."""
+        with self._open():
+            return self._index.spender(outpoint) or self._mempool.spender(outpoint)
+
     def mine(self, count: int, *, empty: bool = False) -> tuple[BlockRef, ...]:
         """Mine `count` blocks on the tip; the first takes what waits in the mempool, unless `empty`."""
         if not 1 <= count <= MAX_BLOCKS_PER_CALL:
@@ -128,9 +130,11 @@ class EmbeddedChain:
         """Pay `amount` to `address` from the chain's own coins, mining what must mature first; returns the txid.
 
         The payment waits in the mempool until the next block. Raises InvalidAddress, WrongNetwork, or ValueError
-        where the chain does not own that much.
+        for dust and where the chain does not own that much.
         """
         script = decode_address(address, self.network)
+        if amount < dust_threshold(script):
+            raise ValueError(f"{amount} sat is dust; pay {dust_threshold(script)} sat or more.")
         with self._open():
             for _ in range(MAX_ROUNDS):
                 payment = build_payment(self._index, self._mempool, script, amount, FALLBACK_FEE_RATE)
