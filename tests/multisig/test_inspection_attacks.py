@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from coincurve import PrivateKey
 
 from multisig import (
     CHANGE,
@@ -18,6 +19,7 @@ from multisig import (
     Psbt,
     PsbtOutput,
     Severity,
+    SighashCache,
     Transaction,
     TxOut,
     Vault,
@@ -161,6 +163,16 @@ def other_sequences(sequence: int) -> Psbt:
     return with_inputs(SPEND, *(replace(item, sequence=sequence) for item in SPEND.inputs))
 
 
+def strangers_signature() -> Psbt:
+    """Mallory's own key signs the very digest that the vault's keys sign."""
+    item = SPEND.inputs[0]
+    assert item.witness_script is not None
+    assert item.witness_utxo is not None
+    digest = SighashCache(SPEND.tx).segwit_v0(0, item.witness_script, item.witness_utxo.amount)
+    key = PrivateKey(MALLORY.private_node(()).key)
+    return SPEND.with_signatures({0: {key.public_key.format(): key.sign(digest, hasher=None) + b"\x01"}})
+
+
 def garbage_signature() -> Psbt:
     key = next(iter(SPEND.inputs[1].derivations))
     good = ALICE.sign(SPEND)
@@ -234,6 +246,7 @@ ATTACKS = [
     Attack("S17", "an input without its script", lambda: with_input(SPEND, 0, witness_script=None), "witness-script-mismatch", "input 0"),
     Attack("S17", "an input with a redeem script", lambda: with_input(SPEND, 0, redeem_script=b"\x00"), "witness-script-mismatch", "input 0"),
     Attack("S17", "a fourth key at an input", lambda: with_input(SPEND, 0, derivations={**SPEND.inputs[0].derivations, **MALLORYS.derivations(0, 0)}), "origins-mismatch", "input 0"),
+    Attack("P7", "a sound signature by a key outside the vault", strangers_signature, "bad-signature", "input 0"),
     Attack("P7", "garbage beside a good signature", garbage_signature, "bad-signature", "input 1"),
     Attack("S8", "a signature that leaves the outputs open", lambda: ALICE.sign(SPEND, sighash=0x02), "bad-signature", "input 0"),
     Attack("S19", "an input that is final already", lambda: with_input(SPEND, 0, final_script_witness=(b"",)), "input-finalised", "input 0"),
