@@ -158,6 +158,9 @@ def _require_in_bounds(chain: int, index: int) -> None:
 
 def _require_account(key: OriginKey, network: Network, account_path: _AccountPath) -> None:
     key.xpub.require_network(network)
+    # What wallets write where they do not know the device: none could be found by it, and several keys would share it.
+    if not any(bytes(key.fingerprint)):
+        raise InvalidKey("The fingerprint 00000000 names no device.")
     path = key.origin.path
     expected = account_path(network, account_of(path))
     if path != expected:

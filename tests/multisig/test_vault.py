@@ -196,6 +196,11 @@ class TestValidation:
         with pytest.raises(InvalidKey):
             Vault(VAULT.network, 1, (deeper(A, depth, child),))
 
+    def test_s16_a_fingerprint_of_zeros_names_no_device(self):
+        unknown = OriginKey(KeyOrigin(Fingerprint(bytes(4)), A.origin.path), A.xpub)
+        with pytest.raises(InvalidKey, match="names no device"):
+            Vault(VAULT.network, 2, (unknown, B, C))
+
     def test_s17_a_profile_is_checked_alike(self):
         single = profile()
         with pytest.raises(WrongNetwork):
