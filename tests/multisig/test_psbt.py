@@ -142,6 +142,16 @@ def test_a_psbt_survives_bytes_and_base64():
     assert Psbt.parse(f"\n {SIGNED.to_base64()} \n") == SIGNED
 
 
+def test_account_keys_read_in_another_order_are_the_same_psbt():
+    end = len(MAGIC)
+    fields = []
+    while RAW[end]:
+        start, end = end, _after_string(_after_string(end))
+        fields.append(RAW[start:end])
+    assert len(fields) == 1 + len(VAULT.cosigners)
+    assert Psbt.parse(MAGIC + b"".join(reversed(fields)) + RAW[end:]) == Psbt.parse(RAW)
+
+
 def test_equal_psbts_are_equal_bytes_whatever_order_they_were_made_in():
     one, other = BOB.sign(ALICE.sign(SPEND)), ALICE.sign(BOB.sign(SPEND))
     assert one.to_bytes() == other.to_bytes()

@@ -101,7 +101,8 @@ def _output(tx_out: TxOut, fields: Mapping[bytes, bytes]) -> PsbtOutput:
 
 
 def _xpubs(globals_: Mapping[bytes, bytes]) -> tuple[tuple[ExtendedPublicKey, KeyOrigin], ...]:
-    return tuple(_xpub(key, value) for key, value in _of_kind(globals_, f.GLOBAL_XPUB))
+    # In the order they are written: PSBTs of equal bytes are equal values.
+    return tuple(_xpub(key, value) for key, value in sorted(_of_kind(globals_, f.GLOBAL_XPUB)))
 
 
 def _xpub(key: bytes, value: bytes) -> tuple[ExtendedPublicKey, KeyOrigin]:
