@@ -58,6 +58,8 @@ class Runner:
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             self.perform(self.journal.restart())
+            # The configured limits may be others than those it was judged by.
+            self.perform(self.journal.reconsider())
             tasks.create_task(self._devices.bridge.watch())
             tasks.create_task(self._hear_devices())
             tasks.create_task(self._match_devices())

@@ -14,10 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from argon2.low_level import Type, hash_secret_raw
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 from signerd.journal.folder import write_private
 
@@ -96,6 +92,10 @@ class FileStore:
         stored = self._read()
         if stored is None:
             return None
+        # Ten megabytes that a daemon with a keyring does not need.
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         key = self._key_for(base64.b64decode(stored["salt"]))
         try:
             opened = AESGCM(key).decrypt(
@@ -109,6 +109,8 @@ class FileStore:
         return opened.decode()
 
     def save(self, secret: str) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         stored = self._read()
         if stored is not None:
             self.load()  # A mistyped passphrase must not lock out the right one.
@@ -145,6 +147,8 @@ class FileStore:
 
 def derive_key(passphrase: str, salt: bytes) -> bytes:
     """32 bytes (RFC 9106)."""
+    from argon2.low_level import Type, hash_secret_raw
+
     return hash_secret_raw(
         passphrase.encode(),
         salt,

@@ -2,7 +2,7 @@
 
 import typer
 
-from signerd.cli.desk import Desk, Json, desk_of
+from signerd.cli.desk import Desk, Json, Yes, desk_of
 from signerd.cli.exits import Exit
 from signerd.cli.output import answer, say
 from signerd.loopback.shapes import AuditReport
@@ -32,6 +32,24 @@ def verify(context: typer.Context, as_json: Json = False) -> None:
     else:
         say(f"NOT WHOLE: {report.fault}.")
     raise typer.Exit(Exit.OK if report.fault is None else Exit.AUDIT)
+
+
+@app.command("start-over")
+def begin_anew(context: typer.Context, yes: Yes = False) -> None:
+    """Begin with an empty journal, where the old one is lost or was set aside as damaged."""
+    from signerd.journal.folder import StateFolder
+    from signerd.journal.storage import start_over
+
+    desk = desk_of(context)
+    with StateFolder.hold(desk.state):
+        say("What was signed before will be unknown here: a payment that was made already is not recognised.")
+        say(
+            "Registered keys and pinned vaults are forgotten too. A journal that was set aside stays where it is."
+        )
+        if not yes and not desk.answers.yes("Begin with an empty journal?"):
+            raise typer.Exit(Exit.DECLINED)
+        start_over(desk.state)
+    say("The next start begins with an empty journal.")
 
 
 def _directly(desk: Desk) -> AuditReport:

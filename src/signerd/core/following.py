@@ -128,8 +128,9 @@ def judged(record: Record, around: Surroundings) -> Step:
 def reconsidered(record: Record, _event: events.Reconsidered, around: Surroundings) -> Step:
     if (record.state, Move.RECONSIDER) not in TABLE:
         return Step(record)
-    again = replace(record, state=advance(record.state, Move.RECONSIDER), approval=None)
-    return judged(again, around)
+    again = judged(replace(record, state=advance(record.state, Move.RECONSIDER), approval=None), around)
+    # Judged as before: nobody is asked or told a second time.
+    return Step(record) if again.record == record else again
 
 
 def is_settled(record: Record) -> bool:

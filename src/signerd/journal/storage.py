@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from signerd.core.audit import first_fault
-from signerd.errors import JournalCorrupted, JournalUnwritable
+from signerd.errors import AlreadyConfigured, JournalCorrupted, JournalUnwritable
 from signerd.journal.folder import PRIVATE_FILE, sync_folder, write_private
 from signerd.journal.rows import audit_entries
 from signerd.journal.schema import migrate
@@ -17,6 +17,23 @@ from signerd.journal.schema import migrate
 JOURNAL = "journal.sqlite3"
 BORN = "journal.born"
 _COMPANIONS = ("", "-wal", "-shm")
+# A copy for a backup is made in less.
+BUSY_SECONDS = 5.0
+# What SQLite answers about its surroundings and not about the file (https://sqlite.org/rescode.html).
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
 
 
 def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
@@ -36,8 +53,13 @@ def open_journal(folder: Path, now: datetime) -> sqlite3.Connection:
     try:
         connection = _connect(path)
     except sqlite3.DatabaseError as error:
+        _require_damage(error)
         raise _aside(folder, now, f"it cannot be opened: {error}") from error
-    fault = fault_of(connection)
+    try:
+        fault = fault_of(connection)
+    except JournalUnwritable:
+        connection.close()
+        raise
     if fault is not None:
         connection.close()
         raise _aside(folder, now, fault)
@@ -60,26 +82,46 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
 
 
 def fault_of(connection: sqlite3.Connection) -> str | None:
-    """What is wrong with the file or the audit chain in it; None where both are whole."""
+    """What is wrong with the file or the audit chain in it; None where both are whole.
+
+    Raises:
+        JournalUnwritable: it cannot be told now.
+    """
     try:
         answer = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if answer != "ok":
             return f"SQLite finds it damaged: {answer}"
         fault = first_fault(audit_entries(connection))
-    except (sqlite3.DatabaseError, ValueError, KeyError) as error:
+    except sqlite3.DatabaseError as error:
+        _require_damage(error)
+        return f"it cannot be read: {error}"
+    except (ValueError, KeyError) as error:
         return f"it cannot be read: {error}"
     return None if fault is None else f"its audit chain is broken: {fault[1]}"
 
 
-def start_over(folder: Path, now: datetime) -> Path | None:
-    """Give up the old journal on the person's word: what is left of it is moved aside, and the next start begins anew.
+def _require_damage(error: sqlite3.DatabaseError) -> None:
+    """Raises JournalUnwritable where the error tells nothing about the file: a whole journal is never set aside."""
+    # The low byte is the primary code; an error of the Python module itself has none, and is about what it read.
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _PASSING:
+        raise JournalUnwritable(
+            f"the journal cannot be used now: {error}",
+            hint="Close any other program that has it open, and check the disk; then start signerd again.",
+        ) from error
 
-    Returns where the old one was put, if there was one.
+
+def start_over(folder: Path) -> None:
+    """Begin with an empty journal at the next start, on the person's word, where the old one is lost or set aside.
+
+    Raises:
+        AlreadyConfigured: there is a journal. A damaged one is set aside by the attempt to open it, never by this.
     """
-    kept = _move_aside(folder, now) if (folder / JOURNAL).exists() else None
+    if (folder / JOURNAL).exists():
+        raise AlreadyConfigured(
+            f"there is a journal in {folder}", hint="A damaged one is set aside at the start."
+        )
     (folder / BORN).unlink(missing_ok=True)
     sync_folder(folder)
-    return kept
 
 
 def _make(folder: Path) -> None:
@@ -99,16 +141,19 @@ def _make(folder: Path) -> None:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS)
     connection.row_factory = sqlite3.Row
-    for pragma in (
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        "trusted_schema = OFF",
-        "busy_timeout = 5000",
-    ):
-        connection.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "trusted_schema = OFF",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
     return connection
 
 

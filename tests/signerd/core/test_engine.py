@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from multisig import Psbt
+from multisig import Psbt, sats
 from signerd.core import events
 from signerd.core.effects import (
     AskPerson,
@@ -21,7 +21,7 @@ from signerd.core.effects import (
 from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Neighbour, Record, Snapshot, Surroundings
+from signerd.core.values import Limits, Neighbour, Record, Snapshot, Surroundings
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 from tests.support.desk import signed_by, snapshot_of, spend, surroundings
 from tests.support.wallets import ALICE, BOB, MALLORY
@@ -74,6 +74,19 @@ def test_a_refused_proposal_asks_nobody_and_says_why() -> None:
 def test_pinning_the_vault_brings_a_refused_proposal_back() -> None:
     refused = receive(HONEST, surroundings(pin=None)).record
     assert decide(refused, events.Reconsidered(), AROUND).record.state is State.WAITING_PERSON
+
+
+def test_judged_anew_as_before_asks_and_notes_nothing() -> None:
+    waiting = receive(HONEST, AROUND).record
+    assert decide(waiting, events.Reconsidered(), AROUND) == Step(waiting)
+    refused = receive(HONEST, surroundings(pin=None)).record
+    assert decide(refused, events.Reconsidered(), surroundings(pin=None)) == Step(refused)
+
+
+def test_tighter_limits_refuse_what_waited() -> None:
+    waiting = receive(HONEST, AROUND).record
+    tighter = surroundings(limits=replace(Limits(), max_fee=sats(999)))
+    assert decide(waiting, events.Reconsidered(), tighter).record.state is State.REFUSED
 
 
 def test_the_whole_way() -> None:

@@ -9,8 +9,8 @@ import pytest
 from multisig import Network
 from signerd.core.audit import Note
 from signerd.core.values import Limits
-from signerd.errors import JournalCorrupted, JournalTooNew, JournalUnwritable
-from signerd.journal import Journal
+from signerd.errors import AlreadyConfigured, JournalCorrupted, JournalTooNew, JournalUnwritable
+from signerd.journal import Journal, storage
 from signerd.journal.folder import write_private
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import BORN, JOURNAL, open_journal, open_to_read, start_over
@@ -91,8 +91,13 @@ def test_a_deleted_journal_is_reported(folder: Path) -> None:
 
 
 def test_starting_over_is_the_persons_word(folder: Path) -> None:
-    kept = start_over(folder, NOW)
-    assert kept is not None
+    with pytest.raises(AlreadyConfigured):
+        start_over(folder)
+    damage_header(folder / JOURNAL)
+    with pytest.raises(JournalCorrupted):
+        open_one(folder)
+    start_over(folder)
+    (kept,) = folder.glob("damaged-*")
     assert (kept / JOURNAL).exists()
     with open_one(folder) as journal:
         assert journal.head()[0] == 0
@@ -164,3 +169,18 @@ def test_private_files_only(folder: Path) -> None:
     assert {p.name: p.stat().st_mode & 0o077 for p in folder.iterdir() if p.is_file()} == dict.fromkeys(
         (JOURNAL, BORN, "other"), 0
     )
+
+
+def test_a_journal_that_another_program_holds_is_not_taken_for_damaged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "BUSY_SECONDS", 0.0)
+    other = sqlite3.connect(folder / JOURNAL, isolation_level=None)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(JournalUnwritable, match="locked"):
+        open_one(folder)
+    other.close()
+    assert list(folder.glob("damaged-*")) == []
+    with open_one(folder) as journal:
+        assert journal.head()[0] == 200
