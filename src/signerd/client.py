@@ -47,6 +47,7 @@ class DaemonClient:
     def __init__(self, state: Path) -> None:
         """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that somebody else could have made."""
         self._socket = trusted_socket(state)
+        _require_answering(self._socket)
         self._http = _connection(self._socket, QUICK_SECONDS)
 
     def __enter__(self) -> Self:
@@ -208,6 +209,16 @@ def _connection(path: Path, seconds: float) -> httpx.Client:
     timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
     # No proxy from the environment, no redirect: these words go to the socket or nowhere.
     return httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=timeout, trust_env=False)
+
+
+def _require_answering(path: Path) -> None:
+    """Tells a dead daemon's socket from a live one's; httpcore would leave its own attempt open."""
+    with socket.socket(socket.AF_UNIX) as attempt:
+        attempt.settimeout(CONNECT_SECONDS)
+        try:
+            attempt.connect(str(path))
+        except OSError as error:
+            raise DaemonNotRunning(f"no signerd answers at {path}: {error.strerror}") from None
 
 
 @contextlib.contextmanager

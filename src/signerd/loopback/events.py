@@ -44,7 +44,7 @@ class Streams:
                 for line in lines:
                     yield _event(line)
                     position = line.number
-                if not lines:
+                if not lines and not self._closing.is_set():
                     yield ": still here\n\n"
         finally:
             self._open -= 1

@@ -18,6 +18,9 @@ from signerd.loopback.events import Streams
 from signerd.loopback.service import DaemonService
 
 PREFIX = "/v1"
+_NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
+# A line each nanosecond for three centuries.
+MAX_POSITION = 2**63 - 1
 
 
 def _service(request: Request) -> DaemonService:
@@ -33,8 +36,8 @@ def _streams(request: Request) -> Streams:
 Service = Annotated[DaemonService, Depends(_service)]
 PathId = Annotated[shapes.Id, Path()]
 QueryId = Annotated[shapes.Id | None, Query()]
-Position = Annotated[int | None, Query(ge=0)]
-LastEventId = Annotated[int | None, Header(ge=0)]
+Position = Annotated[int | None, Query(ge=0, le=MAX_POSITION)]
+LastEventId = Annotated[int | None, Header(ge=0, le=MAX_POSITION)]
 
 
 async def status(service: Service) -> shapes.Status:
@@ -179,9 +182,9 @@ async def _invalid(_request: Request, error: Exception) -> Response:
 
 async def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+    if error.status_code in _NOT_IN_THE_TABLE:
         return _answer(NoSuchRoute(f"{request.method} on this path: {HTTPStatus(error.status_code).phrase}"))
-    return _answer(DaemonFailed("the daemon could not answer"))
+    return _answer(InvalidRequest("the request cannot be read"))
 
 
 async def _unknown(_request: Request, _error: Exception) -> Response:

@@ -1,0 +1,156 @@
+"""The feed as server-sent events: from where, to whom, and how many (L11)."""
+
+import asyncio
+
+import pytest
+
+from signerd.errors import TooManyStreams
+from signerd.feed import Feed
+from signerd.loopback.events import Streams, happened
+from tests.support.command import is_tame
+from tests.support.served import served_script
+
+
+async def first(stream, count: int) -> list[str]:
+    return [await anext(stream) for _ in range(count)]
+
+
+def numbers(events: list[str]) -> list[int]:
+    return [int(event.split("\n")[0].removeprefix("id: ")) for event in events]
+
+
+@pytest.mark.anyio
+async def test_a_stream_goes_on_where_its_reader_left_off():
+    feed, streams = Feed(), Streams()
+    for number in range(4):
+        feed.add("p-1", "info", f"line {number}")
+    stream = streams.follow(feed, 2, None)
+    assert numbers(await first(stream, 2)) == [3, 4]
+    feed.add("p-1", "info", "and on")
+    assert numbers(await first(stream, 1)) == [5]
+    await stream.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_number_from_before_a_restart_misses_nothing():
+    feed, streams = Feed(), Streams()
+    feed.add("p-1", "info", "first after the restart")
+    stream = streams.follow(feed, 900, None)
+    assert numbers(await first(stream, 1)) == [1]
+    await stream.aclose()
+
+
+@pytest.mark.anyio
+async def test_only_the_subject_that_was_asked_for():
+    feed, streams = Feed(), Streams()
+    for subject in ("p-1", "p-2", "p-1"):
+        feed.add(subject, "info", "x")
+    stream = streams.follow(feed, 0, "p-1")
+    assert numbers(await first(stream, 2)) == [1, 3]
+    await stream.aclose()
+
+
+@pytest.mark.anyio
+async def test_silence_is_told_from_death():
+    stream = Streams(heartbeat=0.01).follow(Feed(), 0, None)
+    assert await first(stream, 2) == [": still here\n\n"] * 2
+    await stream.aclose()
+
+
+@pytest.mark.anyio
+async def test_l11_streams_are_counted_and_the_place_of_one_that_ended_is_free_again():
+    feed, streams = Feed(), Streams(most=1)
+    feed.add("p-1", "info", "x")
+    streams.admit()
+    stream = streams.follow(feed, 0, None)
+    await anext(stream)
+    with pytest.raises(TooManyStreams):
+        streams.admit()
+    await stream.aclose()
+    streams.admit()
+
+
+@pytest.mark.anyio
+async def test_closing_ends_a_stream_that_waits():
+    streams = Streams()
+
+    async def read() -> list[str]:
+        return [event async for event in streams.follow(Feed(), 0, None) if event.startswith("id")]
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    streams.close()
+    assert await asyncio.wait_for(reading, 5) == []
+
+
+@pytest.mark.anyio
+async def test_l8_a_line_is_one_line_and_tame():
+    feed = Feed()
+    feed.add("p-1", "info", "a\n\ndata: {}\n\n\x1b[2J")
+    assert is_tame(happened(feed.since(0)[0]).text)
+    stream = Streams().follow(feed, 0, None)
+    event = await anext(stream)
+    assert event.count("\n") == 4
+    await stream.aclose()
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "s"
+
+
+def test_the_client_resumes_filters_and_is_stopped_from_another_thread(state):
+    with served_script(state) as daemon, daemon.client() as client:
+        daemon.feed("p-1", "progress", "one")
+        daemon.feed("p-2", "progress", "other")
+        daemon.feed("p-1", "state", "signing")
+        with client.follow(after=0, subject="p-1") as lines:
+            seen = []
+            for line in lines:
+                if line is not None:
+                    seen.append((line.number, line.kind, line.text))
+                if len(seen) == 2:
+                    lines.stop()
+        assert seen == [(1, "progress", "one"), (3, "state", "signing")]
+
+
+def test_without_a_position_a_stream_starts_now(state):
+    with served_script(state) as daemon, daemon.client() as client:
+        daemon.feed("p-1", "progress", "old")
+        with client.follow() as lines:
+            daemon.feed("p-1", "progress", "new")
+            assert next(line.text for line in lines if line is not None) == "new"
+            lines.stop()
+
+
+def test_last_event_id_counts_before_the_query(state):
+    with served_script(state) as daemon, daemon.client() as client:
+        for text in ("one", "two", "three"):
+            daemon.feed("p-1", "progress", text)
+        headers = {"Last-Event-ID": "2"}
+        url = "http://signerd/v1/events?after=0"
+        with client._http.stream("GET", url, headers=headers) as answer:  # as an EventSource resumes
+            assert next(answer.iter_lines()) == "id: 3"
+            assert answer.headers["content-type"].startswith("text/event-stream")
+
+
+def test_a_shutdown_ends_the_streams_at_once(state):
+    with served_script(state) as daemon:
+        client = daemon.client()
+        lines = client.follow(after=0)
+        lines.__enter__()
+    # The server is down: the reader sees the end of the stream, no error and no wait.
+    assert list(lines) == []
+    lines.__exit__(None, None, None)
+    client.close()
+
+
+def test_l11_the_hundred_and_first_stream_is_refused_in_words(state, monkeypatch):
+    monkeypatch.setattr("signerd.loopback.serve.Streams", lambda: Streams(most=1))
+    with served_script(state) as daemon, daemon.client() as client:
+        daemon.feed("p-1", "progress", "x")
+        with client.follow(after=0) as lines:
+            reading = iter(lines)
+            next(reading)
+            with pytest.raises(TooManyStreams), client.follow(after=0):
+                pass

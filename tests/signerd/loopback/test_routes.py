@@ -1,0 +1,254 @@
+"""The table of routes: what each hands on, what it refuses, what it never repeats."""
+
+import json
+import logging
+
+import httpx
+import pytest
+
+from multisig import Network
+from signerd.core.review import review
+from signerd.core.states import State
+from signerd.core.values import Record
+from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
+from signerd.loopback import shapes
+from signerd.loopback.errors import leaves
+from signerd.loopback.routes import PREFIX, ROUTES
+from signerd.loopback.views import proposal_line, proposal_view
+from tests.signerd.loopback.test_errors import made
+from tests.support.desk import snapshot_of, spend, surroundings
+from tests.support.served import served_script
+
+DIGEST = "ab" * 32
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "s"
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory):
+    """A daemon that knows no answer: nothing may reach it."""
+    with served_script(tmp_path_factory.mktemp("silent") / "s") as daemon:
+        yield daemon
+
+
+def record() -> Record:
+    return Record(snapshot_of(spend()), State.WAITING_PERSON, "t")
+
+
+def view() -> shapes.ProposalView:
+    return proposal_view(record(), review(record().snapshot, surroundings()), Network.REGTEST)
+
+
+def line() -> shapes.ProposalLine:
+    return proposal_line(record(), review(record().snapshot, surroundings()), Network.REGTEST)
+
+
+STATUS = shapes.Status(
+    version="1",
+    network="regtest",
+    state_folder="/s",
+    platform_url="https://custody.example",
+    email=None,
+    signed_in=False,
+    platform_reachable=False,
+    secrets="memory",
+    fingerprint=None,
+    devices_ready=0,
+    vaults_pinned=0,
+    waiting_for_you=0,
+    journal_entries=0,
+    journal_head="00",
+    position=0,
+)
+SIGNED_IN = shapes.SignedIn(email="a@example.org", code_needed=True, secrets="memory")
+DEVICE = shapes.DeviceView(
+    id="trezor-1",
+    family="trezor",
+    model="T",
+    label=None,
+    endpoint="e",
+    state="ready",
+    fingerprint=None,
+    virtual=True,
+    detail=None,
+    advice=None,
+)
+PREVIEW = shapes.RegistrationPreview(
+    network="regtest", device_id="trezor-1", device="T", fingerprint="00", keys=(), digest=DIGEST
+)
+REGISTERED = shapes.Registered(key_id="k-1", network="regtest", fingerprint="00", label="T")
+VAULT = shapes.VaultView(
+    vault_id="v-1",
+    workspace_id=1,
+    name="V",
+    network="regtest",
+    threshold=2,
+    signers=3,
+    first_address="a",
+    verification_code="C",
+    account=0,
+    pinned=False,
+    enrolled=False,
+    fault=None,
+)
+REPORT = shapes.AuditReport(entries=1, head="00", at=None, fault=None)
+
+
+def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
+    answers = {
+        "status": STATUS,
+        "sign_in": SIGNED_IN,
+        "confirm_sign_in": SIGNED_IN,
+        "sign_out": None,
+        "devices": (DEVICE,),
+        "preview_registration": PREVIEW,
+        "register": REGISTERED,
+        "vaults": (VAULT,),
+        "pin": VAULT,
+        "proposals": (line(),),
+        "proposal": view(),
+        "approve": line(),
+        "reject": line(),
+        "verify_audit": REPORT,
+    }
+    with served_script(state, **answers) as daemon, daemon.client() as client:
+        assert client.status() == STATUS
+        assert client.sign_in("a@example.org", "secret") == SIGNED_IN
+        assert client.confirm_sign_in("123456") == SIGNED_IN
+        client.sign_out()
+        assert client.devices() == (DEVICE,)
+        assert client.preview_registration() == PREVIEW
+        assert client.preview_registration("trezor-1") == PREVIEW
+        assert client.register("trezor-1", DIGEST, replace=True) == REGISTERED
+        assert client.vaults() == (VAULT,)
+        assert client.pin("v-1", " AB-CD ") == VAULT
+        assert client.proposals() == client.proposals(ended=True) == (line(),)
+        assert client.proposal("p-1") == view()
+        assert client.approve("p-1", DIGEST, ["fee-share"]) == line()
+        assert client.reject("p-1", "too much") == line()
+        assert client.verify_audit() == REPORT
+        assert daemon.service.calls == [
+            ("status",),
+            ("sign_in", "a@example.org", "secret"),
+            ("confirm_sign_in", "123456"),
+            ("sign_out",),
+            ("devices",),
+            ("preview_registration", None),
+            ("preview_registration", "trezor-1"),
+            ("register", "trezor-1", DIGEST, True),
+            ("vaults",),
+            ("pin", "v-1", "AB-CD"),
+            ("proposals", False),
+            ("proposals", True),
+            ("proposal", "p-1"),
+            ("approve", "p-1", DIGEST, frozenset({"fee-share"})),
+            ("reject", "p-1", "too much"),
+            ("verify_audit",),
+        ]
+        assert set(answers) == {call[0] for call in daemon.service.calls}
+
+
+def test_every_error_of_the_daemon_is_raised_again_at_the_client(state):
+    with served_script(state) as daemon, daemon.client() as client:
+        for leaf in leaves():
+            daemon.service.answers["status"] = made(leaf)
+            with pytest.raises(SignerdError) as raised:
+                client.status()
+            assert type(raised.value) is leaf
+
+
+def test_an_error_without_a_name_says_nothing_of_the_inside(state, caplog):
+    caplog.set_level(logging.CRITICAL, logger="uvicorn.error")
+    with served_script(state, status=ZeroDivisionError("secret of the inside")) as daemon:
+        with daemon.client() as client, pytest.raises(DaemonFailed) as raised:
+            client.status()
+        assert "inside" not in str(raised.value)
+        with daemon.client() as client, pytest.raises(DaemonFailed):
+            client.status()
+
+
+BAD_BODIES = [
+    ("/session", {"email": "a@example.org", "password": "hunter2", "admin": True}),
+    ("/session", {"email": "a@example.org"}),
+    ("/session", {"email": "a@example.org", "password": ["hunter2"]}),
+    ("/session", {"email": "a@example.org", "password": "hunter2" * 1_000}),
+    ("/session/code", {"code": "hunter2" * 9}),
+    ("/proposals/p-1/approve", {"digest": "hunter2"}),
+    ("/proposals/p-1/approve", {"digest": DIGEST, "acknowledged": ["a b"]}),
+    ("/proposals/p-1/approve", {"digest": DIGEST, "acknowledged": [str(n) for n in range(51)]}),
+    ("/proposals/p-1/approve", {"digest": DIGEST.upper()}),
+    ("/proposals/p-1/approve", {"digest": DIGEST + "\n"}),
+    ("/proposals/p-1/reject", {"reason": "x" * 1_001}),
+    ("/proposals/p 1/reject", {"reason": ""}),
+    ("/proposals/" + "p" * 101 + "/reject", {"reason": ""}),
+    ("/registration", {"device_id": "../../etc", "digest": DIGEST}),
+    ("/vaults/v-1/pin", {"code": ""}),
+    ("/vaults/v-1/pin", [1]),
+    ("/vaults/v-1/pin", None),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), BAD_BODIES, ids=lambda value: str(value)[:60])
+def test_l10_a_bad_request_is_refused_and_not_repeated_in_the_answer(silent, path, body):
+    with silent.client() as client:
+        with pytest.raises(InvalidRequest) as refused:
+            client._send("POST", path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+        assert "hunter2" not in str(refused.value)
+        assert silent.service.calls == []
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[" * 20_000])
+def test_a_body_that_is_no_json_is_refused(silent, content):
+    with silent.client() as client:
+        with pytest.raises(InvalidRequest):
+            client._send(
+                "POST", "/proposals/p-1/reject", content=content, headers={"Content-Type": "application/json"}
+            )
+        assert silent.service.calls == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/nothing"),
+        ("POST", "/status"),
+        ("PUT", "/proposals/p-1"),
+        ("GET", "/status/"),
+        ("GET", "/../status"),
+        ("TRACE", "/status"),
+    ],
+)
+def test_what_is_not_in_the_table_is_not_served(silent, method, path):
+    with silent.client() as client:
+        with pytest.raises(NoSuchRoute):
+            client._send(method, path)
+        assert silent.service.calls == []
+
+
+@pytest.mark.parametrize("query", ["after=-1", "after=x", "after=" + "9" * 400, "subject=a%20b"])
+def test_a_bad_position_is_refused(silent, query):
+    with silent.client() as client, pytest.raises(InvalidRequest):
+        client._send("GET", f"/events?{query}")
+
+
+def test_s24_the_digest_of_what_was_shown_is_what_reaches_the_daemon(state):
+    stale = StaleApproval("what you approved is not what the proposal shows now")
+    with served_script(state, proposal=view(), approve=stale) as daemon, daemon.client() as client:
+        shown = client.proposal("p-1")
+        with pytest.raises(StaleApproval) as refused:
+            client.approve("p-1", shown.digest)
+        assert refused.value.hint
+        assert daemon.service.calls[-1] == ("approve", "p-1", view().digest, frozenset())
+
+
+def test_the_description_of_the_interface_names_every_route(state):
+    with served_script(state) as daemon, daemon.client() as client:
+        found = client._send("GET", "/openapi.json")
+        described = found.json()["paths"]
+        assert {(route.method.lower(), PREFIX + route.path) for route in ROUTES} == {
+            (method, path) for path, methods in described.items() for method in methods
+        }
+        assert isinstance(found, httpx.Response)

@@ -1,0 +1,98 @@
+"""The server's life inside the daemon's: it starts before it is spoken of, finishes what it began, and leaves nothing."""
+
+import asyncio
+import signal
+import threading
+
+import pytest
+
+from signerd.errors import DaemonFailed, DaemonNotRunning
+from signerd.loopback import serve
+from signerd.loopback.place import socket_path
+from signerd.loopback.serve import serving
+from tests.signerd.loopback.test_routes import STATUS
+from tests.support.served import Scripted, served_script
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "s"
+
+
+def test_an_answer_that_has_begun_is_finished_before_the_server_ends(state):
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def slow():
+        begun.set()
+        await asyncio.to_thread(go_on.wait)
+        return STATUS
+
+    answers = []
+
+    def ask(daemon) -> None:
+        with daemon.client() as client:
+            answers.append(client.status())
+
+    with served_script(state, status=slow) as daemon:
+        asking = threading.Thread(target=ask, args=(daemon,))
+        asking.start()
+        assert begun.wait(10)
+        threading.Timer(0.05, go_on.set).start()
+    asking.join(10)
+    assert answers == [STATUS]
+    assert not socket_path(state).exists()
+
+
+def test_an_answer_that_waits_for_a_person_does_not_hold_up_the_end(state, monkeypatch, caplog):
+    monkeypatch.setattr(serve, "GRACE_SECONDS", 0)
+    caplog.set_level("CRITICAL", logger="uvicorn.error")
+    begun = threading.Event()
+    cancelled: list[bool] = []
+    outcome = []
+
+    async def person():
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    def ask(daemon) -> None:
+        with daemon.client() as client:
+            try:
+                client.status()
+            except DaemonFailed as error:
+                outcome.append(error)
+
+    with served_script(state, status=person) as daemon:
+        asking = threading.Thread(target=ask, args=(daemon,))
+        asking.start()
+        assert begun.wait(10)
+    asking.join(10)
+    assert cancelled == [True]
+    assert len(outcome) == 1
+
+
+def test_one_after_the_other_on_the_same_folder(state):
+    for _ in range(2):
+        with served_script(state, status=STATUS) as daemon, daemon.client() as client:
+            assert client.status() == STATUS
+    with pytest.raises(DaemonNotRunning):
+        daemon.client()
+
+
+@pytest.mark.anyio
+async def test_signals_stay_the_daemons_and_an_error_of_the_body_is_kept(state):
+    state.mkdir(mode=0o700)
+    before = signal.getsignal(signal.SIGTERM)
+
+    async def body() -> None:
+        async with serving(Scripted(), state) as path:
+            assert path.is_socket()
+            assert signal.getsignal(signal.SIGTERM) is before
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await body()
+    assert not socket_path(state).exists()

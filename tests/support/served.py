@@ -1,0 +1,149 @@
+"""A daemon behind its real socket, on a loop in another thread, for clients and commands that block."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from signerd.client import DaemonClient
+from signerd.daemon import Daemon
+from signerd.feed import Feed
+from signerd.loopback.serve import serving
+from signerd.loopback.service import DaemonService
+from tests.support.daemons import daemon_at, prepare, until
+from tests.support.desk import snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+
+
+@dataclass
+class Served:
+    """What a test reaches: the socket's folder, the service, and its loop."""
+
+    state: Path
+    service: Any
+    portal: BlockingPortal
+
+    def client(self) -> DaemonClient:
+        return DaemonClient(self.state)
+
+    def on_loop(self, what: Callable[..., Any], *args: Any) -> Any:
+        return self.portal.call(what, *args)
+
+    def feed(self, subject: str, kind: str, text: str) -> None:
+        self.on_loop(self.service.feed.add, subject, kind, text)
+
+    def until(self, what: Callable[[], bool]) -> None:
+        self.portal.call(until, what)
+
+
+@contextmanager
+def served(service: AbstractAsyncContextManager[DaemonService], state: Path) -> Iterator[Served]:
+    @asynccontextmanager
+    async def both() -> AsyncIterator[DaemonService]:
+        async with service as port, serving(port, state):
+            yield port
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(both()) as port:
+        yield Served(state, port, portal)
+
+
+@dataclass
+class Scripted:
+    """The port with the answers that a test gives: a value, an error to raise, or a function of the arguments."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    feed: Feed = field(default_factory=Feed)
+
+    async def _answer(self, name: str, *args: Any) -> Any:
+        self.calls.append((name, *args))
+        given = self.answers[name]
+        if isinstance(given, BaseException):
+            raise given
+        if callable(given):
+            given = given(*args)
+            return await given if hasattr(given, "__await__") else given
+        return given
+
+    async def status(self):
+        return await self._answer("status")
+
+    async def sign_in(self, email: str, password: str):
+        return await self._answer("sign_in", email, password)
+
+    async def confirm_sign_in(self, code: str):
+        return await self._answer("confirm_sign_in", code)
+
+    async def sign_out(self):
+        return await self._answer("sign_out")
+
+    async def devices(self):
+        return await self._answer("devices")
+
+    async def preview_registration(self, device_id: str | None):
+        return await self._answer("preview_registration", device_id)
+
+    async def register(self, device_id: str, digest: str, *, replace: bool):
+        return await self._answer("register", device_id, digest, replace)
+
+    async def vaults(self):
+        return await self._answer("vaults")
+
+    async def pin(self, vault_id: str, code: str):
+        return await self._answer("pin", vault_id, code)
+
+    async def proposals(self, *, ended: bool):
+        return await self._answer("proposals", ended)
+
+    async def proposal(self, psbt_id: str):
+        return await self._answer("proposal", psbt_id)
+
+    async def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str]):
+        return await self._answer("approve", psbt_id, digest, acknowledged)
+
+    async def reject(self, psbt_id: str, reason: str):
+        return await self._answer("reject", psbt_id, reason)
+
+    async def verify_audit(self):
+        return await self._answer("verify_audit")
+
+
+@contextmanager
+def served_script(state: Path, **answers: Any) -> Iterator[Served]:
+    @asynccontextmanager
+    async def script() -> AsyncIterator[Scripted]:
+        yield Scripted(answers)
+
+    state.mkdir(mode=0o700, exist_ok=True)
+    with served(script(), state) as found:
+        yield found
+
+
+@dataclass
+class Outer:
+    """The world around a real daemon: a scripted platform and a device that obeys."""
+
+    platform: FakePlatform
+    bridge: FakeBridge = field(default_factory=FakeBridge)
+
+
+def make_outer(folder: Path) -> Outer:
+    """With one honest proposal, "p-1"."""
+    place = folder / "platform"
+    place.mkdir(exist_ok=True)
+    return Outer(FakePlatform(place, {"p-1": snapshot_of(spend())}))
+
+
+@contextmanager
+def served_daemon(state: Path, outer: Outer, *, prepared: bool = True, **given: Any) -> Iterator[Served]:
+    """A real daemon: signed in, its device registered and its vault pinned where ``prepared``."""
+    state.mkdir(mode=0o700, exist_ok=True)
+    if prepared:
+        prepare(state)
+    daemon: AbstractAsyncContextManager[Daemon] = daemon_at(state, outer.platform, outer.bridge, **given)
+    with served(daemon, state) as found:
+        yield found
