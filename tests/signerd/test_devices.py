@@ -1,0 +1,61 @@
+"""Finding the device that is meant, and never another."""
+
+from dataclasses import replace
+
+import pytest
+
+from firmware_bridge import Device, DeviceState, Endpoint
+from signerd.devices import Devices
+from signerd.errors import DeviceUnready, NoSuchDevice
+from tests.support.fake_bridge import FakeBridge
+from tests.support.wallets import ALICE, BOB
+
+pytestmark = pytest.mark.anyio
+
+
+def device(number: int, state: DeviceState = DeviceState.READY, signer=ALICE) -> Device:
+    found = Device.at(Endpoint.parse(f"trezor:udp:127.0.0.1:{number}"), "Fake")
+    return replace(found, state=state, fingerprint=signer.fingerprint)
+
+
+class Several(FakeBridge):
+    def __init__(self, *devices: Device) -> None:
+        super().__init__()
+        self._devices = devices
+
+    async def list(self) -> tuple[Device, ...]:
+        return self._devices
+
+
+async def test_the_only_ready_one_is_taken_without_a_name() -> None:
+    ready, locked = device(1), device(2, DeviceState.LOCKED, BOB)
+    assert await Devices(Several(ready, locked)).chosen(None) == ready
+
+
+async def test_among_several_the_person_names_one() -> None:
+    one, two = device(1), device(2, signer=BOB)
+    with pytest.raises(NoSuchDevice, match="several"):
+        await Devices(Several(one, two)).chosen(None)
+    assert await Devices(Several(one, two)).chosen(two.id) == two
+
+
+async def test_none_and_unknown_and_not_ready_are_told_apart() -> None:
+    locked = device(1, DeviceState.LOCKED)
+    with pytest.raises(NoSuchDevice, match="no device is ready"):
+        await Devices(Several(locked)).chosen(None)
+    with pytest.raises(NoSuchDevice, match="trezor-404"):
+        await Devices(Several(locked)).chosen("trezor-404")
+    with pytest.raises(DeviceUnready, match="locked"):
+        await Devices(Several(locked)).chosen(locked.id)
+
+
+async def test_s18_a_device_is_found_by_its_master_key_only() -> None:
+    devices = Devices(Several(device(1, DeviceState.LOCKED), device(2, signer=BOB)))
+    assert await devices.ready(ALICE.fingerprint) is None
+    with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
+        await devices.of(ALICE.fingerprint)
+    assert (await devices.of(BOB.fingerprint)).id == device(2).id
+
+
+async def test_absent_ones_are_not_shown() -> None:
+    assert await Devices(Several(device(1, DeviceState.ABSENT))).all() == ()
