@@ -4,6 +4,7 @@ The main thread talks to the device, one request after the other. A second threa
 the device while the first one waits, and so that the process ends when the bridge is gone, whatever HWI is doing.
 """
 
+import contextlib
 import os
 import queue
 import signal
@@ -109,7 +110,9 @@ class Server:
     def _drop_client(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            client.close()
+            # A maker's library may raise anything on a device that is gone; what happened before is the outcome.
+            with contextlib.suppress(Exception):
+                client.close()
 
     def _notify(self, step: str, text: str) -> None:
         self._send(protocol.Note(self._current, step, text))
@@ -124,7 +127,9 @@ class Server:
                 if request.op != protocol.CANCEL:
                     self._requests.put(request)
                 elif (client := self._client) is not None:
-                    client.cancel()
+                    # As above; and this thread has to live: it alone notices that the bridge is gone.
+                    with contextlib.suppress(Exception):
+                        client.cancel()
         except (OSError, protocol.ProtocolError):
             pass
         self._requests.put(None)

@@ -155,6 +155,31 @@ def test_cancel_with_no_device_open_is_no_matter():
         assert desk.ask(1, "probe") == Done(1, 1)
 
 
+def test_a_cancel_that_fails_ends_nothing():
+    """A device pulled out at that moment: the pipe is still read, and the end of the bridge still noticed."""
+    tried = threading.Event()
+
+    def fail():
+        tried.set()
+        raise RuntimeError("no such device")
+
+    with served([1, lambda: tried.wait(5), 3]) as desk:
+        desk.ask(1, "fingerprint")
+        desk.clients[0].cancel = fail
+        desk.tell(protocol.encode(Request(2, "sign")) + protocol.encode(Request(2, protocol.CANCEL)))
+        assert desk.hear() == Done(2, value=True)
+        # Asked by hand, so that a pipe that nobody reads is a failure and not a wait for ever.
+        desk.tell(protocol.encode(Request(3, "fingerprint")))
+        assert desk.hear() == Done(3, 3)
+
+
+def test_a_device_that_cannot_be_closed_keeps_its_outcome():
+    with served([1, DeviceFailure("disconnected", "gone")]) as desk:
+        desk.ask(1, "fingerprint")
+        desk.clients[0].close = lambda: 1 / 0
+        assert desk.ask(2, "sign") == Failed(2, "disconnected", "gone")
+
+
 def test_notes_carry_the_number_of_the_request():
     with served([lambda: desk.notify("step", "words")]) as desk:
         assert desk.ask(7, "sign") == Note(7, "step", "words")
