@@ -1,8 +1,11 @@
 """What the mempool takes and what it refuses, each with its stable code."""
 
+from dataclasses import replace
+
 import pytest
 
 from custody.server.chain.backend import Accepted, AlreadyKnown, RefusalCode, Refused, Spend
+from custody.server.chain.embedded.blocks import MINER_SCRIPT, MINER_WITNESS_SCRIPT
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from tests.support.regtest import coin_of, funded, open_script, spend
@@ -49,8 +52,6 @@ def test_a_second_spend_of_a_coin_is_refused(chain, coin):
 
 
 def test_a_coin_that_is_not_there_is_refused(chain, coin):
-    from dataclasses import replace
-
     elsewhere = replace(coin, outpoint=OutPoint("ab" * 32, 0))
     assert refusal(chain, spend(elsewhere, 1, to=HERE)) is RefusalCode.MISSING_INPUTS
 
@@ -69,6 +70,15 @@ def test_a_coin_that_is_not_there_is_refused(chain, coin):
 def test_relay_rules(chain, changes, code):
     rich = funded(chain, 1, 100_000_000)
     assert refusal(chain, spend(rich, 1, to=HERE, **changes)) is code
+
+
+def test_a_young_coinbase_cannot_be_spent(chain):
+    chain.mine(99)
+    oldest = chain.outputs_to([MINER_SCRIPT])[0]
+    young = spend(oldest, 0, to=HERE, fee=1_000, witness=(MINER_WITNESS_SCRIPT,))
+    assert refusal(chain, young) is RefusalCode.IMMATURE
+    chain.mine(1)
+    assert chain.broadcast(young) == Accepted(young.txid)
 
 
 def test_a_lock_time_at_the_tip_is_final(chain, coin):

@@ -12,6 +12,7 @@ from custody.server.chain.engine import (
     InvalidSpend,
     verify_transaction,
 )
+from multisig.hashes import sha256d
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import MAX_MONEY, Sats
@@ -141,6 +142,17 @@ def test_a_block_that_mints_too_much_is_refused(state):
     )
     with pytest.raises(InvalidBlock):
         state.submit(raw)
+
+
+def test_a_block_without_its_work_is_refused(state):
+    raw = next_block(state)
+    for nonce in range(100):
+        idle = raw[:76] + nonce.to_bytes(4, "little") + raw[80:]
+        if int.from_bytes(sha256d(idle[:80]), "little") >> 255:
+            break
+    with pytest.raises(InvalidBlock):
+        state.submit(idle)
+    assert state.height() == 0
 
 
 @pytest.mark.parametrize("height", [-1, 1, 10**9])

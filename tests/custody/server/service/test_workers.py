@@ -79,6 +79,30 @@ def test_workers_survive_a_node_that_is_away(running):
     until(running, lambda: running.proposal(psbt_id)["status"] == "BROADCASTING")
 
 
+def test_workers_survive_a_fault_of_ours(running, monkeypatch):
+    """One bad row must not stop all work: it is logged and the next is tried."""
+    faults = []
+
+    def fail(self, task):
+        faults.append(task.subject)
+        raise RuntimeError("unexpected")
+
+    psbt_ids = []
+    running.deposit(200_000, 200_000)
+    with monkeypatch.context() as patched:
+        patched.setattr("custody.server.service.broadcast.Broadcaster.__call__", fail)
+        psbt_ids.append(ok(running.propose(100_000))["psbt_id"])
+        for name in ("alice", "bob"):
+            running.approve(name, psbt_ids[0])
+        until(running, lambda: faults == psbt_ids)
+    psbt_ids.append(ok(running.propose(100_000))["psbt_id"])
+    for name in ("alice", "bob"):
+        running.approve(name, psbt_ids[1])
+    until(running, lambda: running.proposal(psbt_ids[1])["status"] == "BROADCASTING")
+    running.world.clock.advance(seconds=61)
+    until(running, lambda: running.proposal(psbt_ids[0])["status"] == "BROADCASTING")
+
+
 def test_an_operators_mistake_is_told_and_done_once(running):
     operator = running.world.platform.operator
     height = running.chain.tip().height
