@@ -94,11 +94,14 @@ class _Connection(Wire):  # type: ignore[misc]  # HWI is untyped
             self._give_up = False
 
     def request_cancel(self) -> None:
-        """From another thread. Only a pending button hears Cancel: before that, it is remembered for the next one."""
+        """From another thread. Only a pending button hears Cancel: before that, it is remembered for the next one.
+
+        It is said once: the answer to a second one would stay behind, for the next conversation to stumble over.
+        """
         with self._gate:
-            self._give_up = True
-            if self._button_pending:
+            if self._button_pending and not self._give_up:
                 self.cancel()
+            self._give_up = True
 
     def _callback_button(self, msg: Any) -> Any:
         self._raw_write(messages.ButtonAck())

@@ -107,6 +107,18 @@ def test_cancel_is_sent_while_a_button_is_pending():
     assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
 
 
+def test_cancel_is_said_once_however_often_it_is_asked():
+    def person_waits():
+        wire.request_cancel()
+        wire.request_cancel()
+        return GIVEN_UP
+
+    transport, wire = connection(BUTTON, person_waits)
+    with pytest.raises(Exception, match=r"^$"):
+        wire.call(messages.GetFeatures(), check_fw=False)
+    assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
+
+
 def test_cancel_before_the_button_is_kept_for_it():
     transport, wire = connection(BUTTON, GIVEN_UP)
     wire.request_cancel()
