@@ -1,7 +1,9 @@
 """The virtual devices of the demo, and the finger on their buttons: a person's, or the script's."""
 
 import asyncio
+import contextlib
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +48,26 @@ async def start_device(
         async for line in lines:
             event = json.loads(line)
             if event.get("event") == "prompt":
-                # A person may take their time: the loop must go on meanwhile.
-                pressed = await asyncio.to_thread(finger, title, event["lines"])
+                pressed = await _pressed(finger, title, event["lines"])
                 await program.say(f"{'yes' if pressed else 'no'} {event['id']}")
 
     return DemoDevice(title, ready["endpoint"], ready["fingerprint"], program, asyncio.create_task(watch()))
+
+
+async def _pressed(finger: Finger, title: str, lines: list[str]) -> bool:
+    """The finger's decision, in a thread that nobody waits for: who stops the demo never answers the question."""
+    loop = asyncio.get_running_loop()
+    decided: asyncio.Future[bool] = loop.create_future()
+
+    def decide(pressed: bool) -> None:
+        if not decided.done():
+            decided.set_result(pressed)
+
+    def ask() -> None:
+        pressed = finger(title, lines)
+        # The demo may have ended meanwhile.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(decide, pressed)
+
+    threading.Thread(target=ask, name=title, daemon=True).start()
+    return await decided

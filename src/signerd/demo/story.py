@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import signal
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -28,6 +29,9 @@ MAKERS = ("trezor", "coldcard", "trezor")
 NAMES = ("first", "second", "third")
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
+# The programs live in sessions of their own: what ends the demo does not reach them by itself.
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -68,9 +72,9 @@ def main(*, auto: bool) -> int:
     logs.mkdir()
     try:
         txid = asyncio.run(_run(Demo(root, Programs(logs), auto)))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError, typer.Abort) as end:
         typer.echo(f"\nStopped. What was written is in {root}.", err=True)
-        return EXIT_INTERRUPTED
+        return EXIT_TERMINATED if isinstance(end, asyncio.CancelledError) else EXIT_INTERRUPTED
     except (DemoFailed, ClientError) as error:
         typer.echo(f"\nThe demo failed: {error}", err=True)
         for log in sorted(logs.glob("*.log")):
@@ -85,6 +89,7 @@ def main(*, auto: bool) -> int:
 
 
 async def _run(demo: Demo) -> str:
+    _end_by_signals()
     try:
         await _platform(demo)
         await _desks(demo)
@@ -97,6 +102,20 @@ async def _run(demo: Demo) -> str:
             return await _confirm(demo, owner, psbt_id)
     finally:
         await demo.programs.stop()
+
+
+def _end_by_signals() -> None:
+    """The first signal ends this task, which stops the programs; another one does not cut that short."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def end() -> None:
+        for number in ENDING_SIGNALS:
+            loop.add_signal_handler(number, lambda: None)
+        task.cancel()
+
+    for number in ENDING_SIGNALS:
+        loop.add_signal_handler(number, end)
 
 
 async def _platform(demo: Demo) -> None:
@@ -133,8 +152,14 @@ async def _platform(demo: Demo) -> None:
 
 async def _desks(demo: Demo) -> None:
     demo.tell("Three signers: an account, a device and a signerd for each")
-    desks = (_desk(demo, name, maker) for name, maker in zip(NAMES, MAKERS, strict=True))
-    demo.signers = list(await asyncio.gather(*desks))
+    desks = [asyncio.create_task(_desk(demo, name, maker)) for name, maker in zip(NAMES, MAKERS, strict=True)]
+    try:
+        demo.signers = list(await asyncio.gather(*desks))
+    finally:
+        # Where one failed the others must start nothing more: it would outlive the demo.
+        for desk in desks:
+            desk.cancel()
+        await asyncio.gather(*desks, return_exceptions=True)
     for signer in demo.signers:
         await _register(demo, signer)
 
@@ -177,7 +202,10 @@ def _person(title: str, lines: list[str]) -> bool:
     width = max(len(line) for line in (title, *lines)) + 2
     box = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in lines), f"└{'─' * (width + 1)}┘"]
     typer.echo("\n" + "\n".join(box))
-    return typer.confirm("Press the device's button?", default=None)
+    try:
+        return typer.confirm("Press the device's button?", default=None)
+    except typer.Abort:
+        return False  # Nobody is there to press it.
 
 
 async def _register(demo: Demo, signer: Signer) -> None:
