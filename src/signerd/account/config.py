@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FilePath, StringConstraints, ValidationError
 
 from custody.client.errors import InsecureUrl
 from custody.client.flow import check_url
@@ -63,7 +63,7 @@ class PlatformSection(_Section):
     """``workspaces`` empty: every workspace of the account that is on this network."""
 
     url: Annotated[str, AfterValidator(_safe_url)]
-    ca_file: Path | None = None
+    ca_file: FilePath | None = None
     workspaces: tuple[IntId, ...] = ()
     # The platform's bound on a long poll is a minute.
     long_poll_seconds: Annotated[int, Field(ge=0, le=55)] = 20

@@ -55,7 +55,6 @@ class Account:
         self._otp: OtpNeeded | None = None
         self._unsaved = asyncio.Event()
         self._saving = asyncio.Lock()
-        ca_file = config.platform.ca_file
         self._sleep = sleep
         self.trouble: str | None = None
         self.signed_in = asyncio.Event()
@@ -63,7 +62,7 @@ class Account:
             self._url,
             on_session=self._changed,
             transport=transport,
-            verify=True if ca_file is None else str(ca_file),
+            ca_file=config.platform.ca_file,
             now=now,
             sleep=sleep,
         )

@@ -1,6 +1,7 @@
 """The SDK against scripted transports: what is repeated, what is not, and what never leaks."""
 
 import json
+import ssl
 from collections.abc import Callable
 
 import httpx
@@ -248,3 +249,13 @@ async def test_the_async_client_runs_the_same_plans_and_renews_once_for_many():
         users = await asyncio.gather(*(api.user_info() for _ in range(5)))
     assert {user.uuid for user in users} == {7}
     assert renewals == 1
+
+
+def test_a_private_authority_is_trusted_alone(tmp_path):
+    """Certificates cannot be left unverified; a file that holds no certificate is refused at once."""
+    empty = tmp_path / "ca.pem"
+    empty.write_text("not a certificate")
+    with pytest.raises(ssl.SSLError):
+        Client("https://platform.example", ca_file=empty)
+    with pytest.raises(FileNotFoundError):
+        Client("https://platform.example", ca_file=tmp_path / "absent.pem")
