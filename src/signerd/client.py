@@ -8,17 +8,17 @@
 """
 
 import contextlib
+import re
 import socket
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from urllib.parse import quote
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from signerd.errors import DaemonFailed, DaemonNotRunning, SignerdError
+from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
 from signerd.loopback import shapes
 from signerd.loopback.errors import error_from
 from signerd.loopback.place import HOST, trusted_socket
@@ -244,4 +244,7 @@ def _refusal(answer: httpx.Response) -> SignerdError:
 
 
 def _segment(text: str) -> str:
-    return quote(text, safe="")
+    """An id as a part of the path: one that could lead elsewhere is no id. Raises InvalidRequest."""
+    if not re.fullmatch(shapes.ID_PATTERN, text):
+        raise InvalidRequest(f"'{text}' cannot be the id of anything", hint="Copy it as it is listed.")
+    return text

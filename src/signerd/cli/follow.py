@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from signerd.cli.words import state_words
-from signerd.errors import SignerdError
+from signerd.errors import DaemonNotRunning, SignerdError
 from signerd.loopback.shapes import Happened, ProposalView
 
 if TYPE_CHECKING:
@@ -24,30 +24,35 @@ _PATIENCE_SECONDS = 5.0
 def until_decided(daemon: "DaemonClient", psbt_id: str, after: int, tell: Tell) -> ProposalView:
     """Tell what happens to an approved proposal until it has its outcome; the proposal then.
 
-    A line only says when to look: what counts is the proposal's state.
+    A line only says when to look: what counts is the proposal's state. Raises DaemonNotRunning where signerd stops.
     """
-    told = ""
-    with daemon.follow(after=after, subject=psbt_id) as lines:
-        for line in _and_once_first(lines):
-            if line is None or line.kind == "state":
+    said = ""
+    with daemon.follow(after=after) as lines:
+        for line in _with_a_look_first(daemon, after, lines):
+            if line is not None and line.subject == psbt_id and line.kind != "ask":
+                said = state_words(line.text) if line.kind == "state" else line.text
+                tell(said)
+            if line is None or _may_be_its_end(line, psbt_id):
                 view = daemon.proposal(psbt_id)
-                if view.state != told:
-                    told = view.state
-                    tell(f"{state_words(view.state)}{_why(view)}")
                 if view.state not in ON_THE_WAY:
+                    if view.reason not in {"", said}:
+                        tell(view.reason)
                     return view
-            elif line.kind != "ask":
-                tell(line.text)
-    return daemon.proposal(psbt_id)
+    raise DaemonNotRunning(
+        "signerd stopped while your approval was on its way",
+        hint="It goes on where it was at the next `signerd run`.",
+    )
 
 
-def _and_once_first(lines: "Following") -> Iterator[Happened | None]:
-    yield None
+def _may_be_its_end(line: Happened, psbt_id: str) -> bool:
+    return line.subject == psbt_id and line.kind == "state" and line.text not in ON_THE_WAY
+
+
+def _with_a_look_first(daemon: "DaemonClient", after: int, lines: "Following") -> Iterator[Happened | None]:
+    """None says: look. Where nothing was said since ``after``, the outcome may have been there before."""
+    if daemon.status().position == after:
+        yield None
     yield from lines
-
-
-def _why(view: ProposalView) -> str:
-    return f": {view.reason}" if view.reason else ""
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 # The platform's ids, the devices' and the checks' names all fit; nothing in them splits a path or a line.
-Id = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")]
+ID_PATTERN = r"^[A-Za-z0-9_-]{1,100}$"
+Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 # A verification code as people type it, with or without its dashes.
 Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]

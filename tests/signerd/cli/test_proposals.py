@@ -1,0 +1,359 @@
+"""proposals, show, approve, reject: against a real daemon over a scripted platform and a device that obeys."""
+
+import asyncio
+import threading
+
+import pytest
+
+from firmware_bridge import DeviceState, RefusedByPerson
+from signerd.cli import follow
+from signerd.cli.exits import Exit
+from signerd.core.text import amount
+from signerd.loopback.shapes import ProposalView
+from tests.support.command import is_tame, signerd
+from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.served import make_outer, served_daemon, served_script
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\r\nChecks\n  ok  everything\x9b31m"
+
+
+@pytest.fixture
+def state(tmp_path):
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def outer(tmp_path):
+    return make_outer(tmp_path)
+
+
+@pytest.fixture
+def desk(state, outer):
+    with served_daemon(state, outer) as daemon:
+        await_proposal(daemon, "p-1")
+        yield daemon
+
+
+def await_proposal(daemon, psbt_id: str) -> None:
+    daemon.until(lambda: any(r.psbt_id == psbt_id for r in daemon.service.journal.records()))
+
+
+def shown(state, psbt_id: str = "p-1") -> ProposalView:
+    return ProposalView.model_validate(signerd("show", psbt_id, "--json", state=state).json)
+
+
+# --- proposals -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_shows_amounts_in_both_units_and_the_network(desk):
+    ended = signerd("proposals", state=desk.state)
+    view = shown(desk.state)
+    assert ended.status == Exit.OK
+    assert "p-1" in ended.out
+    assert "regtest" in ended.out
+    assert amount(view.paid_sats or 0) in ended.out
+    assert amount(view.fee_sats or 0) in ended.out
+    assert "waits for your decision" in ended.out
+
+
+def test_the_list_as_json(desk):
+    [line] = signerd("proposals", "--json", state=desk.state).json
+    assert (line["psbt_id"], line["network"], line["state"]) == ("p-1", "regtest", "waiting-for-person")
+
+
+def test_what_has_ended_is_listed_on_request(desk):
+    assert signerd("reject", "p-1", state=desk.state).status == Exit.OK
+    assert signerd("proposals", "--json", state=desk.state).json == []
+    assert "No proposal" in signerd("proposals", state=desk.state).out
+    [line] = signerd("proposals", "--all", "--json", state=desk.state).json
+    assert line["state"] == "declined"
+
+
+# --- show ----------------------------------------------------------------------------------------------------------------
+
+
+def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
+    view, text = shown(desk.state), signerd("show", "p-1", state=desk.state).out
+    money = view.money
+    assert money is not None
+    for payment in money.payments:
+        assert f"pays   {amount(payment.amount_sats)} to {payment.address}" in text
+    for change in money.change:
+        assert f"back   {amount(change.amount_sats)} to the vault, {change.address}" in text
+    assert f"fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB" in text
+    assert f"takes  {amount(money.total_in_sats)}" in text
+    assert all(check.sentence in text for check in view.checks)
+    assert "REGTEST: test coins" in text
+    assert VAULT.verification_code in text
+    assert "(not believed)" in text
+
+
+def test_show_says_what_refuses(state, outer):
+    outer.platform.proposals["p-1"] = snapshot_of(spend(), fee=1)
+    with served_daemon(state, outer) as daemon:
+        await_proposal(daemon, "p-1")
+        text = signerd("show", "p-1", state=state).out
+        assert "REFUSED  " in text
+        assert "cannot be approved" in text
+
+
+def test_s16_without_a_pinned_vault_no_figure_is_shown(state, outer):
+    with served_daemon(state, outer, prepared=False) as daemon:
+        await_proposal(daemon, "p-1")
+        text = signerd("show", "p-1", state=state).out
+        assert "NOT KNOWN" in text
+        assert "not pinned" in text
+        assert "pays" not in text
+        assert "(not pinned)" in signerd("proposals", state=state).out
+
+
+def test_l8_what_the_platform_writes_cannot_touch_the_terminal(state, outer):
+    snapshot = snapshot_of(spend(), description=HOSTILE, created_by=HOSTILE)
+    outer.platform.proposals["p-1"] = snapshot
+    with served_daemon(state, outer) as daemon:
+        await_proposal(daemon, "p-1")
+        for command in (["proposals"], ["show", "p-1"], ["show", "p-1", "--json"], ["status"]):
+            ended = signerd(*command, state=state)
+            assert is_tame(ended.out), command
+            assert ended.status == Exit.OK
+        lines = signerd("show", "p-1", state=state).out.splitlines()
+        # Its line breaks are gone too: the words stay where they are marked as the platform's.
+        assert [line for line in lines if line.strip() == "Checks"] == ["Checks"]
+
+
+def test_an_unknown_proposal(desk):
+    ended = signerd("show", "p-9", state=desk.state)
+    assert (ended.status, ended.out) == (Exit.NOT_DECIDED, "")
+    assert "there is no proposal 'p-9' here" in ended.err
+    assert "signerd proposals" in ended.err
+    told = signerd("show", "p-9", "--json", state=desk.state).error
+    assert (told["code"], told["status"]) == ("unknown-proposal", Exit.NOT_DECIDED)
+
+
+def test_an_id_that_cannot_be_is_refused(desk):
+    assert signerd("show", "p 1/../x", state=desk.state).status == Exit.USAGE
+
+
+# --- approve -------------------------------------------------------------------------------------------------------------
+
+
+def test_approve_shows_asks_and_follows_the_device_to_the_platform(desk, outer):
+    ended = signerd("approve", "p-1", state=desk.state, typed="y\n")
+    assert ended.status == Exit.OK
+    show = signerd("show", "p-1", state=desk.state).out
+    assert show.splitlines()[0] in ended.out
+    assert "Where the money goes" in ended.out
+    assert "Confirm the transaction." in ended.out
+    assert "the platform has your signature" in ended.out
+    assert len(outer.platform.signatures("p-1")) == 1
+    assert outer.bridge.asked == 1
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", "maybe\n", "Y E S\n"])
+def test_anything_but_yes_approves_nothing(desk, outer, typed):
+    ended = signerd("approve", "p-1", state=desk.state, typed=typed)
+    assert ended.status == Exit.DECLINED
+    assert "Nothing was approved" in ended.out
+    assert shown(desk.state).state == "waiting-for-person"
+    assert outer.bridge.asked == 0
+
+
+def test_nobody_there_approves_nothing(desk, outer):
+    ended = signerd("approve", "p-1", state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert outer.bridge.asked == 0
+
+
+def test_a_script_approves_with_yes_and_reads_one_json_value(desk, outer):
+    ended = signerd("approve", "p-1", "--yes", "--json", state=desk.state)
+    assert ended.status == Exit.OK
+    assert ended.json["state"] == "submitted"
+    assert ended.json["signed_here"] is True
+    # What a person would read meanwhile is on standard error.
+    assert "Confirm the transaction." in ended.err
+
+
+def test_a_refusal_on_the_device_is_not_signed_and_can_be_tried_again(desk, outer):
+    outer.bridge.failures.append(RefusedByPerson())
+    ended = signerd("approve", "p-1", "--yes", state=desk.state)
+    assert ended.status == Exit.NOT_SIGNED
+    assert "refused on the device" in ended.out
+    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
+    assert len(outer.platform.signatures("p-1")) == 1
+
+
+def test_s6_a_second_approve_signs_nothing(desk, outer):
+    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
+    again = signerd("approve", "p-1", "--yes", state=desk.state)
+    assert again.status == Exit.NOT_DECIDED
+    assert "the platform has your signature" in again.err
+    assert outer.bridge.asked == 1
+
+
+def test_what_a_check_refuses_is_not_even_asked_for(state, outer):
+    outer.platform.proposals["p-1"] = snapshot_of(spend(), fee=1)
+    with served_daemon(state, outer) as daemon:
+        await_proposal(daemon, "p-1")
+        ended = signerd("approve", "p-1", state=state, typed="y\n")
+        assert ended.status == Exit.NOT_DECIDED
+        assert "fee-recorded" in ended.err
+        assert outer.bridge.asked == 0
+
+
+def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
+    """The proposal changes while the person reads."""
+    real = desk.service.proposal
+
+    async def as_it_was(psbt_id: str) -> ProposalView:
+        return (await real(psbt_id)).model_copy(update={"digest": "00" * 32})
+
+    desk.service.proposal = as_it_was
+    ended = signerd("approve", "p-1", "--yes", state=desk.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert "not what the proposal shows now" in ended.err
+    assert outer.bridge.asked == 0
+
+
+def rival(outer) -> None:
+    """Spends the coins of the signed p-1 once more."""
+    outer.platform.proposals["p-2"] = snapshot_of(spend(fee=2_000), psbt_id="p-2")
+
+
+def test_s25_a_warning_that_holds_must_be_named(desk, outer):
+    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
+    rival(outer)
+    await_proposal(desk, "p-2")
+    [name] = shown(desk.state, "p-2").to_acknowledge
+    assert f"held until you name these warnings: {name}" in signerd("show", "p-2", state=desk.state).out
+    unnamed = signerd("approve", "p-2", "--yes", state=desk.state)
+    assert unnamed.status == Exit.NOT_DECIDED
+    assert name in unnamed.err
+    misspelt = signerd("approve", "p-2", state=desk.state, typed="yes\ny\n")
+    assert misspelt.status == Exit.NOT_DECIDED
+    assert outer.bridge.asked == 1
+    typed = signerd("approve", "p-2", state=desk.state, typed=f"{name}\ny\n")
+    assert typed.status == Exit.OK
+    assert outer.bridge.asked == 2
+
+
+def test_a_warning_can_be_named_on_the_command_line(desk, outer):
+    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
+    rival(outer)
+    await_proposal(desk, "p-2")
+    ended = signerd("approve", "p-2", "--yes", "--acknowledge", "conflict", state=desk.state)
+    assert ended.status == Exit.OK
+
+
+def test_without_a_device_the_command_waits_until_it_comes(desk, outer, monkeypatch):
+    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
+    following = follow.until_decided
+
+    def plugged_in(*args):
+        desk.on_loop(outer.bridge.becomes, DeviceState.READY)
+        return following(*args)
+
+    monkeypatch.setattr(follow, "until_decided", plugged_in)
+    ended = signerd("approve", "p-1", "--yes", state=desk.state)
+    assert ended.status == Exit.OK
+    assert "approved, waits for your device" in ended.out
+    assert outer.bridge.asked == 1
+
+
+def test_no_wait_answers_with_the_state_of_the_moment(desk, outer):
+    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
+    ended = signerd("approve", "p-1", "--yes", "--no-wait", "--json", state=desk.state)
+    assert ended.status == Exit.OK
+    assert ended.json["state"] == "waiting-for-device"
+    assert outer.bridge.asked == 0
+
+
+def test_an_outcome_that_was_there_before_is_not_waited_for(desk):
+    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
+    said: list[str] = []
+    with desk.client() as client:
+        view = follow.until_decided(client, "p-1", client.status().position, said.append)
+    assert view.state == "submitted"
+    assert said == [view.reason]
+
+
+def test_an_approved_proposal_is_followed_without_asking_again(desk, outer, monkeypatch):
+    desk.on_loop(hold, outer)
+    assert signerd("approve", "p-1", "--yes", "--no-wait", state=desk.state).status == Exit.OK
+    desk.until(lambda: outer.bridge.asked == 1)
+    following = follow.until_decided
+
+    def pressed(*args):
+        desk.on_loop(outer.bridge.gate.set)
+        return following(*args)
+
+    monkeypatch.setattr(follow, "until_decided", pressed)
+    ended = signerd("approve", "p-1", state=desk.state)
+    assert ended.status == Exit.OK
+    assert "the platform has your signature" in ended.out
+    assert outer.bridge.asked == 1
+
+
+def hold(outer) -> None:
+    outer.bridge.gate = asyncio.Event()
+
+
+def test_ctrl_c_while_the_device_waits_leaves_the_approval(desk, outer, monkeypatch):
+    desk.on_loop(hold, outer)
+
+    def interrupt(*_args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(follow, "until_decided", interrupt)
+    ended = signerd("approve", "p-1", "--yes", state=desk.state)
+    assert ended.status == Exit.INTERRUPTED
+    assert "Your approval stands" in ended.err
+    desk.on_loop(outer.bridge.gate.set)
+    desk.until(lambda: len(outer.platform.signatures("p-1")) == 1)
+
+
+def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
+    view = None
+    with served_daemon(state, outer) as daemon:
+        await_proposal(daemon, "p-1")
+        view = shown(state)
+        status = daemon.on_loop(daemon.service.status)
+    waiting = view.model_copy(update={"state": "waiting-for-device"})
+    asked = threading.Event()
+
+    def proposal(_psbt_id: str) -> ProposalView:
+        asked.set()
+        return waiting
+
+    with served_script(state, proposal=proposal, status=status, approve=None) as daemon:
+        ended = []
+        following = threading.Thread(target=lambda: ended.append(signerd("approve", "p-1", state=state)))
+        following.start()
+        assert asked.wait(10)
+        daemon.feed("p-1", "progress", "Look at your device.")
+    following.join(10)
+    assert ended[0].status == Exit.NOT_RUNNING
+
+
+# --- reject --------------------------------------------------------------------------------------------------------------
+
+
+def test_reject_tells_the_platform_why(desk, outer):
+    ended = signerd("reject", "p-1", "--reason", "who is this for?", state=desk.state)
+    assert ended.status == Exit.OK
+    assert "declined" in ended.out
+    desk.until(lambda: bool(outer.platform.told()))
+    assert [(t["decision"], t["reason"]) for t in outer.platform.told()] == [("reject", "who is this for?")]
+
+
+def test_reject_as_json(desk):
+    assert signerd("reject", "p-1", "--json", state=desk.state).json["state"] == "declined"
+
+
+def test_a_signed_proposal_cannot_be_declined(desk):
+    assert signerd("approve", "p-1", "--yes", state=desk.state).status == Exit.OK
+    assert signerd("reject", "p-1", state=desk.state).status == Exit.NOT_DECIDED
+
+
+def test_a_reason_that_the_platform_would_not_take_is_refused_here(desk):
+    assert signerd("reject", "p-1", "--reason", "x" * 1_001, state=desk.state).status == Exit.USAGE
+    assert shown(desk.state).state == "waiting-for-person"
