@@ -656,3 +656,13 @@ async def test_the_stored_signature_is_the_submitted_one(
     signed = Psbt.parse(told["psbt"])
     assert all(len(item.partial_signatures) == 1 for item in signed.inputs)
     assert signed.tx == Psbt.parse(HONEST.psbt).tx
+
+
+async def test_a_failed_sign_in_as_somebody_else_does_not_rename_who_is_signed_in(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until(daemon.account.signed_in.is_set)
+        with pytest.raises(SignInFailed):
+            await daemon.sign_in("mallory@example.org", "wrong password")
+        assert daemon.account.email == EMAIL

@@ -10,7 +10,7 @@ import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import httpx
 from pydantic import ValidationError
@@ -31,7 +31,8 @@ SAVE_AGAIN_SECONDS = 30.0
 class OtpNeeded:
     """The platform sent a one-time code to the account's e-mail address; ``token_2fa`` stays inside the daemon."""
 
-    token_2fa: str
+    email: str
+    token_2fa: str = field(repr=False)
 
 
 class Account:
@@ -93,20 +94,20 @@ class Account:
         Raises:
             SignInFailed, PlatformUnreachable, PlatformAnswersWrongly; leaves of SecretsError.
         """
-        self._email = email
         answer = await self._ask(self.client.login(email, password, device=DEVICE_NAME))
         if answer.requires_2fa:
-            self._otp = OtpNeeded(answer.token_2fa)
+            self._otp = OtpNeeded(email, answer.token_2fa)
             return False
-        await self._finish()
+        await self._finish(email)
         return True
 
     async def confirm(self, otp: str) -> None:
         """Finish a sign-in with the e-mailed code. Raises as ``login``."""
         if self._otp is None:
             raise SignInFailed("no sign-in waits for a code", hint="Start again with `signerd login`.")
-        await self._ask(self.client.otp_validate(self._otp.token_2fa, otp))
-        await self._finish()
+        waiting = self._otp
+        await self._ask(self.client.otp_validate(waiting.token_2fa, otp))
+        await self._finish(waiting.email)
 
     async def logout(self) -> None:
         """End the session here, and at the platform where it can be reached."""
@@ -137,8 +138,8 @@ class Account:
         finally:
             await self.client.aclose()
 
-    async def _finish(self) -> None:
-        self._otp = None
+    async def _finish(self, email: str) -> None:
+        self._email, self._otp = email, None
         await self._save()
 
     def _changed(self, session: Session | None) -> None:

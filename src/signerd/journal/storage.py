@@ -11,7 +11,7 @@ from pathlib import Path
 from signerd.core.audit import first_fault
 from signerd.errors import AlreadyConfigured, JournalCorrupted, JournalUnwritable
 from signerd.journal.folder import PRIVATE_FILE, sync_folder, write_private
-from signerd.journal.rows import audit_entries
+from signerd.journal.rows import RECORD_COLUMNS, audit_entries, read_record
 from signerd.journal.schema import migrate
 
 JOURNAL = "journal.sqlite3"
@@ -82,7 +82,7 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
 
 
 def fault_of(connection: sqlite3.Connection) -> str | None:
-    """What is wrong with the file or the audit chain in it; None where both are whole.
+    """What is wrong with the file, the audit chain or a proposal in it; None where all are whole.
 
     Raises:
         JournalUnwritable: it cannot be told now.
@@ -92,10 +92,12 @@ def fault_of(connection: sqlite3.Connection) -> str | None:
         if answer != "ok":
             return f"SQLite finds it damaged: {answer}"
         fault = first_fault(audit_entries(connection))
+        for row in connection.execute(RECORD_COLUMNS):
+            read_record(row)
     except sqlite3.DatabaseError as error:
         _require_damage(error)
         return f"it cannot be read: {error}"
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         return f"it cannot be read: {error}"
     return None if fault is None else f"its audit chain is broken: {fault[1]}"
 

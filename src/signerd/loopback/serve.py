@@ -22,6 +22,8 @@ MAX_CONNECTIONS = 128
 # The longest request line and headers that a program of ours sends are under 1 KiB.
 MAX_HEADER_BYTES = 16 * 1024
 KEEP_ALIVE_SECONDS = 5
+# A program of ours sends its request at once; who holds a connection without one keeps others out (L11).
+REQUEST_SECONDS = 10.0
 # What still runs after this waits for a person at a device; the journal has what was decided.
 GRACE_SECONDS = 3
 
@@ -93,9 +95,15 @@ class OwnerProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if peer_uid(transport.get_extra_info("socket")) == self._owner:
             super().connection_made(transport)
+            self.loop.call_later(REQUEST_SECONDS, self._require_a_request, transport)
             return
         self._refused = True
         transport.abort()
+
+    def _require_a_request(self, transport: asyncio.Transport) -> None:
+        # uvicorn declares it as always there; it is None until the first request is whole.
+        if getattr(self, "cycle", None) is None:
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._refused:

@@ -14,7 +14,7 @@ from signerd.core.audit import Note
 from signerd.core.effects import AskPerson, FindDevice, SignOnDevice, Submit
 from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
-from signerd.errors import IllegalEvent, JournalUnwritable, UnknownProposal
+from signerd.errors import IllegalEvent, JournalCorrupted, JournalUnwritable, UnknownProposal
 from signerd.journal import Journal
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of, spend
 from tests.support.wallets import ALICE, fund, pay
@@ -279,3 +279,15 @@ def test_s6_s25_a_signed_proposal_that_the_platform_moves_away_is_still_seen_by_
     journal.poll(replace(HONEST, vault_id="elsewhere"))
     journal.poll(replace(HONEST, psbt_id="p-2"))
     assert "conflict" in journal.review("p-2").to_acknowledge
+
+
+@pytest.mark.parametrize("column", ["state", "snapshot", "approval"])
+def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, column: str) -> None:
+    with prepared(tmp_path) as journal:
+        to_signed(journal)
+    with sqlite3.connect(tmp_path / "journal.sqlite3") as connection:
+        connection.execute(f"UPDATE proposals SET {column} = '[0]'")
+    connection.close()
+    with pytest.raises(JournalCorrupted):
+        open_one(tmp_path)
+    assert len(list(tmp_path.glob("damaged-*/journal.sqlite3"))) == 1

@@ -1,7 +1,9 @@
 """The server's life inside the daemon's: it starts before it is spoken of, finishes what it began, and leaves nothing."""
 
 import asyncio
+import contextlib
 import signal
+import socket
 import threading
 
 import pytest
@@ -96,3 +98,24 @@ async def test_signals_stay_the_daemons_and_an_error_of_the_body_is_kept(state):
     with pytest.raises(ZeroDivisionError):
         await body()
     assert not socket_path(state).exists()
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET /v1/status HTTP/1.1\r\nHost: signerd\r\n"], ids=["silent", "half"]
+)
+def test_l11_a_connection_without_a_request_is_ended(state, monkeypatch, begun):
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.05)
+    with served_script(state), socket.socket(socket.AF_UNIX) as idle:
+        idle.settimeout(5)
+        idle.connect(str(socket_path(state)))
+        idle.sendall(begun)
+        with contextlib.suppress(ConnectionError):
+            assert idle.recv(100) == b""
+
+
+def test_l11_a_stream_is_not_taken_for_a_connection_without_a_request(state, monkeypatch):
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.05)
+    with served_script(state) as daemon, daemon.client() as client, client.follow() as lines:
+        daemon.on_loop(asyncio.sleep, 0.1)
+        daemon.feed("p-1", "progress", "still told")
+        assert next(line.text for line in lines if line is not None) == "still told"
