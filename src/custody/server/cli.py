@@ -69,7 +69,13 @@ def serve_command(
 
     with _refusals(), _platform(state) as platform, only_server(state):
         listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
-        serve(platform.asgi, listener, behind_proxy=behind_proxy, on_ready=announce)
+        serve(
+            platform.asgi,
+            listener,
+            behind_proxy=behind_proxy,
+            on_ready=announce,
+            on_stop=platform.services.changes.close,
+        )
 
 
 @app.command("openapi")

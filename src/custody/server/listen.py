@@ -98,9 +98,14 @@ def bind(address: Address, *, behind_proxy: bool) -> socket.socket:
 
 
 def serve(
-    app: ASGIApp, listener: socket.socket, *, behind_proxy: bool, on_ready: Callable[[Address], None]
+    app: ASGIApp,
+    listener: socket.socket,
+    *,
+    behind_proxy: bool,
+    on_ready: Callable[[Address], None],
+    on_stop: Callable[[], None],
 ) -> None:
-    """Until SIGINT or SIGTERM. ``on_ready`` is told the address once requests are answered."""
+    """Until SIGINT or SIGTERM. ``on_ready`` is told the address once requests are answered; ``on_stop`` ends long polls."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -115,19 +120,26 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     host, port = listener.getsockname()[:2]
-    server = _Announcing(config, lambda: on_ready(Address(host, port)))
+    server = _Announcing(config, lambda: on_ready(Address(host, port)), on_stop)
     asyncio.run(server.serve(sockets=[listener]))
 
 
 class _Announcing(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, on_ready: Callable[[], None], on_stop: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._on_stop = on_stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stop()
+        await super().shutdown(sockets)
 
 
 def write_port_file(path: Path, address: Address) -> None:

@@ -35,8 +35,10 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
 
 
 def test_everything_can_be_said(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.touch()
     text = SMALL + (
-        'workspaces = [3, 4]\nlong_poll_seconds = 0\nca_file = "/etc/ca.pem"\n'
+        f'workspaces = [3, 4]\nlong_poll_seconds = 0\nca_file = "{authority}"\n'
         '[devices]\nusb = false\nendpoints = ["trezor:udp:127.0.0.1:21324"]\n'
         '[limits]\nmax_fee_btc = "0.001"\nmax_fee_rate = 12.5\nmax_fee_percent = 8\nwarn_fee_percent = 2\n'
         '[secrets]\nstore = "file"\n'
@@ -54,6 +56,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         (SMALL + "[limits\n", 5, "table"),
         (SMALL.replace('"regtest"', '"moonnet"'), 1, "network"),
         (SMALL.replace("http://127.0.0.1:8080", "http://bank.example"), 4, "platform.url"),
+        (SMALL + 'ca_file = "/nowhere/ca.pem"\n', 5, "platform.ca_file"),
         (SMALL + "walkspaces = [1]\n", 5, "platform.walkspaces"),
         (SMALL + "[limits]\nmax_fee_btc = 0.1\n", 6, "limits.max_fee_btc"),
         (SMALL + '[limits]\n\nmax_fee_btc = "1"\n', 7, "ever signed"),

@@ -14,6 +14,17 @@ class Changes:
         self._condition = threading.Condition()
         self._version = 0
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._closing = False
+
+    @property
+    def closing(self) -> bool:
+        """The server is about to stop: whoever waits answers with what there is."""
+        return self._closing
+
+    def close(self) -> None:
+        """Wake everybody, and let nobody wait any more."""
+        self._closing = True
+        self.announce()
 
     @property
     def version(self) -> int:
@@ -34,7 +45,7 @@ class Changes:
     def wait(self, seen: int, timeout: float) -> int:
         """Blocks a thread until the version is not `seen`, or for `timeout` seconds; returns the version."""
         with self._condition:
-            self._condition.wait_for(lambda: self._version != seen, timeout)
+            self._condition.wait_for(lambda: self._closing or self._version != seen, timeout)
             return self._version
 
     async def wait_async(self, seen: int, timeout: float) -> int:  # noqa: ASYNC109 - as its blocking twin
@@ -42,7 +53,7 @@ class Changes:
         waiter = asyncio.Event()
         entry = (asyncio.get_running_loop(), waiter)
         with self._condition:
-            if self._version != seen:
+            if self._closing or self._version != seen:
                 return self._version
             self._waiters.add(entry)
         try:

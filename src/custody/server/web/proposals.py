@@ -58,7 +58,11 @@ def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> S
     """The broadcast is a worker's business; whoever signed last likes to hear of it."""
     services = call.services
     deadline = time.monotonic() + services.broadcast_wait_seconds
-    while answer.status is ProposalStatus.SIGNED and (left := deadline - time.monotonic()) > 0:
+    while (
+        answer.status is ProposalStatus.SIGNED
+        and not services.changes.closing
+        and (left := deadline - time.monotonic()) > 0
+    ):
         seen = services.changes.version
         with services.store.read() as db:
             proposal = services.proposals.find(db, answer.psbt_id)
@@ -79,7 +83,7 @@ async def psbt(call: Call[PsbtQuery]) -> Response:
         if not _matches(call.request, shown.etag):
             return shown.response()
         left = deadline - time.monotonic()
-        if left <= 0:
+        if left <= 0 or changes.closing:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": shown.etag})
         await changes.wait_async(seen, min(left, RECHECK_SECONDS))
 
