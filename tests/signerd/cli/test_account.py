@@ -1,0 +1,264 @@
+"""login, logout: through the daemon and without one; secrets are typed, and neither shown nor in the arguments."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from functools import partial
+
+import httpx
+import pytest
+
+from signerd import app
+from signerd.account.config import load_config
+from signerd.cli import account, secrets
+from signerd.cli.exits import Exit
+from signerd.loopback.shapes import Status
+from tests.support.command import signerd
+from tests.support.daemons import MemoryStore, hurried_sleep
+from tests.support.fake_platform import EMAIL, OTP, PASSWORD, URL
+from tests.support.served import make_outer, served_daemon
+
+
+@pytest.fixture
+def outer(tmp_path):
+    return make_outer(tmp_path)
+
+
+@pytest.fixture
+def state(tmp_path):
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+@pytest.fixture
+def alone(state, outer, store, monkeypatch):
+    """No daemon, a configuration, the scripted platform behind the real client, and a store in memory."""
+    (state / "config.toml").write_text(f'network = "regtest"\n[platform]\nurl = "{URL}"\n')
+    monkeypatch.setattr(secrets, "secret_store", lambda *_args: store)
+    outside = partial(app.Outside, transport=outer.platform.transport, sleep=hurried_sleep)
+    monkeypatch.setattr(app, "Outside", outside)
+    return state
+
+
+def notes(state) -> list[str]:
+    """What the journal's chain says."""
+    from signerd.core.values import Limits
+    from signerd.journal import Journal
+    from tests.support.desk import NETWORK
+
+    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+        return [entry.note.kind for entry in journal.audit()]
+
+
+# --- without a daemon ----------------------------------------------------------------------------------------------------
+
+
+def test_login_stores_the_session_and_notes_it(alone, store):
+    ended = signerd("login", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
+    assert ended.status == Exit.OK
+    assert f"Signed in as {EMAIL}" in ended.out
+    assert PASSWORD not in ended.out + ended.err
+    assert json.loads(store.kept or "")["email"] == EMAIL
+    assert "signed-in" in notes(alone)
+
+
+def test_login_with_a_one_time_code_and_json(alone, outer):
+    outer.platform.two_factor = True
+    ended = signerd("login", "--json", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n{OTP}\n")
+    assert ended.status == Exit.OK
+    assert ended.json == {"email": EMAIL, "code_needed": False, "secrets": "memory"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "status"),
+    [
+        (f"{EMAIL}\nwrong\n", Exit.SIGNED_OUT),
+        ("not an address\nx\n", Exit.SIGNED_OUT),
+        (f"{EMAIL}\n", Exit.USAGE),
+        ("", Exit.USAGE),
+    ],
+)
+def test_a_login_that_fails_changes_nothing(alone, store, typed, status):
+    ended = signerd("login", "--json", state=alone, typed=typed)
+    assert ended.status == status
+    assert ended.error["hint"]
+    assert store.kept is None
+    assert "signed-in" not in notes(alone)
+
+
+def test_a_wrong_code_and_a_missing_one(alone, outer, store):
+    outer.platform.two_factor = True
+    typed = f"{EMAIL}\n{PASSWORD}\n"
+    assert signerd("login", state=alone, typed=typed + "000000\n").status == Exit.SIGNED_OUT
+    assert signerd("login", state=alone, typed=typed).status == Exit.USAGE
+    assert store.kept is None
+
+
+def test_the_platform_is_out_of_reach(alone, outer):
+    def gone(_request):
+        raise httpx.ConnectError("nobody is there")
+
+    outer.platform.before = gone
+    assert signerd("login", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n").status == Exit.PLATFORM
+
+
+def test_logout_forgets_the_session(alone, store, outer):
+    assert signerd("login", state=alone, typed=f"{EMAIL}\n{PASSWORD}\n").status == Exit.OK
+    ended = signerd("logout", state=alone)
+    assert (ended.status, ended.out) == (Exit.OK, "Signed out.\n")
+    assert store.kept is None
+    assert "signed-out" in notes(alone)
+    assert ("POST", "/auth/logout") in outer.platform.requests
+    assert signerd("logout", "--json", state=alone).json == {"signed_in": False}
+
+
+# --- through the daemon --------------------------------------------------------------------------------------------------
+
+
+def test_with_a_daemon_the_daemon_signs_in(state, outer):
+    outer.platform.two_factor = True
+    with served_daemon(state, outer, prepared=False, sign_in=False) as daemon:
+        assert "Nobody is signed in" in signerd("status", state=state).out
+        ended = signerd("login", state=state, typed=f"{EMAIL}\n{PASSWORD}\n{OTP}\n")
+        assert ended.status == Exit.OK
+        with daemon.client() as client:
+            status: Status = client.status()
+        assert (status.signed_in, status.email) == (True, EMAIL)
+        assert signerd("login", state=state, typed=f"{EMAIL}\nwrong\n").status == Exit.SIGNED_OUT
+        assert signerd("logout", state=state).status == Exit.OK
+        with daemon.client() as client:
+            assert not client.status().signed_in
+
+
+# --- the configuration ---------------------------------------------------------------------------------------------------
+
+
+def test_the_first_login_writes_the_configuration(state, alone):
+    (state / "config.toml").unlink()
+    device = "trezor:udp:127.0.0.1:21324"
+    options = ["--platform", URL, "--network", "regtest", "--device", device, "--label", 'My "T"\\\x7f é']
+    ended = signerd(
+        "login", *options, "--secrets", "file", state=state, typed=f"phrase\n{EMAIL}\n{PASSWORD}\n"
+    )
+    assert ended.status == Exit.OK, ended.err
+    written = load_config(state / "config.toml")
+    assert (written.platform.url, str(written.network)) == (URL, "regtest")
+    assert (written.devices.endpoints, written.label) == ((device,), 'My "T"\\\x7f é')
+    assert written.secrets.store == "file"
+    assert (state / "config.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_same_platform_again_is_no_mistake_and_another_one_is(alone):
+    typed = f"{EMAIL}\n{PASSWORD}\n"
+    same = signerd("login", "--platform", URL, "--network", "regtest", state=alone, typed=typed)
+    assert same.status == Exit.OK
+    before = (alone / "config.toml").read_bytes()
+    other = signerd("login", "--platform", "https://evil.example", "--json", state=alone, typed=typed)
+    assert other.status == Exit.STATE
+    assert other.error["code"] == "already-configured"
+    assert (alone / "config.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--platform", "http://custody.example"],
+        ["--platform", "not a url"],
+        ["--platform", URL, "--device", "toaster:udp:1"],
+        ["--platform", URL, "--label", ""],
+        ["--platform", URL, "--label", "x\ny = 1"],
+    ],
+)
+def test_a_configuration_that_cannot_be_is_not_written(state, options):
+    ended = signerd("login", *options, "--network", "regtest", "--json", state=state, typed="x\nx\n")
+    if options[-1] == "x\ny = 1":
+        # It is one string, whatever is in it: nothing was added to the file.
+        assert load_config(state / "config.toml").label == "x\ny = 1"
+    else:
+        assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-invalid")
+        assert not (state / "config.toml").exists()
+
+
+def test_without_a_configuration_the_error_says_how_to_get_one(state, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / "nothing"))
+    ended = signerd("login", state=state, typed="a\nb\n")
+    assert ended.status == Exit.STATE
+    assert "signerd login --platform URL" in ended.err
+
+
+def test_l12_no_session_is_put_into_an_open_folder(state):
+    state.chmod(0o755)
+    assert signerd("login", "--platform", URL, state=state, typed="a\nb\n").status == Exit.STATE
+
+
+def test_the_networks_on_the_command_line_are_the_networks():
+    from multisig import Network
+
+    assert [name.value for name in account.NetworkName] == [network.value for network in Network]
+
+
+# --- a person at a terminal ----------------------------------------------------------------------------------------------
+
+
+def test_l10_a_typed_password_is_not_echoed(state):
+    """The real program at a real terminal, against a platform that is not there."""
+    (state / "config.toml").write_text(
+        'network = "regtest"\n[platform]\nurl = "http://127.0.0.1:9"\n[devices]\nusb = false\n[secrets]\nstore = "file"\n'
+    )
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "signerd", "--state", str(state), "login"]
+    program = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    seen = b""
+    for question, typed, secret in (
+        (b"Choose a passphrase", b"phrase of mine", True),
+        (b"epeat", b"phrase of mine", True),
+        (b"E-mail", b"alice@example.org", False),
+        (b"Password", b"hunter2", True),
+    ):
+        seen += _read_until(ours, question)
+        _await_echo(ours, wanted=not secret)
+        os.write(ours, typed + b"\n")
+    seen += _read_until(ours, None)
+    os.close(ours)
+    assert program.wait(20) == Exit.PLATFORM, seen
+    assert b"alice@example.org" in seen
+    assert b"hunter2" not in seen
+    assert b"phrase of mine" not in seen
+
+
+def _await_echo(terminal: int, *, wanted: bool, seconds: float = 20.0) -> None:
+    """A person is slower than the program that switches the echo off; a test is not."""
+    deadline = time.monotonic() + seconds
+    while bool(termios.tcgetattr(terminal)[3] & termios.ECHO) is not wanted:
+        assert time.monotonic() < deadline, "the echo stayed as it was"
+        select.select([], [], [], 0.005)
+
+
+def _read_until(terminal: int, wanted: bytes | None, seconds: float = 20.0) -> bytes:
+    """What the terminal shows, up to a word and the question's end; None: to the end of the program."""
+    seen, deadline = b"", time.monotonic() + seconds
+    while wanted is None or wanted not in seen or not seen.rstrip().endswith(b":"):
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([terminal], [], [], left)[0]:
+            raise AssertionError(f"{wanted!r} did not come: {seen!r}")
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:  # Linux says so when the other end is closed.
+            part = b""
+        if not part:
+            assert wanted is None, seen
+            break
+        seen += part
+    return seen

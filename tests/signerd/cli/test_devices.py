@@ -1,0 +1,122 @@
+"""devices, register."""
+
+import pytest
+
+from firmware_bridge import DeviceState, RefusedByPerson
+from signerd.cli.exits import Exit
+from signerd.loopback.shapes import DeviceView
+from tests.support.command import is_tame, signerd
+from tests.support.served import make_outer, served_daemon, served_script
+from tests.support.wallets import ALICE
+
+HOSTILE = "\x1b[2J\u202eevil\r\n"
+
+
+@pytest.fixture
+def outer(tmp_path):
+    return make_outer(tmp_path)
+
+
+@pytest.fixture
+def desk(tmp_path, outer):
+    with served_daemon(tmp_path / "s", outer, prepared=False) as daemon:
+        yield daemon
+
+
+def test_a_ready_device_is_listed_with_its_fingerprint(desk):
+    ended = signerd("devices", state=desk.state)
+    assert ended.status == Exit.OK
+    assert str(ALICE.fingerprint) in ended.out
+    assert "ready" in ended.out
+    [device] = signerd("devices", "--json", state=desk.state).json
+    assert (device["state"], device["fingerprint"]) == ("ready", str(ALICE.fingerprint))
+
+
+def test_a_locked_device_comes_with_advice(desk, outer):
+    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
+    assert "Unlock it with its PIN." in signerd("devices", state=desk.state).out
+
+
+def test_no_device(tmp_path):
+    with served_script(tmp_path / "s", devices=()) as daemon:
+        assert "No device is connected." in signerd("devices", state=daemon.state).out
+        assert signerd("devices", "--json", state=daemon.state).json == []
+
+
+def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_terminal(tmp_path):
+    view = DeviceView(
+        id="trezor-1",
+        family="trezor",
+        model=HOSTILE,
+        label=HOSTILE,
+        endpoint="e",
+        state="ready",
+        fingerprint=None,
+        virtual=True,
+        detail=HOSTILE,
+        advice=None,
+    )
+    with served_script(tmp_path / "s", devices=(view,)) as daemon:
+        for arguments in (["devices"], ["devices", "--json"]):
+            ended = signerd(*arguments, state=daemon.state)
+            assert is_tame(ended.out)
+            assert "evil" in ended.out
+
+
+def test_register_shows_fingerprint_and_paths_asks_and_registers(desk, outer):
+    ended = signerd("register", state=desk.state, typed="y\n")
+    assert ended.status == Exit.OK
+    assert f"Master fingerprint  {ALICE.fingerprint}" in ended.out
+    for account in range(8):
+        assert f"m/48h/1h/{account}h/2h" in ended.out
+    assert "m/84h/1h/0h" in ended.out
+    assert str(ALICE.vault_key().xpub) in ended.out
+    assert "Look at your device" in ended.out
+    assert len(outer.platform.keys) == 1
+    assert len(outer.bridge.messages) == 1
+
+
+def test_anything_but_yes_registers_nothing(desk, outer):
+    ended = signerd("register", state=desk.state, typed="n\n")
+    assert ended.status == Exit.DECLINED
+    assert outer.platform.keys == []
+    assert outer.bridge.messages == []
+
+
+def test_register_for_a_script(desk, outer):
+    ended = signerd("register", "--yes", "--json", state=desk.state)
+    assert ended.status == Exit.OK
+    assert ended.json["fingerprint"] == str(ALICE.fingerprint)
+    assert "Look at your device" in ended.err
+
+
+def test_the_same_key_again_is_no_mistake_and_another_active_one_is(desk, outer):
+    assert signerd("register", "--yes", state=desk.state).status == Exit.OK
+    assert signerd("register", "--yes", state=desk.state).status == Exit.OK
+    outer.platform.keys[0]["MasterFingerprint"] = {"String": "00000000", "Valid": True}
+    refused = signerd("register", "--yes", "--json", state=desk.state)
+    assert refused.status == Exit.PLATFORM
+    assert refused.error["code"] == "platform-refused"
+    assert signerd("register", "--yes", "--replace", state=desk.state).status == Exit.OK
+
+
+def test_a_refusal_on_the_device(desk, outer):
+    outer.bridge.failures.append(RefusedByPerson())
+    ended = signerd("register", "--yes", state=desk.state)
+    assert ended.status == Exit.DEVICE
+    assert "refused on the device" in ended.err
+
+
+def test_no_device_is_ready(desk, outer):
+    desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
+    assert signerd("register", "--yes", state=desk.state).status == Exit.DEVICE
+    named = signerd("register", "--yes", "--device", outer.bridge.device.id, state=desk.state)
+    assert named.status == Exit.DEVICE
+    assert "locked" in named.err
+
+
+def test_signed_out(desk, outer):
+    assert signerd("logout", state=desk.state).status == Exit.OK
+    ended = signerd("register", "--yes", state=desk.state)
+    assert ended.status == Exit.SIGNED_OUT
+    assert "signerd login" in ended.err
