@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from firmware_bridge import Progress
+from multisig import Fingerprint
 from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.core import events
@@ -50,7 +51,8 @@ class Runner:
         self._jitter = jitter
         self._sleep = sleep
         self._look = asyncio.Event()
-        self._at_device: dict[str, asyncio.Task[None]] = {}
+        # By master key: two devices of one seed must not be asked for the same payment at once (S6).
+        self._at_device: dict[Fingerprint, asyncio.Task[None]] = {}
         self._on_the_way: dict[str, asyncio.Task[None]] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -112,14 +114,15 @@ class Runner:
         pin = self.journal.pin(self.journal.record(psbt_id).snapshot.vault_id)
         if pin is None:
             return
-        device = await self._devices.ready(pin.own_key.origin.fingerprint)
-        if device is None or device.id in self._at_device:
+        fingerprint = pin.own_key.origin.fingerprint
+        device = await self._devices.ready(fingerprint)
+        if device is None or fingerprint in self._at_device:
             return
         assert self._tasks is not None, "only a task of the group comes here"
-        task = self._tasks.create_task(self._sign(psbt_id, device.id))
-        self._at_device[device.id] = task
+        task = self._tasks.create_task(self._sign(psbt_id, device.id, fingerprint))
+        self._at_device[fingerprint] = task
 
-    async def _sign(self, psbt_id: str, device_id: str) -> None:
+    async def _sign(self, psbt_id: str, device_id: str, fingerprint: Fingerprint) -> None:
         try:
             asked = self.decide_to_ask(psbt_id, device_id)
             if asked is None:
@@ -131,7 +134,7 @@ class Runner:
                 self.feed.add(psbt_id, "attention", step.record.reason)
                 await self._sleep(DEVICE_PAUSE_SECONDS)
         finally:
-            del self._at_device[device_id]
+            del self._at_device[fingerprint]
             self._look.set()
 
     def decide_to_ask(self, psbt_id: str, device_id: str) -> SignOnDevice | None:

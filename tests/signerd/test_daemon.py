@@ -1,5 +1,6 @@
 """The whole daemon over a scripted platform and a scripted device: the main job, and what may come between."""
 
+import asyncio
 import base64
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +10,15 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
-from firmware_bridge import BridgeError, DeviceState, Disconnected, Locked, NotEnrolled, RefusedByPerson
+from firmware_bridge import (
+    BridgeError,
+    Device,
+    DeviceState,
+    Disconnected,
+    Locked,
+    NotEnrolled,
+    RefusedByPerson,
+)
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
 from signerd.errors import (
@@ -666,3 +675,42 @@ async def test_a_failed_sign_in_as_somebody_else_does_not_rename_who_is_signed_i
         with pytest.raises(SignInFailed):
             await daemon.sign_in("mallory@example.org", "wrong password")
         assert daemon.account.email == EMAIL
+
+
+class TwoOfOneSeed(FakeBridge):
+    """The second device holds the same seed, and stays ready while the first one works."""
+
+    async def list(self) -> tuple[Device, ...]:
+        other = replace(self.device, id="copy")
+        return (other,) if self.asked else (self.device, other)
+
+
+async def test_s6_two_devices_of_one_seed_do_not_pay_twice_at_once(state: Path, tmp_path: Path) -> None:
+    prepare(state)
+    psbts = [
+        build_psbt(
+            VAULT,
+            [fund(VAULT, 100_000, index=n, salt=n)],
+            [pay(50_000), ChangeTo(sats(49_000), 1, n)],
+            locktime=0,
+        )
+        for n in (1, 2)
+    ]
+    platform = FakePlatform(tmp_path, {f"p-{n}": snapshot_of(psbt, f"p-{n}") for n, psbt in enumerate(psbts)})
+    bridge = TwoOfOneSeed(gate=asyncio.Event())
+    async with daemon_at(state, platform, bridge) as daemon:
+        for psbt_id in platform.proposals:
+            await until_state(daemon, psbt_id, State.WAITING_PERSON)
+        for psbt_id in platform.proposals:
+            await daemon.approve(psbt_id, (await daemon.proposal(psbt_id)).digest)
+        await until(lambda: bridge.asked > 0)
+        bridge.becomes(DeviceState.READY)
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 3)
+        assert bridge.asked == 1
+        assert bridge.gate is not None
+        bridge.gate.set()
+        await until(lambda: len(daemon.journal.records([State.WAITING_PERSON])) == 1)
+        assert bridge.asked == 1
+        (held,) = daemon.journal.records([State.WAITING_PERSON])
+        assert (await daemon.proposal(held.psbt_id)).to_acknowledge == ("paid-twice",)
