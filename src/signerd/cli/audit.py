@@ -1,11 +1,17 @@
-"""audit verify: through the daemon where it runs, else directly on the held journal."""
+"""audit verify, through the daemon where it runs, else from the journal's file; audit start-over."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from signerd.cli.desk import Desk, Json, Yes, desk_of
+from signerd.cli.desk import Json, Yes, desk_of
 from signerd.cli.exits import Exit
 from signerd.cli.output import answer, say
 from signerd.loopback.shapes import AuditReport
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 app = typer.Typer(help="The chain of decisions.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -23,7 +29,7 @@ def verify(context: typer.Context, as_json: Json = False) -> None:
         with desk.daemon() as daemon:
             report = daemon.verify_audit()
     else:
-        report = _directly(desk)
+        report = _directly(desk.state)
     if as_json:
         answer(report)
     elif report.fault is None:
@@ -52,13 +58,26 @@ def begin_anew(context: typer.Context, yes: Yes = False) -> None:
     say("The next start begins with an empty journal.")
 
 
-def _directly(desk: Desk) -> AuditReport:
-    from signerd.account.config import find_config, load_config
-    from signerd.app import Outside, open_journal
-    from signerd.journal.folder import StateFolder
+def _directly(state: Path) -> AuditReport:
+    """Without a daemon: only read, so that a damaged journal stays where it is."""
+    from contextlib import closing
+
+    from signerd.journal.storage import fault_of, open_to_read
+
+    with closing(open_to_read(state)) as journal:
+        fault = fault_of(journal)
+        report = _chain(journal)
+    return report if report.fault is not None else report.model_copy(update={"fault": fault})
+
+
+def _chain(journal: "Connection") -> AuditReport:
+    """What the chain says of itself; of one that cannot be read, nothing: the journal's own fault stands then."""
+    from sqlite3 import DatabaseError
+
+    from signerd.journal.rows import audit_entries
     from signerd.loopback.views import audit_report
 
-    with StateFolder.hold(desk.state):
-        config = load_config(find_config(desk.state))
-        with open_journal(config, desk.state, Outside()) as journal:
-            return audit_report(tuple(journal.audit()))
+    try:
+        return audit_report(tuple(audit_entries(journal)))
+    except (DatabaseError, ValueError, KeyError, TypeError):
+        return AuditReport(entries=0, head="", at=None, fault=None)

@@ -26,9 +26,10 @@ class Desk:
     def state(self) -> Path:
         if self.given is not None:
             return self.given
-        from signerd.account.config import default_state_folder
+        # As account.config.default_state_folder has it, without loading what the configuration needs.
+        from platformdirs import user_state_path
 
-        return default_state_folder()
+        return user_state_path("signerd")
 
     def daemon(self) -> "DaemonClient":
         """Raises DaemonNotRunning, UnsafeFolder."""

@@ -1,0 +1,208 @@
+"""run, status: the real program as a process of its own, over a platform that is not there."""
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+from signerd import app
+from signerd.cli import daemon
+from signerd.cli.exits import Exit
+from signerd.errors import JournalUnwritable
+from signerd.journal import StateFolder
+from signerd.loopback.place import socket_path
+from tests.support.command import is_tame, signerd
+from tests.support.daemons import MemoryStore, hurried_sleep, make_config
+from tests.support.fake_platform import EMAIL, URL
+from tests.support.served import make_outer, served_daemon, served_script
+
+CONFIG = """network = "regtest"
+[platform]
+url = "http://127.0.0.1:9"
+[devices]
+usb = false
+[secrets]
+store = "file"
+"""
+
+
+@pytest.fixture
+def state(tmp_path):
+    folder = tmp_path / "s"
+    folder.mkdir(mode=0o700)
+    (folder / "config.toml").write_text(CONFIG)
+    return folder
+
+
+@contextmanager
+def running(state, *options: str):
+    """`signerd run` with its passphrase on standard input, until it serves."""
+    command = [sys.executable, "-m", "signerd", "--state", str(state), "run", *options]
+    program = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        program.stdin.write("phrase\n")
+        program.stdin.close()
+        program.first = program.stdout.readline()
+        yield program
+    finally:
+        if program.poll() is None:
+            program.kill()
+        program.wait()
+        program.stdout.close()
+        program.stderr.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_run_serves_until_it_is_told_to_stop_and_leaves_nothing(state, number):
+    with running(state) as program:
+        assert f"serves {socket_path(state)}, REGTEST" in program.first
+        assert "Nobody is signed in" in program.stdout.readline()
+        for command, part in (
+            (["status"], "not registered"),
+            (["devices"], "No device is connected."),
+            (["proposals"], "No proposal is here."),
+            (["vaults"], "no vault yet"),
+            (["audit", "verify"], "Whole: 0 entries"),
+        ):
+            ended = signerd(*command, state=state)
+            assert (ended.status, part in ended.out) == (Exit.OK, True), ended
+        program.send_signal(number)
+        rest = program.stdout.read()
+        assert program.wait(20) == 0, program.stderr.read()
+        assert "signerd: stops" in rest
+        assert program.stderr.read() == ""
+    assert not socket_path(state).exists()
+    assert signerd("status", state=state).status == Exit.NOT_RUNNING
+
+
+def test_run_as_json_is_one_object_a_line(state):
+    with running(state, "--json") as program:
+        first = json.loads(program.first)
+        assert (first["subject"], first["kind"]) == ("signerd", "state")
+        program.send_signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in program.stdout.read().splitlines()]
+        assert lines[-1]["text"] == "stops"
+        assert program.wait(20) == 0
+
+
+def test_a_second_daemon_on_the_same_folder_is_refused_and_harms_nothing(state):
+    with running(state) as program:
+        second = signerd("run", "--json", state=state, typed="phrase\n")
+        assert second.status == Exit.STATE
+        assert second.error["code"] == "already-running"
+        assert signerd("status", state=state).status == Exit.OK
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(20) == 0
+
+
+def test_f_a_killed_daemon_leaves_a_folder_that_the_next_one_takes_over(state):
+    with running(state) as program:
+        program.kill()
+        program.wait()
+    assert socket_path(state).exists()
+    assert signerd("status", state=state).status == Exit.NOT_RUNNING
+    with running(state) as program:
+        assert "serves" in program.first
+        assert signerd("status", state=state).status == Exit.OK
+
+
+@pytest.mark.parametrize("secret", ["file", "keyring"])
+def test_run_needs_a_configuration(state, monkeypatch, secret):
+    (state / "config.toml").unlink()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / secret))
+    ended = signerd("run", state=state)
+    assert ended.status == Exit.STATE
+    assert "signerd login --platform" in ended.err
+
+
+def test_a_mistake_in_the_configuration_is_named_with_its_line(state):
+    (state / "config.toml").write_text(CONFIG.replace("false", '"perhaps"'))
+    ended = signerd("run", "--json", state=state)
+    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-invalid")
+    assert "line 5" in ended.error["sentence"]
+
+
+def test_nobody_gives_the_passphrase(state):
+    assert signerd("run", state=state).status == Exit.USAGE
+
+
+def test_l12_run_refuses_a_folder_that_is_not_ours_alone(state, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(state)
+    assert signerd("run", state=link).status == Exit.STATE
+    state.chmod(0o750)
+    assert signerd("run", state=state).status == Exit.STATE
+
+
+def test_a_wrong_passphrase_stops_before_anything_is_served(state):
+    from signerd.account.secrets import SECRETS_FILE, FileStore
+
+    FileStore(state / SECRETS_FILE, lambda: "right").save("{}")
+    ended = signerd("run", "--json", state=state, typed="wrong\n")
+    assert (ended.status, ended.error["code"]) == (Exit.SIGNED_OUT, "secrets-locked")
+    assert not socket_path(state).exists()
+
+
+def test_while_a_folder_is_held_nothing_else_works_on_it(state):
+    with StateFolder.hold(state):
+        for command in (["run"], ["login"], ["logout"]):
+            assert signerd(*command, state=state, typed="phrase\n").status == Exit.STATE
+
+
+# --- status --------------------------------------------------------------------------------------------------------------
+
+
+def test_status_says_what_there_is_and_what_is_missing(tmp_path):
+    with served_daemon(tmp_path / "s", make_outer(tmp_path)) as desk:
+        desk.until(lambda: bool(desk.service.journal.records()))
+        text = signerd("status", state=desk.state).out
+        for part in ("REGTEST", "signed in as alice@example.org", "1 ready", "1 pinned", "1 wait for you"):
+            assert part in text
+        found = signerd("status", "--json", state=desk.state).json
+        assert (found["network"], found["waiting_for_you"], found["vaults_pinned"]) == ("regtest", 1, 1)
+
+
+def test_l8_notes_are_tame(tmp_path):
+    from tests.signerd.loopback.test_routes import STATUS
+
+    hostile = STATUS.model_copy(update={"notes": ("\x1b[2J\u202eevil\r\nfine",), "network": "mainnet"})
+    with served_script(tmp_path / "s", status=hostile) as desk:
+        out = signerd("status", state=desk.state).out
+        assert is_tame(out)
+        assert "MAINNET: real bitcoin" in out
+
+
+def test_the_state_folder_may_come_from_the_environment(state, monkeypatch):
+    monkeypatch.setenv("SIGNERD_STATE", str(state))
+    assert str(state) in signerd("status").err
+    monkeypatch.delenv("SIGNERD_STATE")
+    monkeypatch.setenv("XDG_STATE_HOME", str(state / "home"))
+    assert str(state / "home" / "signerd") in signerd("status").err
+
+
+@pytest.mark.anyio
+async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, tmp_path, monkeypatch):
+    outer = make_outer(tmp_path)
+
+    def full(_request: object) -> None:
+        raise JournalUnwritable("the disk is full")
+
+    outer.platform.before = full
+    outside = partial(
+        app.Outside, transport=outer.platform.transport, bridge=outer.bridge, sleep=hurried_sleep
+    )
+    monkeypatch.setattr(app, "Outside", outside)
+    session = {"email": EMAIL, "refresh_token": "refresh-0", "sid": "sid-0123456789abcdef", "url": URL}
+    said = []
+    with pytest.raises(JournalUnwritable, match="disk is full"):
+        await daemon._serve(
+            make_config(), state, MemoryStore(json.dumps(session)), lambda *line: said.append(line)
+        )
+    assert said[-1] == ("signerd", "state", "stops")
+    assert not socket_path(state).exists()

@@ -1,0 +1,61 @@
+"""A proposal in words: nothing that matters is left out, whatever its shape."""
+
+import pytest
+
+from multisig import ChangeTo, TxOut, build_psbt, op_return_script, sats
+from signerd.cli.words import STATES, network_words, proposal_text, state_words
+from signerd.core.review import review
+from signerd.core.states import State
+from signerd.core.values import Record
+from signerd.loopback.views import proposal_view
+from tests.support.desk import NETWORK, VAULT, snapshot_of, spend, surroundings
+from tests.support.wallets import fund, pay
+
+
+def text_of(snapshot, **record) -> str:
+    found = review(snapshot, surroundings())
+    return proposal_text(proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK))
+
+
+def test_every_state_has_words():
+    assert set(STATES) == {state.value for state in State}
+    assert state_words("from-the-future") == "from-the-future"
+
+
+def test_a_test_network_cannot_be_mistaken():
+    assert "real bitcoin" in network_words("mainnet")
+    assert "no real" not in network_words("mainnet")
+    assert all("test coins" in network_words(name) for name in ("regtest", "signet", "testnet4"))
+
+
+@pytest.mark.parametrize(("data", "shown"), [(b"hello", "68656c6c6f ('hello')"), (b"\x1b[2J", "1b5b324a\n")])
+def test_s10_data_is_shown(data, shown):
+    outputs = [TxOut(sats(0), op_return_script(data)), ChangeTo(sats(90_000), 1, 0)]
+    text = text_of(snapshot_of(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)))
+    assert f"data   {len(data)} bytes: {shown}" in text
+    assert "in 1 coin\n" in text
+
+
+def test_an_output_without_an_address_is_shown_by_its_script():
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [TxOut(sats(90_000), b"\x51")], 0)
+    assert "to script 51" in text_of(snapshot_of(psbt))
+
+
+def test_terms_are_shown():
+    assert "replaceable" in text_of(snapshot_of(spend()))
+    assert "not before 700000 (locktime)" in text_of(snapshot_of(spend(locktime=700_000)))
+    final = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(90_000)], 0, sequence=0xFFFFFFFF)
+    assert "not replaceable" in text_of(snapshot_of(final))
+
+
+def test_an_alarm_and_a_reason_are_both_on_top():
+    lines = text_of(snapshot_of(spend()), reason="It was interrupted.", alarm="ALARM: altered.").splitlines()
+    assert lines[3:5] == ["  It was interrupted.", "  ALARM: altered."]
+    once = text_of(snapshot_of(spend()), reason="ALARM: altered.", alarm="ALARM: altered.")
+    assert once.count("ALARM: altered.") == 1
+
+
+def test_what_the_network_says_of_it_is_marked_as_the_platforms_word():
+    text = text_of(snapshot_of(spend(), txid="ab" * 32, confirmations=3))
+    claims = text[text.index("What the platform says (not believed)") :]
+    assert f"transaction {'ab' * 32}, 3 confirmations" in claims
