@@ -13,7 +13,7 @@ class Exit(IntEnum):
     OK = 0
     """Done. ``approve``: the platform has the signature."""
     FAILED = 1
-    """Something went wrong that has no status of its own, or a question was left with Ctrl-D."""
+    """Something went wrong that has no status of its own, or a question was left with Ctrl-C or Ctrl-D."""
     USAGE = 2
     """The command was not given as it must be, or an answer that it needs is missing."""
     NOT_RUNNING = 3
@@ -35,7 +35,7 @@ class Exit(IntEnum):
     AUDIT = 11
     """The chain of decisions is not whole."""
     INTERRUPTED = 130
-    """Ctrl-C."""
+    """Ctrl-C while something was under way."""
 
 
 # By family, or by leaf where one differs from its family; the most derived one counts.
