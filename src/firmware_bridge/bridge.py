@@ -5,9 +5,9 @@ import base64
 import hashlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from firmware_bridge import answers, enrolment, handover, presence
 from firmware_bridge.errors import (
@@ -123,7 +123,8 @@ class Bridge:
         """
         async with self._roster.using(device_id) as record:
             (key,) = await self._read_xpubs(record, [path])
-            answer = await record.lane.call(
+            answer = await _call(
+                record,
                 "sign_message",
                 {"text": text, "path": str(path)},
                 deadline=self._deadlines.person,
@@ -156,8 +157,12 @@ class Bridge:
                 "again": code in record.unknown_vaults,
             }
             await self._read_signer(record, vault)
-            await record.lane.call(
-                "enrol", arguments, deadline=self._deadlines.person, on_note=_notes(record, on_progress)
+            await _call(
+                record,
+                "enrol",
+                arguments,
+                deadline=self._deadlines.person,
+                on_note=_notes(record, on_progress),
             )
             record.unknown_vaults.discard(code)
 
@@ -190,7 +195,7 @@ class Bridge:
         """Give up what runs on the device; its caller gets `Cancelled`. A Trezor's screen is cleared; a Coldcard's is not."""
         for record in self._roster.records():
             if record.device.id == device_id:
-                await record.lane.cancel()
+                await self._roster.cancel(record)
 
     async def _ask_signature(
         self, record: Record, psbt: Psbt, policy: Policy, on_progress: OnProgress | None
@@ -198,10 +203,13 @@ class Bridge:
         content = handover.for_device(psbt, policy)
         digest = hashlib.sha256(content).digest()
         arguments = {"psbt": base64.b64encode(content).decode(), "resume": record.unanswered == digest}
+        # Before the device is asked there is no answer to remember, nor to forget.
+        _require_wanted(record)
         record.unanswered = None
         try:
             return str(
-                await record.lane.call(
+                await _call(
+                    record,
                     "sign",
                     arguments,
                     deadline=self._deadlines.signing(len(psbt.inputs)),
@@ -247,12 +255,12 @@ class Bridge:
         return fingerprint
 
     async def _read_fingerprint(self, record: Record) -> Fingerprint:
-        answer = await record.lane.call("fingerprint", deadline=self._deadlines.read)
+        answer = await _call(record, "fingerprint", deadline=self._deadlines.read)
         return answers.fingerprint(answer)
 
     async def _read_xpubs(self, record: Record, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-        answer = await record.lane.call(
-            "xpubs", {"paths": [str(path) for path in paths]}, deadline=self._deadlines.read
+        answer = await _call(
+            record, "xpubs", {"paths": [str(path) for path in paths]}, deadline=self._deadlines.read
         )
         fingerprint = answers.fingerprint(answer["fingerprint"])
         self._roster.identify(record, fingerprint)
@@ -262,6 +270,25 @@ class Bridge:
 
 def _default_listings(endpoints: Sequence[Endpoint], *, usb: bool) -> list[Listing]:
     return [presence.endpoint_listing(endpoints), *([presence.usb_listing()] if usb else [])]
+
+
+async def _call(
+    record: Record,
+    op: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    deadline: float,
+    on_note: OnNote | None = None,
+) -> Any:
+    """One call of an operation that may make several; after a cancel none is made."""
+    _require_wanted(record)
+    return await record.lane.call(op, args, deadline=deadline, on_note=on_note)
+
+
+def _require_wanted(record: Record) -> None:
+    """:raises Cancelled: the operation was given up between two calls, or while it waited for the device."""
+    if record.cancelled:
+        raise Cancelled
 
 
 def _notes(record: Record, on_progress: OnProgress | None) -> OnNote | None:

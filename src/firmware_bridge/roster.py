@@ -65,6 +65,8 @@ class Record:
     lane: Lane
     sighting: Sighting
     in_use: bool = False
+    # Somebody gave up the operation that has it; a lane's call forgets that when it ends, an operation makes several.
+    cancelled: bool = False
     probed_at: float | None = None
     probe: asyncio.Task[None] | None = None
     # It did not answer a probe well, and may be in another program's hands, which every probe disturbs.
@@ -130,7 +132,7 @@ class Roster:
         record = await self._find(device_id)
         if record.in_use:
             raise errors.Busy("Another operation of this program is running on the device.")
-        record.in_use, record.perhaps_shared = True, False
+        record.in_use, record.cancelled, record.perhaps_shared = True, False, False
         try:
             async with record.lane.lock:
                 self._require_usable(record)
@@ -144,13 +146,18 @@ class Roster:
         """Remember whose keys the device holds."""
         record.device = replace(record.device, fingerprint=fingerprint)
 
+    async def cancel(self, record: Record) -> None:
+        """Give up the operation that has the device, also between two calls and while it waits for a probe to end."""
+        record.cancelled = True
+        await record.lane.cancel()
+
     async def close(self) -> None:
-        """End every probe, every operation (politely, as `Lane.cancel` does) and every worker."""
+        """End every probe, every operation (politely, as `cancel` does) and every worker."""
         probes = [record.probe for record in self._records.values() if record.probe is not None]
         for probe in probes:
             probe.cancel()
         await asyncio.gather(*probes, return_exceptions=True)
-        await asyncio.gather(*(record.lane.cancel() for record in self._records.values()))
+        await asyncio.gather(*(self.cancel(record) for record in self._records.values()))
         for record in self._records.values():
             record.lane.release()
         self.hub.close()

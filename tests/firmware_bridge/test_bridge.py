@@ -1,5 +1,6 @@
 """What the bridge checks of a device's answers, with a worker that answers from a list: no device would do all this."""
 
+import asyncio
 import base64
 import hashlib
 
@@ -7,7 +8,7 @@ import pytest
 from coincurve import PrivateKey
 
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.errors import BadDeviceSignature, DeviceFault, WrongDevice
+from firmware_bridge.errors import BadDeviceSignature, Busy, Cancelled, DeviceFault, WrongDevice
 from firmware_bridge.model import Endpoint
 from firmware_bridge.presence import Sighting
 from multisig import Network, signer_progress
@@ -17,6 +18,7 @@ from tests.support.wallets import ALICE, BOB
 pytestmark = pytest.mark.anyio
 
 ENDPOINT = Endpoint.parse("trezor:webusb:001:2")
+COLDCARD = Endpoint.parse("coldcard:hid:1-2:1.0")
 VAULT = wallets.make_vault()
 SPEND = wallets.make_spend(VAULT)
 SIGNED = ALICE.sign(SPEND).to_base64()
@@ -35,9 +37,9 @@ class Script:
         return answer
 
 
-async def bridge_answering(*answers):
+async def bridge_answering(*answers, endpoint=ENDPOINT):
     async def listing(_in_use):
-        return [Sighting(ENDPOINT, "Trezor")]
+        return [Sighting(endpoint, "A device")]
 
     bridge = Bridge(network=Network.REGTEST, listings=[listing])
     await bridge._roster.look()
@@ -92,3 +94,70 @@ async def test_a_signed_message_must_be_by_the_key_that_was_asked():
     )
     with pytest.raises(BadDeviceSignature):
         await bridge.sign_message(device, "hello", PATH)
+
+
+class Cancelling(Script):
+    """Gives the operation up while its first call is under way; the answer to that one was quicker."""
+
+    def __init__(self, bridge, device, *answers):
+        super().__init__(*answers)
+        self.bridge, self.device = bridge, device
+
+    async def __call__(self, op, args=None, **options):
+        await self.bridge.cancel(self.device)
+        return await super().__call__(op, args, **options)
+
+
+def keys_of(signer):
+    return "xpubs", {"fingerprint": str(signer.fingerprint), "xpubs": [str(signer.origin_key(PATH).xpub)]}
+
+
+OPERATIONS = {
+    "sign": (who(ALICE), lambda bridge, device: bridge.sign(device, SPEND, VAULT)),
+    "enrol": (who(ALICE), lambda bridge, device: bridge.enrol(device, VAULT, "Savings")),
+    "sign_message": (keys_of(ALICE), lambda bridge, device: bridge.sign_message(device, "hello", PATH)),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+async def test_a_cancel_during_the_first_look_is_not_lost(name):
+    """The person must not be asked for what was given up: the script has an answer to the first look, and no more."""
+    first, operate = OPERATIONS[name]
+    bridge, device, _script = await bridge_answering(endpoint=COLDCARD)
+    (record,) = bridge._roster.records()
+    record.lane.call = Cancelling(bridge, device, first)
+    with pytest.raises(Cancelled):
+        await operate(bridge, device)
+    # Nothing was sent: there is no answer to come back for.
+    assert record.unanswered is None
+    # A cancel belongs to one operation: the next one is asked again.
+    record.lane.call = script = Script(keys_of(ALICE))
+    await bridge.xpub(device, PATH)
+    assert script.answers == []
+
+
+@pytest.mark.parametrize("end", ["cancel", "leave"])
+async def test_a_cancel_while_the_operation_waits_for_a_probe_is_not_lost(end):
+    bridge, device, _script = await bridge_answering()
+    (record,) = bridge._roster.records()
+    async with record.lane.lock:
+        signing = asyncio.create_task(bridge.sign(device, SPEND, VAULT))
+        await asyncio.sleep(0)
+        assert record.in_use
+        await (bridge.cancel(device) if end == "cancel" else bridge.__aexit__(None, None, None))
+    with pytest.raises(Cancelled):
+        await signing
+
+
+async def test_busy_does_not_take_back_the_cancel_of_the_other_operation():
+    bridge, device, _script = await bridge_answering()
+    (record,) = bridge._roster.records()
+    async with record.lane.lock:
+        signing = asyncio.create_task(bridge.sign(device, SPEND, VAULT))
+        await asyncio.sleep(0)
+        assert record.in_use
+        await bridge.cancel(device)
+        with pytest.raises(Busy):
+            await bridge.xpub(device, PATH)
+    with pytest.raises(Cancelled):
+        await signing
