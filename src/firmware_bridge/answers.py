@@ -1,6 +1,7 @@
 """What a worker's answers must be before anybody believes them; what they are not is a `DeviceFault`."""
 
 import base64
+from dataclasses import dataclass
 from typing import Any
 
 from firmware_bridge.errors import DeviceFault, WrongApp
@@ -16,6 +17,38 @@ from multisig import (
     WrongNetwork,
     recover_message_key,
 )
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Who a device says it is. `obstacle` is the code of the outcome that keeps it from working now."""
+
+    model: str | None
+    label: str | None
+    fingerprint: Fingerprint | None
+    obstacle: str | None
+
+
+def probed(value: Any) -> Probed:
+    match value:
+        case {
+            "model": str() | None as model,
+            "label": str() | None as label,
+            "fingerprint": str() | None as master,
+            "obstacle": str() | None as obstacle,
+        }:
+            return Probed(model, label, None if master is None else fingerprint(master), obstacle)
+        case _:
+            raise DeviceFault("it did not say what it is")
+
+
+def xpubs(value: Any, count: int) -> tuple[Fingerprint, tuple[str, ...]]:
+    """The master fingerprint and `count` keys as the device spells them; `origin_key` checks each."""
+    match value:
+        case {"fingerprint": str() as master, "xpubs": [*keys]} if len(keys) == count:
+            return fingerprint(master), tuple(str(key) for key in keys)
+        case _:
+            raise DeviceFault("it did not return the keys it was asked for")
 
 
 def origin_key(master: Fingerprint, path: DerivationPath, text: Any, network: Network) -> OriginKey:

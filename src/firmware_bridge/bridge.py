@@ -262,9 +262,9 @@ class Bridge:
         answer = await _call(
             record, "xpubs", {"paths": [str(path) for path in paths]}, deadline=self._deadlines.read
         )
-        fingerprint = answers.fingerprint(answer["fingerprint"])
+        fingerprint, texts = answers.xpubs(answer, len(paths))
         self._roster.identify(record, fingerprint)
-        pairs = zip(paths, answer["xpubs"], strict=True)
+        pairs = zip(paths, texts, strict=True)
         return tuple(answers.origin_key(fingerprint, path, text, self._network) for path, text in pairs)
 
 

@@ -7,9 +7,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
-from firmware_bridge import errors
+from firmware_bridge import answers, errors
+from firmware_bridge.answers import Probed
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
 from firmware_bridge.families import MAKERS
@@ -243,7 +244,8 @@ class Roster:
         happening, detail, answer = Happening.FAILED, None, None
         try:
             async with record.lane.lock:
-                answer = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
+                told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
+            answer = answers.probed(told)
             happening, detail = _after_answer(answer)
         except BridgeError as outcome:
             happening = _AFTER_PROBE.get(type(outcome), Happening.FAILED)
@@ -256,15 +258,14 @@ class Roster:
                 self._learn(record, answer)
                 self._move(record, happening, detail)
 
-    def _learn(self, record: Record, answer: Any) -> None:
+    def _learn(self, record: Record, answer: Probed | None) -> None:
         if answer is None:
             return
-        fingerprint = answer["fingerprint"]
         record.device = replace(
             record.device,
-            model=_model_name(answer["model"] or record.device.model, virtual=record.device.virtual),
-            label=answer["label"] or None,
-            fingerprint=None if fingerprint is None else Fingerprint.from_hex(fingerprint),
+            model=_model_name(answer.model or record.device.model, virtual=record.device.virtual),
+            label=answer.label or None,
+            fingerprint=answer.fingerprint,
         )
 
     def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:
@@ -275,11 +276,11 @@ class Roster:
             self.hub.publish(event)
 
 
-def _after_answer(answer: Any) -> tuple[Happening, str | None]:
+def _after_answer(answer: Probed) -> tuple[Happening, str | None]:
     """What a probe's answer says: ready, or what keeps the device from working."""
-    if answer["obstacle"] is None:
+    if answer.obstacle is None:
         return Happening.FOUND_READY, None
-    outcome = errors.from_worker(answer["obstacle"], None)
+    outcome = errors.from_worker(answer.obstacle, None)
     return _AFTER_PROBE[type(outcome)], str(outcome)
 
 

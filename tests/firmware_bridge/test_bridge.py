@@ -9,7 +9,7 @@ from coincurve import PrivateKey
 
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import BadDeviceSignature, Busy, Cancelled, DeviceFault, WrongDevice
-from firmware_bridge.model import Endpoint
+from firmware_bridge.model import DeviceState, Endpoint
 from firmware_bridge.presence import Sighting
 from multisig import Network, signer_progress
 from tests.support import wallets
@@ -161,3 +161,51 @@ async def test_busy_does_not_take_back_the_cancel_of_the_other_operation():
             await bridge.xpub(device, PATH)
     with pytest.raises(Cancelled):
         await signing
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {},
+        {"fingerprint": "00112233"},
+        {"fingerprint": None, "xpubs": ["x"]},
+        {"fingerprint": "00112233", "xpubs": []},
+        {"fingerprint": "00112233", "xpubs": ["x", "y"]},
+        {"fingerprint": "00112233", "xpubs": 5},
+        {"fingerprint": "00112233", "xpubs": "x"},
+    ],
+)
+async def test_an_answer_that_is_no_keys_is_a_fault_of_the_device(answer):
+    bridge, device, _script = await bridge_answering(("xpubs", answer))
+    with pytest.raises(DeviceFault):
+        await bridge.xpub(device, PATH)
+
+
+WELL = {"model": "One", "label": "Mine", "fingerprint": "00112233", "obstacle": None}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        {},
+        *({**WELL, name: 5} for name in WELL),
+        {**WELL, "fingerprint": "xyz"},
+        {**WELL, "obstacle": []},
+    ],
+)
+async def test_a_probe_that_is_answered_with_nonsense_finds_no_working_device(answer):
+    bridge, _device, _script = await bridge_answering(("probe", answer))
+    (device,) = await bridge.refresh()
+    assert (device.state, device.fingerprint, device.label) == (DeviceState.PRESENT, None, None)
+    assert device.detail.startswith(DeviceFault.sentence[:10])
+
+
+async def test_a_probe_that_is_answered_well_tells_who_the_device_is():
+    bridge, _device, _script = await bridge_answering(("probe", WELL))
+    (device,) = await bridge.refresh()
+    assert (device.state, device.model, device.label) == (DeviceState.READY, "One", "Mine")
+    assert str(device.fingerprint) == "00112233"
