@@ -77,8 +77,9 @@ class SignIn:
         check_new_password(password, request.email)
         hashed = self._passwords.hash(password)
         with self._store.write() as db:
-            is_new = find_user(db, request.email) is None
-            if is_new:
+            user = find_user(db, request.email)
+            is_new = user is None
+            if user is None:
                 user = add_account(
                     db,
                     self._clock,
@@ -87,7 +88,8 @@ class SignIn:
                     first_name=request.first_name,
                     surname=request.surname,
                 )
-                self._record(db, user, "ACCOUNT_REGISTERED", trace_id)
+            # Written either way: a commit that reaches the disk takes longer than one that changed nothing.
+            self._record(db, user, "ACCOUNT_REGISTERED" if is_new else "REGISTRATION_REPEATED", trace_id)
         self._mailer.send(_welcome(request.email) if is_new else _already_registered(request.email))
 
     def login(self, request: LoginRequest, trace_id: str) -> SignedIn | CodeSent:
@@ -108,10 +110,12 @@ class SignIn:
             return self._finish(db, user.id, request.device, request.location, trace_id)
 
     def validate_code(self, token_2fa: str, code: str, trace_id: str) -> SignedIn:
-        """Raises OtpInvalid, alike for a wrong, used, expired or foreign code; each try counts (P38)."""
+        """Raises OtpInvalid, alike for a wrong, used, expired or foreign code; each try counts (P38). RateLimited."""
         with self._store.write() as db:
             challenge = self._open_challenge(db, token_2fa)
             if challenge is not None:
+                # Challenges gathered before the first try must not bring tries of their own.
+                self._check_tries_left(db, challenge.user_id)
                 challenge.tries += 1
                 is_right = compare_digest(challenge.code_hash, otp_hash(code, token_2fa))
                 if is_right or challenge.tries >= OTP_TRIES:
@@ -157,14 +161,23 @@ class SignIn:
         return CodeSent(token)
 
     def _check_code_budget(self, db: Session, user_id: int) -> None:
+        mails, _ = self._codes_of(db, user_id)
+        if mails >= OTP_MAILS_PER_WINDOW:
+            raise _too_many_codes()
+        self._check_tries_left(db, user_id)
+
+    def _check_tries_left(self, db: Session, user_id: int) -> None:
+        _, tries = self._codes_of(db, user_id)
+        if tries >= OTP_TRIES_PER_WINDOW:
+            raise _too_many_codes()
+
+    def _codes_of(self, db: Session, user_id: int) -> tuple[int, int]:
+        """How many codes an account was sent in the window, and how many tries they took."""
         query = select(func.count(), func.coalesce(func.sum(OtpChallenge.tries), 0)).where(
             OtpChallenge.user_id == user_id, OtpChallenge.created_at > self._clock() - OTP_WINDOW
         )
         mails, tries = db.execute(query).one()
-        if mails >= OTP_MAILS_PER_WINDOW or tries >= OTP_TRIES_PER_WINDOW:
-            raise RateLimited(
-                "Too many codes were asked for or tried.", retry_after=int(OTP_WINDOW.total_seconds())
-            )
+        return int(mails), int(tries)
 
     def _open_challenge(self, db: Session, token_2fa: str) -> OtpChallenge | None:
         return db.scalars(
@@ -230,6 +243,10 @@ def _credential(db: Session, email: str) -> tuple[User, Credential] | None:
     )
     row = db.execute(query).one_or_none()
     return None if row is None else (row[0], row[1])
+
+
+def _too_many_codes() -> RateLimited:
+    return RateLimited("Too many codes were asked for or tried.", retry_after=int(OTP_WINDOW.total_seconds()))
 
 
 def _code_mail(email: str, code: str) -> Mail:

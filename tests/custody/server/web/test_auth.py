@@ -157,7 +157,10 @@ class TestRegister:
 
     def test_does_not_tell_that_an_account_exists(self, world: World, careful: str) -> None:
         """P39: the owner is told, the caller is not; nothing changes."""
+        before = len(world.audit_actions())
         again = world.http.post("/auth/register", json={"email": careful, "password": "another password"})
+        # Both leave a row: a commit that changes nothing is told from one that reaches the disk by its time.
+        assert world.audit_actions()[before:] == ["REGISTRATION_REPEATED"]
         fresh = world.http.post(
             "/auth/register", json={"email": "dan@example.org", "password": "another password"}
         )
@@ -254,6 +257,17 @@ class TestOneTimeCode:
         assert locked.status_code == 429
         world.clock.advance(hours=1)
         assert world.login(careful).status_code == 200
+
+    def test_challenges_gathered_beforehand_do_not_buy_tries(self, world: World, careful: str) -> None:
+        """P38: the twenty tries count across challenges that were all open before the first try."""
+        challenges = [(self.start(world, careful), world.mail.newest_code()) for _ in range(6)]
+        for token, code in challenges[:4]:
+            for _ in range(5):
+                assert self.validate(world, token, self.wrong(code)).status_code == 401
+        token, code = challenges[4]
+        refused = self.validate(world, token, code)
+        assert refused.status_code == 429
+        assert "Retry-After" in refused.headers
 
     def test_mails_are_bounded(self, world: World, careful: str) -> None:
         answers = [world.login(careful).status_code for _ in range(21)]
