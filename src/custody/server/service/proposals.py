@@ -142,7 +142,7 @@ class Proposals:
         """The stored proposal, whosever it is: the caller checks the workspace. Raises NotFound."""
         proposal = db.get(Proposal, proposal_id)
         if proposal is None:
-            raise NotFound("There is no such proposal.")
+            raise no_such_proposal()
         return proposal
 
     def record(self, db: Session, proposal: Proposal) -> wire.Proposal:
@@ -160,6 +160,10 @@ class Proposals:
         found: Sequence[Proposal] = db.scalars(query).all()
         items = proposal_records(db, found[: wanted.limit])
         return Page(items, total, has_more=len(found) > wanted.limit)
+
+
+def no_such_proposal() -> NotFound:
+    return NotFound("There is no such proposal.")
 
 
 def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -45,13 +46,16 @@ def build_asgi(
             CustodyError: problems.on_custody_error,
             RequestValidationError: problems.on_invalid_request,
             HTTPException: problems.on_http_error,
+            OperationalError: problems.on_database_error,
             Exception: problems.on_crash,
         },
     )
     app.include_router(build_router(ENDPOINTS, services))
     app.add_route("/health", _health, include_in_schema=False)
     app.add_route("/ready", _readiness(services), include_in_schema=False)
-    app.add_middleware(BodyLimit)
+    app.add_middleware(
+        BodyLimit, psbt_paths=frozenset(endpoint.path for endpoint in ENDPOINTS if endpoint.carries_psbt)
+    )
     app.add_middleware(Trace, random=random)
     return app
 

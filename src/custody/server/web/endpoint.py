@@ -35,7 +35,8 @@ class Endpoint:
 
     ``needs``: a door, or permissions of which the caller must hold one in the workspace that ``workspace_id`` of the
     body or query names (an empty set: be a member). The frame checks it, except for ``Unit.OWN``, where the handler
-    calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for ``Unit.WRITE`` only.
+    calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for ``Unit.WRITE`` only. ``carries_psbt``: the
+    body may be as large as one.
     """
 
     method: Literal["GET", "POST"]
@@ -46,6 +47,7 @@ class Endpoint:
     unit: Unit
     takes: type[BaseModel] | None = None
     creates: bool = False
+    carries_psbt: bool = False
 
     @property
     def permissions(self) -> frozenset[PermissionName]:

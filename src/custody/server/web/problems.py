@@ -1,9 +1,11 @@
 """From what went wrong to what is answered: RFC 9457, one table, every code of ours in it."""
 
+import sqlite3
 from http import HTTPStatus
 
 import structlog
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -145,6 +147,19 @@ async def on_http_error(request: Request, error: HTTPException) -> Response:
     answer = problem(request, *known)
     answer.headers.update(error.headers or {})
     return answer
+
+
+async def on_database_error(request: Request, error: OperationalError) -> Response:
+    """Another program holds the write lock for longer than we wait: nothing was changed, and it will pass."""
+    if (
+        not isinstance(error.orig, sqlite3.OperationalError)
+        or error.orig.sqlite_errorcode != sqlite3.SQLITE_BUSY
+    ):
+        return await on_crash(request, error)
+    log.warning("database busy")
+    return problem(
+        request, ErrorCode.BACKEND_UNAVAILABLE, "The database is busy; nothing was changed. Try again later."
+    )
 
 
 async def on_crash(request: Request, error: Exception) -> Response:

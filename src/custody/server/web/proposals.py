@@ -7,6 +7,7 @@ from http import HTTPStatus
 from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
+from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,7 +24,7 @@ from custody.schemas.proposals import (
 from custody.schemas.queries import PsbtQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import NotFound
-from custody.server.service.proposals import Filter, Page
+from custody.server.service.proposals import Filter, Page, no_such_proposal
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 READERS = frozenset(
@@ -114,9 +115,17 @@ def _read(call: Call[PsbtQuery]) -> _Shown:
             return _shown_page(query, proposals.page(db, access, wanted))
         found = proposals.find(db, query.psbt_id)
         if query.workspace_id not in {None, found.workspace_id}:
-            raise NotFound("There is no such proposal in this workspace.")
-        call.enter(db, found.workspace_id)
+            raise no_such_proposal()
+        _enter_workspace_of(call, db, found.workspace_id)
         return _Shown(proposals.record(db, found).model_dump_json(by_alias=True).encode(), {})
+
+
+def _enter_workspace_of(call: Call[PsbtQuery], db: Session, workspace_id: int) -> None:
+    """Another tenant's proposal is answered word for word as one that never was (P24)."""
+    try:
+        call.enter(db, workspace_id)
+    except NotFound:
+        raise no_such_proposal() from None
 
 
 def _shown_page(query: PsbtQuery, page: Page) -> _Shown:
@@ -162,5 +171,6 @@ ENDPOINTS = (
         frozenset({PermissionName.PAYMENT_APPROVE}),
         Unit.OWN,
         SignPsbtRequest,
+        carries_psbt=True,
     ),
 )

@@ -294,6 +294,15 @@ class TestReading:
     def test_queries_that_make_no_sense(self, funded, query):
         refused(funded.admin.get("/api/v1/psbt", **query), 422, "VALIDATION")
 
+    def test_p24_another_tenants_proposal_is_answered_as_one_that_never_was(self, funded):
+        psbt_id = ok(funded.propose(50_000))["psbt_id"]
+        funded.world.organisation("Rival", "rival@example.org")
+        rival = funded.world.as_user("rival@example.org")
+        answers = [
+            refused(rival.get("/api/v1/psbt", psbt_id=one), 404, "NOT_FOUND") for one in (psbt_id, "0" * 32)
+        ]
+        assert answers[0]["detail"] == answers[1]["detail"]
+
     def test_an_etag_spares_the_body(self, funded):
         psbt_id = ok(funded.propose(1_000))["psbt_id"]
         for query in ({"psbt_id": psbt_id}, {"workspace_id": funded.workspace_id}):

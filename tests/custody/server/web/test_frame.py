@@ -1,17 +1,21 @@
 """What every endpoint has in common: problems, bounds, trace ids, repeated requests, readiness."""
 
 import re
+import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from custody.schemas.errors import ErrorCode, Problem
 from custody.server.domain import errors
 from custody.server.web.endpoint import Door, Endpoint, Unit
-from custody.server.web.middleware import MAX_BODY_BYTES
+from custody.server.web.middleware import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
 from custody.server.web.problems import STATUS
 from custody.server.web.table import ENDPOINTS
 from tests.support.platform import PASSWORD, As, World, key_offer, register_key, seed
@@ -157,8 +161,31 @@ class TestBounds:
         assert answer.json()["code"] == "BODY_TOO_LARGE"
 
     def test_the_largest_psbt_is_not_too_large(self, alice: As) -> None:
-        answer = alice.post("/api/v1/key-challenge", {"xpub": "x" * (MAX_BODY_BYTES - 1000)})
+        answer = alice.post("/api/v1/sign-psbt", {"psbt_base64": "x" * (MAX_PSBT_BODY_BYTES - 1000)})
         assert answer.status_code == 422
+
+    def test_only_a_psbt_may_be_that_large(self, world: World) -> None:
+        """P10: a body is parsed before its sender is known; megabytes of it would hold everybody up."""
+        paths = {endpoint.path for endpoint in ENDPOINTS if endpoint.method == "POST" and endpoint.takes}
+        answers = {
+            path: world.http.post(path, content=b"x" * (MAX_BODY_BYTES + 1)).status_code for path in paths
+        }
+        assert {path for path, status in answers.items() if status != 413} == {"/api/v1/sign-psbt"}
+
+
+class TestDatabase:
+    def test_a_lock_held_elsewhere_is_said_to_pass(self, world: World, alice: As, tmp_path: Path) -> None:
+        """Another program writes for longer than we wait: 503 with Retry-After, and nothing was changed."""
+        with world.platform.services.store.write() as db:
+            db.execute(text("PRAGMA busy_timeout=1"))
+        with closing(sqlite3.connect(tmp_path / "state" / "custody.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            answer = alice.post("/auth/logout")
+            other.execute("ROLLBACK")
+        assert answer.status_code == 503
+        assert answer.json()["code"] == "BACKEND_UNAVAILABLE"
+        assert "Retry-After" in answer.headers
+        assert alice.get("/api/v1/get-user-info").status_code == 200
 
 
 class TestTrace:
