@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -130,8 +131,7 @@ class Programs:
                 process.kill()
                 await process.wait()
         if process.returncode:
-            words = (err or out).decode(errors="replace").strip()
-            raise DemoFailed(f"{what}: status {process.returncode}\n    " + words.replace("\n", "\n    "))
+            raise DemoFailed(f"{what}: {_reason(out.decode(errors='replace'), err.decode(errors='replace'))}")
         return out.decode()
 
     def check_alive(self) -> None:
@@ -142,6 +142,19 @@ class Programs:
         for program in reversed(self._running):
             await program.stop()
         self._running.clear()
+
+
+def _reason(out: str, err: str) -> str:
+    """What a command that failed says to a person: its error's sentence and hint, else why a proposal went no further."""
+    for text in (err.strip().rpartition("\n")[2], out):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            said = json.loads(text)
+            return (
+                f"{said['error']['sentence']} {said['error']['hint']}"
+                if "error" in said
+                else str(said["reason"])
+            )
+    return (err or out).strip()
 
 
 async def _type(process: asyncio.subprocess.Process, answers: Sequence[str | Answer]) -> None:

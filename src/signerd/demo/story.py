@@ -4,7 +4,9 @@ import asyncio
 import json
 import shutil
 import signal
+import sys
 import tempfile
+import textwrap
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,9 +78,9 @@ def main(*, auto: bool) -> int:
         typer.echo(f"\nStopped. What was written is in {root}.", err=True)
         return EXIT_TERMINATED if isinstance(end, asyncio.CancelledError) else EXIT_INTERRUPTED
     except (DemoFailed, ClientError) as error:
-        typer.echo(f"\nThe demo failed: {error}", err=True)
-        for log in sorted(logs.glob("*.log")):
-            typer.echo(f"  {log}\n{tail(log)}", err=True)
+        # The reason comes last: it is what a person must see on a small screen.
+        typer.echo(f"\nWhat each program said is in {logs}; delete {root} when you have read it.", err=True)
+        typer.echo(f"The demo failed: {error}", err=True)
         return EXIT_FAILED
     if auto:
         shutil.rmtree(root)
@@ -199,8 +201,10 @@ def _script(demo: Demo) -> Finger:
 
 
 def _person(title: str, lines: list[str]) -> bool:
-    width = max(len(line) for line in (title, *lines)) + 2
-    box = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in lines), f"└{'─' * (width + 1)}┘"]
+    room = shutil.get_terminal_size().columns - 4
+    wrapped = [part for line in lines for part in textwrap.wrap(line, room) or [""]]
+    width = min(max(len(line) for line in (title, *wrapped)), room) + 1
+    box = [f"┌─{title:─<{width}}┐", *(f"│ {line:<{width}}│" for line in wrapped), f"└{'─' * (width + 1)}┘"]
     typer.echo("\n" + "\n".join(box))
     try:
         return typer.confirm("Press the device's button?", default=None)
@@ -273,6 +277,8 @@ async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
     assert payee is not None
     amount = sats(PAID_SATS)
     demo.tell(f"Proposing to pay {format_btc(amount)} BTC ({amount:,} sat, regtest) to {payee}")
+    on_devices = encode_address(p2wpkh(PAYEE_KEY), Network.TESTNET4)
+    demo.tell(f"    (every device shows regtest addresses in their test form: {on_devices})")
     created = await owner.create_psbt(
         CreatePsbtRequest(
             wallet_id=vault.id,
@@ -342,14 +348,16 @@ async def _until(owner: AsyncClient, psbt_id: str, wanted: ProposalStatus) -> Pr
 
 
 def _where_to_look_next(root: Path) -> None:
-    first = root / NAMES[0]
+    programs = Path(sys.executable).parent
     typer.echo(
         f"""
 Where to look next
-  {root}/logs               what each program said
-  custody serve --state {root}/platform        the platform again, with its database; /openapi.json has the API
-  signerd --state {first} audit verify    the first signer's journal, and that its chain of decisions is whole
-  docs/architecture.md      how it fits together; README.md, how to go on with real hardware
+  the platform again, with its database; /openapi.json has the API:
+      {programs}/custody serve --state {root}/platform
+  the first signer's journal, and that its chain of decisions is whole:
+      {programs}/signerd --state {root / NAMES[0]} audit verify
+  {root}/logs has what each program said; delete {root} when you have looked: it holds this run's seeds
+  docs/architecture.md has how it fits together; README.md, how to go on with real hardware
 
 The transaction, confirmed on the embedded regtest chain:"""
     )
