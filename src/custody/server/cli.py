@@ -183,6 +183,11 @@ def _refusals() -> Iterator[None]:
         _fail(error.detail, error.hint)
     except CannotListen as error:
         _fail(str(error), error.hint)
+    except OSError as error:
+        _fail(
+            f"{error.filename or 'A file'} cannot be used: {error.strerror}.",
+            "Name a folder that you may write.",
+        )
 
 
 def _fail(sentence: str, hint: str) -> None:

@@ -156,3 +156,11 @@ def test_prints_the_openapi_document() -> None:
     document = json.loads(custody("openapi").stdout)
     assert document["openapi"].startswith("3.1")
     assert "/auth/login" in document["paths"]
+
+
+def test_a_state_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = custody("serve", "--state", str(tmp_path / "file" / "state"), "--listen", "127.0.0.1:0")
+    assert refused.exit_code == 1
+    assert "cannot be used" in refused.output
+    assert "Traceback" not in refused.output
