@@ -15,7 +15,18 @@ from custody.server.service.market import Quote
 from custody.server.service.payments import Intent
 from custody.server.service.policies import policy_of
 from custody.server.store.models import Vault
-from multisig import CHANGE, ChangeTo, FeeRate, Psbt, Sats, TxOut, build_psbt, dust_threshold, estimate_vsize
+from multisig import (
+    CHANGE,
+    ChangeTo,
+    FeeRate,
+    Psbt,
+    PsbtTooLarge,
+    Sats,
+    TxOut,
+    build_psbt,
+    dust_threshold,
+    estimate_vsize,
+)
 from multisig import Vault as Policy
 
 
@@ -38,7 +49,7 @@ class Drafter:
         """The change, if any, goes to the vault's next change index.
 
         Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not even
-        those would do, Invalid where the fee is above the cap.
+        those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         policy = policy_of(vault)
         change_script = policy.script_pubkey(CHANGE, vault.next_change_index)
@@ -48,13 +59,15 @@ class Drafter:
         if selection.fee > MAX_FEE:
             sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
             raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))
-        psbt = build_psbt(
-            policy,
-            coins_to_spend(db, vault, purse, selection.coins),
-            self._outputs(intent.outputs, selection, vault.next_change_index),
-            choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
-            SEQUENCE,
-        )
+        coins = coins_to_spend(db, vault, purse, selection.coins)
+        outputs = self._outputs(intent.outputs, selection, vault.next_change_index)
+        locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
+        try:
+            psbt = build_psbt(policy, coins, outputs, locktime, SEQUENCE)
+        except PsbtTooLarge as error:
+            # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
+            sentence = f"{len(coins)} coins and the transactions that made them are more than a device takes: {error}"
+            raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
         return Draft(psbt, selection, purse, plan.vsize(len(selection.coins), selection.change > 0))
 
     def _select(self, purse: Purse, plan: Plan) -> Selection:

@@ -4,7 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from multisig import Network, OutPoint, Psbt, inspect, parse_op_return
+from custody.server.chain.embedded import funding
+from multisig import Network, OutPoint, Psbt, Sats, TxOut, inspect, parse_op_return
 from tests.support.custody import CAFE, SHOP, ok, refused
 
 OTHER_NETWORK = "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx"
@@ -132,6 +133,23 @@ class TestRefused:
         (vault,) = desk.wallets()
         assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (0, 100_000)
         refused(desk.propose(10_000), 422, "INSUFFICIENT_FUNDS")
+
+    def test_p10_coins_of_huge_transactions_are_too_much_at_once(self, desk, monkeypatch):
+        """Every input carries the transaction that made it, and whoever pays the vault chooses its size."""
+        assemble = funding._assemble
+
+        def huge(coins, outputs):
+            payment, *change = outputs
+            data = TxOut(Sats(0), b"\x6a\x4e" + (90_000).to_bytes(4, "little") + bytes(90_000))
+            return assemble(coins, (*[TxOut(Sats(20_000), payment.script_pubkey)] * 30, data, *change))
+
+        desk.deposit(1_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(funding, "_assemble", huge)
+            desk.deposit(1_000_000)
+        refused(desk.propose(570_000, fee_rate="1"), 422, "VALIDATION")
+        assert desk.wallets()[0]["locked_sats"] == 0
+        ok(desk.propose(100_000, fee_rate="1"))
 
     def test_another_workspaces_vault(self, funded):
         funded.world.organisation("Rival", "rival@example.org")
