@@ -19,10 +19,9 @@ from multisig import Transaction
 
 log = structlog.get_logger()
 
-# No later block, mempool or fee market makes these acceptable.
-FOR_GOOD = frozenset(
-    {RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE, RefusalCode.FEE_TOO_HIGH}
-)
+# No later block, mempool or other node makes these acceptable. A fee above one node's cap is not among them: the
+# transaction is valid and signed, so its coins must stay locked, or the payment could be made twice.
+FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
 
 
 class Broadcaster:

@@ -146,12 +146,16 @@ def test_what_the_node_refuses_for_good_fails_and_frees_the_coins(funded, node, 
     assert node.broadcasts == []
 
 
-@pytest.mark.parametrize("code", [RefusalCode.FEE_TOO_LOW, RefusalCode.NON_FINAL, RefusalCode.MISSING_INPUTS])
+@pytest.mark.parametrize(
+    "code",
+    [RefusalCode.FEE_TOO_LOW, RefusalCode.FEE_TOO_HIGH, RefusalCode.NON_FINAL, RefusalCode.MISSING_INPUTS],
+)
 def test_what_may_heal_is_tried_again(funded, node, psbt_id, code):
     finalised(funded, psbt_id)
     node.answer = lambda tx: Refused(tx.txid, code, "not now")
     funded.outbox.run_due()
     assert funded.proposal(psbt_id)["status"] == "STALLED"
+    assert funded.wallets()[0]["locked_sats"] > 0
     node.answer = None
     funded.world.clock.advance(seconds=61)
     funded.outbox.run_due()
