@@ -20,8 +20,9 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     WrongDevice,
 )
-from firmware_bridge.lane import Lane, OnNote, Spawner, spawn
+from firmware_bridge.lane import Lane, OnNote
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Family, Progress
+from firmware_bridge.process import Spawner, spawn
 from firmware_bridge.roster import Clock, Record, Roster
 from firmware_bridge.sighting import Listing
 from multisig import (
@@ -294,7 +295,9 @@ def _require_wanted(record: Record) -> None:
 def _notes(record: Record, on_progress: OnProgress | None) -> OnNote | None:
     if on_progress is None:
         return None
-    return lambda step, text: _tell(on_progress, Progress(record.device.id, step, text))
+    return lambda note: _tell(
+        on_progress, Progress(record.device.id, note.step, note.text, note.done, note.total)
+    )
 
 
 def _tell(on_progress: OnProgress, progress: Progress) -> None:

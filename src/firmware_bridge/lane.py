@@ -7,15 +7,10 @@ operation starts a new one, which knows that it has to clear up.
 import asyncio
 import contextlib
 import logging
-import multiprocessing
 import socket
-import sys
-import threading
-import types
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from firmware_bridge import protocol, worker
 from firmware_bridge.errors import (
@@ -28,86 +23,37 @@ from firmware_bridge.errors import (
     from_worker,
 )
 from firmware_bridge.model import Deadlines, Endpoint
+from firmware_bridge.port import Question
+from firmware_bridge.process import START_METHOD, Spawner, WorkerProcess, spawn
 from multisig import Network
 
-# A process that starts takes HWI from the fork server's memory instead of importing it: 10 ms instead of 100. Where
-# forking is not safe (macOS) or not there (Windows), each worker imports it for itself.
-START_METHOD: Final = "forkserver" if sys.platform == "linux" else "spawn"
-_starting = threading.Lock()
+OnNote = Callable[[protocol.Note], None]
+# Answers a device's question; None where nobody knows.
+OnAsk = Callable[[Question], Awaitable[str | None]]
 _log = logging.getLogger(__name__)
-
-OnNote = Callable[[str, str], None]
-Entry = Callable[[socket.socket, str, str], None]
-
-
-class Process(Protocol):
-    """What a lane needs of a child process."""
-
-    @property
-    def pid(self) -> int | None: ...
-
-    def is_alive(self) -> bool: ...
-
-    def kill(self) -> None: ...
-
-
-# (the child's end of the channel, endpoint, network) -> the running process
-Spawner = Callable[[socket.socket, str, str], Process]
-
-
-def spawn(channel: socket.socket, endpoint: str, network: str, *, entry: Entry = worker.main) -> BaseProcess:
-    """Start a worker. Blocks while the fork server starts, once in the life of the program."""
-    context: Any = multiprocessing.get_context(START_METHOD)
-    if START_METHOD == "forkserver":
-        context.set_forkserver_preload([worker.PRELOAD])
-    process: BaseProcess = context.Process(
-        target=entry, args=(channel, endpoint, network), daemon=True, name="device-worker"
-    )
-    with _starting, _without_main_module():
-        process.start()
-    return process
-
-
-@contextlib.contextmanager
-def _without_main_module() -> Iterator[None]:
-    """Keep multiprocessing from importing the caller's main program into every child, with its side effects."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-@dataclass
-class _Worker:
-    process: Process
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    preloaded: bool
-
-    async def send(self, request: protocol.Request) -> None:
-        self.writer.write(protocol.encode(request))
-        await self.writer.drain()
-
-    async def receive(self) -> protocol.Message:
-        header = await self.reader.readexactly(protocol.HEADER_SIZE)
-        return protocol.decode(await self.reader.readexactly(protocol.body_size(header)))
-
-    def usable(self) -> bool:
-        return self.process.is_alive() and not self.reader.at_eof()
-
-    def end(self) -> None:
-        """The worker closes its device and leaves by itself when the channel closes."""
-        self.writer.close()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.writer.close()
-
 
 # What breaks when the other end of the channel is gone, or is no worker of ours.
 _CRASHES: Final = (asyncio.IncompleteReadError, ConnectionError, protocol.ProtocolError)
+
+
+def _ignore(_note: protocol.Note) -> None:
+    """Nobody wants to know."""
+
+
+async def _say_nothing(_question: Question) -> str | None:
+    """Nobody is there to ask."""
+    return None
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One operation on its way, and who hears of it."""
+
+    op: str
+    args: Mapping[str, Any] = field(repr=False)
+    deadline: float
+    on_note: OnNote
+    on_ask: OnAsk
 
 
 class Lane:
@@ -121,7 +67,7 @@ class Lane:
         self._network = network
         self._deadlines = deadlines
         self._spawner = spawner
-        self._worker: _Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._sent = 0
         self._calling: asyncio.Event | None = None
         self._stopped_by: BridgeError | None = None
@@ -129,6 +75,8 @@ class Lane:
         self._left_open = False
         self._silent = False
         self._idle: asyncio.TimerHandle | None = None
+        # What `unlock` returned: the device knows by it that the passphrase was given already.
+        self.session: str | None = None
 
     @property
     def worker_pid(self) -> int | None:
@@ -147,6 +95,7 @@ class Lane:
         *,
         deadline: float,
         on_note: OnNote | None = None,
+        on_ask: OnAsk | None = None,
         probing: bool = False,
     ) -> Any:
         """The worker's answer, within `deadline` seconds (and the grace). Starting a worker does not count.
@@ -158,18 +107,19 @@ class Lane:
         """
         if self._calling is not None:
             raise Busy("Another operation of this program is running on the device.")
+        call = _Call(op, args or {}, deadline, on_note or _ignore, on_ask or _say_nothing)
         self._calling, self._stopped_by = asyncio.Event(), None
         self._probing = probing
         self._cancel_idle_timer()
         try:
             reused = self._worker
             try:
-                return await self._attempt(op, args or {}, deadline, on_note or _ignore)
+                return await self._attempt(call)
             except WorkerCrashed:
                 # It may have died long ago, unused, without a sign of it until now.
                 if reused is None or op not in worker.REPEATABLE or self._stopped_by is not None:
                     raise
-                return await self._attempt(op, args or {}, deadline, on_note or _ignore)
+                return await self._attempt(call)
         finally:
             self._calling.set()
             self._calling = None
@@ -194,28 +144,26 @@ class Lane:
             driver, self._worker = self._worker, None
             driver.end()
 
-    async def _attempt(self, op: str, args: Mapping[str, Any], deadline: float, on_note: OnNote) -> Any:
+    async def _attempt(self, call: _Call) -> Any:
         driver = await self._ensure_worker()
         if self._stopped_by is not None:
             raise self._stopped_by
-        return await self._exchange(driver, self._next_request(op, args), deadline, on_note)
+        return await self._exchange(driver, self._next_request(call), call)
 
-    def _next_request(self, op: str, args: Mapping[str, Any]) -> protocol.Request:
+    def _next_request(self, call: _Call) -> protocol.Request:
         self._sent += 1
         recover = self._left_open or (self._silent and not self._probing)
         if recover:
             self._left_open = self._silent = False
-        return protocol.Request(self._sent, op, args, recover=recover)
+        return protocol.Request(self._sent, call.op, call.args, recover=recover, session=self.session)
 
-    async def _exchange(
-        self, driver: _Worker, request: protocol.Request, deadline: float, on_note: OnNote
-    ) -> Any:
+    async def _exchange(self, driver: WorkerProcess, request: protocol.Request, call: _Call) -> Any:
         try:
-            async with asyncio.timeout(deadline):
+            async with asyncio.timeout(call.deadline):
                 await driver.send(request)
-                return await self._answer(driver, request.id, on_note)
+                return await self._answer(driver, request.id, call)
         except TimeoutError:
-            return await self._give_up(driver, request.id, on_note)
+            return await self._give_up(driver, request.id, call)
         except _CRASHES as crash:
             self._discard()
             raise self._stopped_by or WorkerCrashed(detail=type(crash).__name__) from crash
@@ -224,26 +172,36 @@ class Lane:
             self._discard()
             raise
 
-    async def _answer(self, driver: _Worker, request_id: int, on_note: OnNote) -> Any:
-        while True:
-            message = await driver.receive()
-            match message:
-                case protocol.Note(id=number, step=step, text=text) if number == request_id:
-                    on_note(step, text)
-                case protocol.Done(id=number, value=value) if number == request_id:
-                    return value
-                case protocol.Failed(id=number, code=code, detail=detail) if number == request_id:
-                    raise self._stopped_by or from_worker(code, detail)
-                case _:
-                    raise protocol.ProtocolError(f"an answer to another request: {type(message).__name__}")
+    async def _answer(self, driver: WorkerProcess, request_id: int, call: _Call) -> Any:
+        asking: asyncio.Task[None] | None = None
+        try:
+            while True:
+                message = await driver.receive()
+                match message:
+                    case protocol.Note(id=number) if number == request_id:
+                        call.on_note(message)
+                    case protocol.Ask(id=number) if number == request_id:
+                        # Beside the reading: a worker that dies, or a cancel, must not wait for a person's answer.
+                        asking = asyncio.create_task(_ask(driver, message, call.on_ask))
+                    case protocol.Done(id=number, value=value) if number == request_id:
+                        return value
+                    case protocol.Failed(id=number, code=code, detail=detail) if number == request_id:
+                        raise self._stopped_by or from_worker(code, detail)
+                    case _:
+                        raise protocol.ProtocolError(
+                            f"an answer to another request: {type(message).__name__}"
+                        )
+        finally:
+            if asking is not None:
+                asking.cancel()
 
-    async def _give_up(self, driver: _Worker, request_id: int, on_note: OnNote) -> Any:
+    async def _give_up(self, driver: WorkerProcess, request_id: int, call: _Call) -> Any:
         """After the deadline: ask to stop, wait for the grace, kill. An answer that comes after all is an answer."""
         self._stopped_by = self._stopped_by or TimedOut()
         try:
             async with asyncio.timeout(self._deadlines.grace):
                 await driver.send(protocol.Request(request_id, protocol.CANCEL))
-                return await self._answer(driver, request_id, on_note)
+                return await self._answer(driver, request_id, call)
         except (TimeoutError, *_CRASHES):
             self._discard()
             raise self._stopped_by from None
@@ -273,19 +231,19 @@ class Lane:
             self._left_open = self._left_open or not self._probing
             driver.kill()
 
-    async def _ensure_worker(self) -> _Worker:
+    async def _ensure_worker(self) -> WorkerProcess:
         if self._worker is not None and not self._worker.usable():
             self._discard()
         if self._worker is None:
             self._worker = await self._start()
         return self._worker
 
-    async def _start(self) -> _Worker:
+    async def _start(self) -> WorkerProcess:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             process = await asyncio.to_thread(self._spawner, theirs, str(self._endpoint), self._network.value)
             reader, writer = await asyncio.open_connection(sock=ours.dup(), limit=protocol.MAX_FRAME)
-        driver = _Worker(process, reader, writer, preloaded=False)
+        driver = WorkerProcess(process, reader, writer, preloaded=False)
         try:
             async with asyncio.timeout(self._deadlines.start):
                 hello = await driver.receive()
@@ -313,5 +271,12 @@ class Lane:
             self._idle = None
 
 
-def _ignore(_step: str, _text: str) -> None:
-    """Nobody wants to know."""
+async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk) -> None:
+    answer = None
+    try:
+        answer = await on_ask(Question(question.question))
+    except Exception:  # noqa: BLE001 - the caller's code: its bug is no answer, and ends the question
+        _log.exception("a question of the device could not be put to anybody")
+    # A worker that has died meanwhile needs no answer.
+    with contextlib.suppress(ConnectionError):
+        await driver.send(protocol.Reply(question.number, answer))

@@ -194,11 +194,16 @@ class DeviceEvent:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a device is doing while it works. `step` is a stable word, `text` a sentence for the person."""
+    """What a device is doing while it works. `step` is a stable word, `text` a sentence for the person.
+
+    `done` of `total` where that can be counted: the third of four outputs, the tenth of fifty inputs.
+    """
 
     device_id: str
     step: str
     text: str
+    done: int | None = None
+    total: int | None = None
 
 
 @dataclass(frozen=True)

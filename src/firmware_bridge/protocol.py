@@ -1,7 +1,7 @@
 """What passes between the bridge and a worker: length-prefixed JSON, plain values only, bounded.
 
-Bridge to worker: `Request`, or a request whose operation is `CANCEL`. Worker to bridge: `Hello` once, then for each request
-any number of `Note`s and one `Done` or `Failed`.
+Bridge to worker: `Request`, a request whose operation is `CANCEL`, or the `Reply` to an `Ask`. Worker to bridge: `Hello` once,
+then for each request any number of `Note`s and `Ask`s, and one `Done` or `Failed`.
 """
 
 import json
@@ -23,12 +23,13 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """`recover`: a worker of this device was killed in the middle; the device may still wait for an answer."""
+    """`recover`, `session`: see `firmware_bridge.port.Opening`."""
 
     id: int
     op: str
-    args: Mapping[str, Any] = field(default_factory=dict)
+    args: Mapping[str, Any] = field(default_factory=dict, repr=False)
     recover: bool = False
+    session: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,30 @@ class Hello:
 
 @dataclass(frozen=True)
 class Note:
+    """`done` of `total`: how far it is, where that can be counted."""
+
     id: int
     step: str
     text: str
+    done: int | None = None
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """`question` is a `firmware_bridge.port.Question`; `number` counts the questions of one worker."""
+
+    id: int
+    number: int
+    question: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to the `Ask` of this number; None where nobody answers."""
+
+    number: int
+    answer: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -61,11 +83,13 @@ class Failed:
     detail: str | None
 
 
-Message = Request | Hello | Note | Done | Failed
+Message = Request | Hello | Note | Ask | Reply | Done | Failed
 _TYPES: Final[dict[str, type[Message]]] = {
     "request": Request,
     "hello": Hello,
     "note": Note,
+    "ask": Ask,
+    "reply": Reply,
     "done": Done,
     "failed": Failed,
 }

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from firmware_bridge import protocol
-from firmware_bridge.errors import DeviceFault
+from firmware_bridge.errors import Cancelled, DeviceFault
 from firmware_bridge.families import clean_detail
 from firmware_bridge.model import Endpoint
-from firmware_bridge.port import DeviceClient, DeviceFailure, Notify, Opener
+from firmware_bridge.port import Caller, DeviceClient, DeviceFailure, Opener, Opening, Question
 from multisig import Network
 
 # What the fork server imports ahead, and what `Hello.preloaded` looks for.
@@ -38,10 +38,10 @@ def main(channel: socket.socket, endpoint: str, network: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     where, chain = Endpoint.parse(endpoint), Network(network)
 
-    def open_device(notify: Notify, recover: bool) -> DeviceClient:
+    def open_device(caller: Caller, opening: Opening) -> DeviceClient:
         from firmware_bridge import hwi_client
 
-        return hwi_client.open_device(where, chain, notify, recover=recover)
+        return hwi_client.open_device(where, chain, caller, opening)
 
     Server(channel, open_device).serve(preloaded=preloaded)
 
@@ -65,8 +65,10 @@ class Server:
         self._open = opener
         self._client: DeviceClient | None = None
         self._requests: queue.SimpleQueue[protocol.Request | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[protocol.Reply | None] = queue.SimpleQueue()
         self._writing = threading.Lock()
         self._current = 0
+        self._asked = 0
 
     def serve(self, *, preloaded: bool) -> None:
         self._send(protocol.Hello(os.getpid(), preloaded))
@@ -77,6 +79,7 @@ class Server:
 
     def _answer(self, request: protocol.Request) -> protocol.Message:
         self._current = request.id
+        self._forget_replies()
         try:
             return protocol.Done(request.id, self._perform(request))
         except DeviceFailure as failure:
@@ -100,7 +103,7 @@ class Server:
     def _attempt(self, request: protocol.Request) -> Any:
         try:
             if self._client is None:
-                self._client = self._open(self._notify, request.recover)
+                self._client = self._open(self, Opening(request.recover, request.session))
             return self._client.call(request.op, request.args)
         except DeviceFailure:
             # Replies carry no numbers: after any failure a late one would answer the next question.
@@ -114,8 +117,19 @@ class Server:
             with contextlib.suppress(Exception):
                 client.close()
 
-    def _notify(self, step: str, text: str) -> None:
-        self._send(protocol.Note(self._current, step, text))
+    def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        """See `firmware_bridge.port.Caller`."""
+        self._send(protocol.Note(self._current, step, text, done, total))
+
+    def ask(self, question: Question) -> str | None:
+        """See `firmware_bridge.port.Caller`."""
+        self._asked += 1
+        self._send(protocol.Ask(self._current, self._asked, question.value))
+        # A reply to an earlier question may still be on its way: the person answered just when it was given up.
+        while (reply := self._replies.get()) is not None:
+            if reply.number == self._asked:
+                return reply.answer
+        raise DeviceFailure(Cancelled.code, None)
 
     def _send(self, message: protocol.Message) -> None:
         with self._writing:
@@ -123,28 +137,42 @@ class Server:
 
     def _read(self) -> None:
         try:
-            while (request := self._receive()) is not None:
-                if request.op != protocol.CANCEL:
-                    self._requests.put(request)
-                elif (client := self._client) is not None:
-                    # As above; and this thread has to live: it alone notices that the bridge is gone.
-                    with contextlib.suppress(Exception):
-                        client.cancel()
+            while (message := self._receive()) is not None:
+                self._take(message)
         except (OSError, protocol.ProtocolError):
             pass
         self._requests.put(None)
+        self._replies.put(None)
         end = threading.Timer(_FAREWELL_SECONDS, self._end_process, (0,))
         end.daemon = True
         end.start()
 
-    def _receive(self) -> protocol.Request | None:
+    def _forget_replies(self) -> None:
+        """What was said of the request before: a late answer, or a cancel that nobody waited for."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._replies.get_nowait()
+
+    def _take(self, message: protocol.Request | protocol.Reply) -> None:
+        if isinstance(message, protocol.Reply):
+            self._replies.put(message)
+        elif message.op != protocol.CANCEL:
+            self._requests.put(message)
+        else:
+            self._replies.put(None)
+            if (client := self._client) is not None:
+                # As above; and this thread has to live: it alone notices that the bridge is gone.
+                with contextlib.suppress(Exception):
+                    client.cancel()
+
+    def _receive(self) -> protocol.Request | protocol.Reply | None:
         header = self._receive_exactly(protocol.HEADER_SIZE)
         body = header and self._receive_exactly(protocol.body_size(header))
         if not body:
             return None
         message = protocol.decode(body)
-        if not isinstance(message, protocol.Request):
-            raise protocol.ProtocolError("a worker takes requests only")
+        if not isinstance(message, protocol.Request | protocol.Reply):
+            raise protocol.ProtocolError("a worker takes requests and replies only")
         return message
 
     def _receive_exactly(self, size: int) -> bytes | None:

@@ -18,7 +18,8 @@ from firmware_bridge.errors import (
     TimedOut,
     WorkerCrashed,
 )
-from firmware_bridge.lane import Lane, spawn
+from firmware_bridge.lane import Lane
+from firmware_bridge.process import spawn
 from firmware_bridge.model import Deadlines, Endpoint
 from multisig import Network
 from tests.support import workers
@@ -65,7 +66,7 @@ async def test_an_answer_comes_back_and_the_worker_stays():
 async def test_notes_arrive_in_order_before_the_answer():
     told = []
     async with lane_to() as lane:
-        answer = await lane.call("tell", deadline=5, on_note=lambda step, text: told.append((step, text)))
+        answer = await lane.call("tell", deadline=5, on_note=lambda note: told.append((note.step, note.text)))
     assert answer == "told"
     assert told == [("step", f"number {number}") for number in (1, 2, 3)]
 
@@ -248,7 +249,8 @@ async def test_a_worker_that_begins_with_something_else():
 _ORPHAN = """
 import asyncio, sys
 from functools import partial
-from firmware_bridge.lane import Lane, spawn
+from firmware_bridge.lane import Lane
+from firmware_bridge.process import spawn
 from firmware_bridge.model import Deadlines, Endpoint
 from multisig import Network
 from tests.support import workers

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firmware_bridge import protocol
-from firmware_bridge.protocol import Done, Failed, Hello, Note, ProtocolError, Request
+from firmware_bridge.protocol import Ask, Done, Failed, Hello, Note, ProtocolError, Reply, Request
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20),
@@ -18,6 +18,9 @@ MESSAGES = (
     )
     | st.builds(Hello, st.integers(0), st.booleans())
     | st.builds(Note, st.integers(0), st.text(), st.text())
+    | st.builds(Note, st.integers(0), st.text(), st.text(), st.integers(0), st.integers(0))
+    | st.builds(Ask, st.integers(0), st.integers(0), st.text())
+    | st.builds(Reply, st.integers(0), st.text() | st.none())
     | st.builds(Done, st.integers(0), PLAIN)
     | st.builds(Failed, st.integers(0), st.text(), st.text() | st.none())
 )

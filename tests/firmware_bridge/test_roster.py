@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge import errors
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.lane import spawn
+from firmware_bridge.process import spawn
 from firmware_bridge.model import Deadlines, DeviceState, Endpoint
 from firmware_bridge.roster import _AFTER_ERROR, _AFTER_PROBE
 from firmware_bridge.sighting import Sighting

@@ -43,12 +43,12 @@ class Desk:
         self._channel = channel
         self._scripts = list(scripts)
         self.clients = []
-        self.recovered = []
-        self.notify = None
+        self.openings = []
+        self.caller = None
 
-    def open_device(self, notify, recover):
-        self.notify = notify
-        self.recovered.append(recover)
+    def open_device(self, caller, opening):
+        self.caller = caller
+        self.openings.append(opening)
         script = self._scripts.pop(0)
         if isinstance(script, Exception):
             raise script
@@ -132,7 +132,7 @@ def test_a_device_that_cannot_be_opened():
     with served(DeviceFailure("disconnected", "gone"), [1]) as desk:
         assert desk.ask(1, "probe") == Failed(1, "disconnected", "gone")
         assert desk.ask(2, "probe", recover=True) == Done(2, 1)
-        assert desk.recovered == [False, True]
+        assert [opening.recover for opening in desk.openings] == [False, True]
 
 
 def test_a_bug_is_a_fault_and_the_device_is_closed():
@@ -181,8 +181,8 @@ def test_a_device_that_cannot_be_closed_keeps_its_outcome():
 
 
 def test_notes_carry_the_number_of_the_request():
-    with served([lambda: desk.notify("step", "words")]) as desk:
-        assert desk.ask(7, "sign") == Note(7, "step", "words")
+    with served([lambda: desk.caller.tell("step", "words", 1, 2)]) as desk:
+        assert desk.ask(7, "sign") == Note(7, "step", "words", 1, 2)
         assert desk.hear() == Done(7, None)
 
 

@@ -1,4 +1,4 @@
-"""Worker processes that play a part. Each is an entry for `firmware_bridge.lane.spawn`: it runs in a child, by name."""
+"""Worker processes that play a part. Each is an entry for `firmware_bridge.process.spawn`: it runs in a child, by name."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from firmware_bridge.port import DeviceFailure, Notify
+from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
 from firmware_bridge.protocol import Done, Hello, encode
 from firmware_bridge.worker import Server, silence
 
@@ -17,9 +17,9 @@ from firmware_bridge.worker import Server, silence
 class ScriptedClient:
     """Does what the operation's name says."""
 
-    def __init__(self, notify: Notify, *, recover: bool) -> None:
-        self._notify = notify
-        self._recover = recover
+    def __init__(self, caller: Caller, opening: Opening) -> None:
+        self._caller = caller
+        self._opening = opening
         self._cancelled = threading.Event()
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
@@ -35,11 +35,17 @@ class ScriptedClient:
         return args
 
     def _recovered(self) -> bool:
-        return self._recover
+        return self._opening.recover
+
+    def _session(self) -> str | None:
+        return self._opening.session
+
+    def _question(self, question: str) -> str | None:
+        return self._caller.ask(Question(question))
 
     def _tell(self) -> str:
         for number in (1, 2, 3):
-            self._notify("step", f"number {number}")
+            self._caller.tell("step", f"number {number}", number, 3)
         return "told"
 
     def _refuse(self) -> None:
@@ -76,7 +82,7 @@ class ScriptedClient:
 
 def scripted(channel: socket.socket, _endpoint: str, _network: str) -> None:
     silence()
-    Server(channel, lambda notify, recover: ScriptedClient(notify, recover=recover)).serve(preloaded=True)
+    Server(channel, ScriptedClient).serve(preloaded=True)
 
 
 def mute(channel: socket.socket, _endpoint: str, _network: str) -> None:

@@ -13,7 +13,7 @@ from firmware_bridge.hwi_client.coldcard import open_coldcard
 from firmware_bridge.hwi_client.ledger import open_ledger
 from firmware_bridge.hwi_client.trezor import open_trezor
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure, Notify
+from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network
 
 __all__ = ["libusb", "open_device"]
@@ -25,8 +25,8 @@ _OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
 }
 
 
-def open_device(endpoint: Endpoint, network: Network, notify: Notify, *, recover: bool) -> OpenDevice:
-    """Open the device at this endpoint. `recover`: an earlier conversation with it was cut off.
+def open_device(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> OpenDevice:
+    """Open the device at this endpoint.
 
     :raises DeviceFailure: it cannot be opened, and why.
     """
@@ -34,7 +34,7 @@ def open_device(endpoint: Endpoint, network: Network, notify: Notify, *, recover
     if opener is None:
         raise DeviceFailure("unsupported", f"{endpoint.family} devices cannot be driven yet")
     try:
-        return opener(endpoint, network, notify, recover=recover)
+        return opener(endpoint, network, caller, opening)
     except DeviceFailure:
         raise
     except Exception as error:

@@ -32,7 +32,7 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure, Notify
+from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network
 
 # MAX_TXN_LEN of the Mk4's firmware. Earlier models take 384 KiB and say so themselves.
@@ -95,10 +95,10 @@ class _UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
 class ColdcardDevice(OpenDevice):
     family = Family.COLDCARD
 
-    def __init__(self, ckcc: Ckcc, network: Network, notify: Notify) -> None:
+    def __init__(self, ckcc: Ckcc, network: Network, caller: Caller) -> None:
         self._ckcc = ckcc
         self._network = network
-        self._notify = notify
+        self._caller = caller
         self._give_up = threading.Event()
 
     def operations(self) -> Mapping[str, Operation]:
@@ -150,7 +150,7 @@ class ColdcardDevice(OpenDevice):
             raise NotAvailable(f"a Coldcard takes {MAX_PSBT_BYTES} bytes at most, and this is {len(psbt)}")
         if args["resume"] and (collected := self._resume()) is not None:
             return collected
-        self._notify("sending", "Sending the transaction to the device")
+        self._caller.tell("sending", "Sending the transaction to the device")
         size, digest = self._ckcc.upload_file(psbt, blksize=MAX_BLK_LEN)
         self._ckcc.send_recv(Packer.sign_transaction(size, digest))
         return self._collect_transaction(None)
@@ -168,16 +168,16 @@ class ColdcardDevice(OpenDevice):
 
     def _collect_transaction(self, done: tuple[Any, Any] | None) -> str:
         if done is None:
-            self._notify("confirm-transaction", "Confirm the transaction on the device")
+            self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
             done = self._await_result(Packer.get_signed_txn())
         size, digest = done
-        self._notify("receiving", "Fetching the signatures from the device")
+        self._caller.tell("receiving", "Fetching the signatures from the device")
         return encode_base64(self._ckcc.download_file(size, digest, file_number=1))
 
     def _sign_message(self, args: Args) -> Any:
         path = args["path"].replace("h", "'")
         self._ckcc.send_recv(Packer.sign_message(args["text"].encode(), path, AF_CLASSIC))
-        self._notify("confirm-message", "Confirm the message on the device")
+        self._caller.tell("confirm-message", "Confirm the message on the device")
         _address, signature = self._await_result(Packer.get_signed_msg())
         return encode_base64(signature)
 
@@ -199,7 +199,7 @@ class ColdcardDevice(OpenDevice):
             return None
         size, digest = self._ckcc.upload_file(args["file"].encode("ascii"), blksize=MAX_BLK_LEN)
         self._ckcc.send_recv(Packer.multisig_enroll(size, digest))
-        self._notify("confirm-enrolment", "Compare the vault's details on the device and confirm")
+        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
         self._await_enrolment(check)
         return None
 
@@ -215,7 +215,7 @@ class ColdcardDevice(OpenDevice):
             self._pause()
 
 
-def open_coldcard(endpoint: Endpoint, network: Network, notify: Notify, *, recover: bool) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts afresh by itself
+def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts afresh by itself
     """Connect, agree on a session key, and make sure that nobody sits in between (S21)."""
     ckcc = Ckcc(dev=_connect(endpoint))
     try:
@@ -223,7 +223,7 @@ def open_coldcard(endpoint: Endpoint, network: Network, notify: Notify, *, recov
     except BaseException:
         ckcc.close()
         raise
-    return ColdcardDevice(ckcc, network, notify)
+    return ColdcardDevice(ckcc, network, caller)
 
 
 def _connect(endpoint: Endpoint) -> Any:

@@ -8,7 +8,7 @@ from hwilib.devices.ledger import LedgerClient
 from firmware_bridge.errors import WrongApp
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import DeviceFailure, Notify
+from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network
 
 # HWI does not compare the app with the chain: a client for mainnet signs with the testnet app (S14). "app" is Speculos.
@@ -20,10 +20,10 @@ _ANY_APP: Final = "app"
 class LedgerDevice(OpenDevice):
     family = Family.LEDGER
 
-    def __init__(self, hwi: LedgerClient, network: Network, notify: Notify) -> None:
+    def __init__(self, hwi: LedgerClient, network: Network, caller: Caller) -> None:
         self._hwi = hwi
         self._network = network
-        self._notify = notify
+        self._caller = caller
 
     def operations(self) -> Mapping[str, Operation]:
         return {
@@ -55,16 +55,16 @@ class LedgerDevice(OpenDevice):
         return {"fingerprint": self._fingerprint(args), "xpubs": xpubs}
 
     def _sign(self, args: Args) -> Any:
-        self._notify("confirm-transaction", "Confirm the vault and the transaction on the device")
+        self._caller.tell("confirm-transaction", "Confirm the vault and the transaction on the device")
         return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
 
     def _sign_message(self, args: Args) -> Any:
-        self._notify("confirm-message", "Confirm the message on the device")
+        self._caller.tell("confirm-message", "Confirm the message on the device")
         return self._hwi.sign_message(args["text"], args["path"])
 
 
-def open_ledger(endpoint: Endpoint, network: Network, notify: Notify, *, recover: bool) -> LedgerDevice:  # noqa: ARG001 - a Ledger clears a cut-off command at the next one
+def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - a Ledger clears a cut-off command at the next one
     path = endpoint.address if endpoint.kind == "tcp" else endpoint.place
-    device = LedgerDevice(LedgerClient(path, chain=chain_of(network)), network, notify)
+    device = LedgerDevice(LedgerClient(path, chain=chain_of(network)), network, caller)
     device.check_app()
     return device

@@ -22,7 +22,7 @@ from firmware_bridge.errors import Locked, NeedsPassphrase, Unsupported
 from firmware_bridge.families import TREZOR_BUTTON, TREZOR_BUTTONS
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Notify
+from firmware_bridge.port import Caller, Opening
 from multisig import Network
 
 # MultisigPubkeysOrder.LEXICOGRAPHIC of messages-bitcoin.proto. HWI's copy of the protocol is older: without the field,
@@ -64,11 +64,11 @@ class PassphraseNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
 class _Screen:
     """trezorlib's user interface, for a library: it tells, and decides nothing."""
 
-    def __init__(self, notify: Notify) -> None:
-        self._notify = notify
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
 
     def button_request(self, request: Any) -> None:
-        self._notify(*TREZOR_BUTTONS.get(request.code, TREZOR_BUTTON))
+        self._caller.tell(*TREZOR_BUTTONS.get(request.code, TREZOR_BUTTON))
 
     def get_pin(self, _code: object = None) -> str:
         raise PinNeeded
@@ -233,9 +233,9 @@ class TrezorDevice(OpenDevice):
         return str(node.xpub)
 
 
-def open_trezor(endpoint: Endpoint, network: Network, notify: Notify, *, recover: bool) -> TrezorDevice:
-    connection = _Connection(_transport(endpoint), _Screen(notify))
-    if recover:
+def open_trezor(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> TrezorDevice:
+    connection = _Connection(_transport(endpoint), _Screen(caller))
+    if opening.recover:
         connection.clear()
     # Held until the device is closed: one claim of the interface, one socket, for all that follows.
     connection.open()
