@@ -11,6 +11,7 @@ Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, not
 
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import (
+    AddressMismatch,
     BadDeviceSignature,
     BridgeError,
     Busy,
@@ -29,6 +30,7 @@ from firmware_bridge.errors import (
     WrongDevice,
 )
 from firmware_bridge.model import (
+    Account,
     Deadlines,
     Device,
     DeviceEvent,
@@ -37,8 +39,12 @@ from firmware_bridge.model import (
     Family,
     Progress,
 )
+from firmware_bridge.port import Question
+from firmware_bridge.registrations import Registration, RegistrationFile, Registrations, RegistrationsInMemory
 
 __all__ = [
+    "Account",
+    "AddressMismatch",
     "BadDeviceSignature",
     "Bridge",
     "BridgeError",
@@ -57,7 +63,12 @@ __all__ = [
     "NoPermission",
     "NotEnrolled",
     "Progress",
+    "Question",
     "RefusedByPerson",
+    "Registration",
+    "RegistrationFile",
+    "Registrations",
+    "RegistrationsInMemory",
     "TimedOut",
     "Unsupported",
     "WorkerCrashed",

@@ -4,7 +4,8 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
-from firmware_bridge.errors import DeviceFault, WrongApp
+from firmware_bridge.errors import AddressMismatch, DeviceFault, WrongApp
+from firmware_bridge.registrations import HMAC_BYTES
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
@@ -14,19 +15,22 @@ from multisig import (
     KeyOrigin,
     Network,
     OriginKey,
+    Policy,
     WrongNetwork,
+    encode_address,
     recover_message_key,
 )
 
 
 @dataclass(frozen=True)
 class Probed:
-    """Who a device says it is. `obstacle` is the code of the outcome that keeps it from working now."""
+    """Who a device says it is. `obstacle` is the code of the outcome that keeps it from working now, `detail` its own words."""
 
     model: str | None
     label: str | None
     fingerprint: Fingerprint | None
     obstacle: str | None
+    detail: str | None
 
 
 def probed(value: Any) -> Probed:
@@ -36,10 +40,49 @@ def probed(value: Any) -> Probed:
             "label": str() | None as label,
             "fingerprint": str() | None as master,
             "obstacle": str() | None as obstacle,
-        }:
-            return Probed(model, label, None if master is None else fingerprint(master), obstacle)
+            **rest,
+        } if isinstance(detail := rest.get("detail"), str | None):
+            return Probed(model, label, None if master is None else fingerprint(master), obstacle, detail)
         case _:
             raise DeviceFault("it did not say what it is")
+
+
+def unlocked(value: Any) -> tuple[Fingerprint, str | None]:
+    """Whose keys the device holds now, and what its next opening needs to find them again."""
+    match value:
+        case {"fingerprint": str() as master, "session": str() | None as session}:
+            return fingerprint(master), session
+        case _:
+            raise DeviceFault("it did not say whose keys it holds")
+
+
+def registration(value: Any) -> bytes | None:
+    """The proof of a registration; None from makers that keep the vault on the device."""
+    match value:
+        case None | {"hmac": None}:
+            return None
+        case {"hmac": str() as text} if len(text) == 2 * HMAC_BYTES:
+            try:
+                return bytes.fromhex(text)
+            except ValueError as error:
+                raise DeviceFault("it returned no registration") from error
+        case _:
+            raise DeviceFault("it returned no registration")
+
+
+def require_address(value: Any, policy: Policy, chain: int, index: int) -> str:
+    """Our own text of the address that the device has shown. Every test network's form is taken: devices know one only.
+
+    :raises AddressMismatch: the device shows another one.
+    """
+    text = value.get("address") if isinstance(value, dict) else None
+    if not isinstance(text, str):
+        raise DeviceFault("it returned no address")
+    script = policy.script_pubkey(chain, index)
+    forms = {encode_address(script, network) for network in Network if network.kind == policy.network.kind}
+    if text not in forms:
+        raise AddressMismatch(detail=text)
+    return policy.address(chain, index)
 
 
 def xpubs(value: Any, count: int) -> tuple[Fingerprint, tuple[str, ...]]:

@@ -1,29 +1,21 @@
 """The facade: devices and what can be done with them, in plain values and typed outcomes."""
 
 import asyncio
-import base64
-import hashlib
-import logging
+import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from firmware_bridge import answers, enrolment, handover, presence
-from firmware_bridge.errors import (
-    BadDeviceSignature,
-    Cancelled,
-    DeviceFault,
-    Disconnected,
-    NotEnrolled,
-    TimedOut,
-    WorkerCrashed,
-    WrongDevice,
-)
-from firmware_bridge.lane import Lane, OnNote
-from firmware_bridge.model import Deadlines, Device, DeviceEvent, Endpoint, Family, Progress
+from firmware_bridge import answers, arguments, handover, presence, signing
+from firmware_bridge.conversation import Ask, Conversation, House, OnProgress
+from firmware_bridge.errors import BadDeviceSignature
+from firmware_bridge.families import MAKERS
+from firmware_bridge.lane import Lane
+from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
 from firmware_bridge.process import Spawner, spawn
-from firmware_bridge.roster import Clock, Record, Roster
+from firmware_bridge.registrations import Registration, Registrations, RegistrationsInMemory
+from firmware_bridge.roster import Clock, Roster
 from firmware_bridge.sighting import Listing
 from multisig import (
     DerivationPath,
@@ -33,22 +25,19 @@ from multisig import (
     Policy,
     Psbt,
     Vault,
-    signer_progress,
+    multisig_account_path,
+    profile_account_path,
 )
 
-OnProgress = Callable[[Progress], None]
-
-# How an operation can end while the device may still wait for the person, or hold the answer.
-_UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected)
 _WATCH_SECONDS: Final = 1.0
-_log = logging.getLogger(__name__)
 
 
 class Bridge:
     """The devices of one program. Use it as an async context manager; leaving it ends every worker process.
 
-    `endpoints` are virtual devices and emulators; `usb` adds what is plugged in. Nothing is opened before `refresh`,
-    `watch` or an operation, and nothing waits without a deadline.
+    `endpoints` are virtual devices and emulators; `usb` adds what is plugged in. `registrations` keeps what a Ledger returns
+    when it registers a vault; without one it is forgotten when the program ends. Nothing is opened before `refresh`, `watch`
+    or an operation, and nothing waits without a deadline.
 
     Every operation raises the leaves of `BridgeError`; the next operation works, whatever happened to the one before.
     """
@@ -59,12 +48,12 @@ class Bridge:
         network: Network,
         endpoints: Sequence[Endpoint] = (),
         usb: bool = True,
+        registrations: Registrations | None = None,
         deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
         clock: Clock = time.monotonic,
         listings: Sequence[Listing] | None = None,
         spawner: Spawner = spawn,
     ) -> None:
-        self._network = network
         self._deadlines = deadlines
         self._roster = Roster(
             listings=_default_listings(endpoints, usb=usb) if listings is None else listings,
@@ -72,6 +61,8 @@ class Bridge:
             deadlines=deadlines,
             clock=clock,
         )
+        kept = RegistrationsInMemory() if registrations is None else registrations
+        self._house = House(network, deadlines, self._roster, kept)
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,6 +93,45 @@ class Bridge:
         """Every change of state from this call on, until the bridge closes."""
         return self._roster.hub.stream()
 
+    async def unlock(self, device_id: str, ask: Ask, *, on_progress: OnProgress | None = None) -> Device:
+        """Give the device its PIN and passphrase: `ask` is called with each `Question` that it cannot answer by itself.
+
+        An answer of None leaves it to the person at the device, where that is possible. The keys of a passphrase stay
+        available until the device is unplugged or forgets them.
+
+        :raises Locked: the PIN was wrong, or nobody gave one.
+        :raises NeedsPassphrase: nobody gave one.
+        :raises Unsupported: devices of this make are unlocked by their own buttons only.
+        """
+        async with self._talk(device_id, on_progress, ask) as talk:
+            answer = await talk.call("unlock", deadline=self._deadlines.person)
+            fingerprint, session = answers.unlocked(answer)
+            talk.record.lane.session = session
+            self._roster.identify(talk.record, fingerprint)
+        return talk.record.device
+
+    async def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None:
+        """Have the device show something harmless, so that the person sees which one it is."""
+        async with self._talk(device_id, on_progress) as talk:
+            await talk.call("identify", deadline=self._deadlines.person)
+
+    async def fingerprint(self, device_id: str) -> Fingerprint:
+        """The master key's fingerprint, asked anew: a passphrase may have changed it."""
+        async with self._talk(device_id) as talk:
+            fingerprint = await talk.read_fingerprint()
+            self._roster.identify(talk.record, fingerprint)
+            return fingerprint
+
+    async def accounts(self, device_id: str, numbers: Sequence[int] = (0,)) -> tuple[Account, ...]:
+        """The keys of these accounts: for vaults (BIP-48, P2WSH) and for the person's own profile (BIP-84).
+
+        :raises WrongApp: the device is set to another kind of network.
+        """
+        network = self._house.network
+        paths = [make(network, number) for number in numbers for make in _ACCOUNT_PATHS]
+        keys = iter(await self.xpubs(device_id, paths))
+        return tuple(Account(number, vault, profile) for number, vault, profile in zip(numbers, keys, keys))  # noqa: B905 - one iterator, taken from twice
+
     async def xpub(self, device_id: str, path: DerivationPath) -> OriginKey:
         """The extended public key at one path; see `xpubs`."""
         (key,) = await self.xpubs(device_id, [path])
@@ -112,8 +142,8 @@ class Bridge:
 
         :raises WrongApp: the device is set to another kind of network.
         """
-        async with self._roster.using(device_id) as record:
-            return await self._read_xpubs(record, paths)
+        async with self._talk(device_id) as talk:
+            return await talk.read_xpubs(paths)
 
     async def sign_message(
         self, device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
@@ -122,15 +152,10 @@ class Bridge:
 
         :raises BadDeviceSignature: it is by another key, or over another text.
         """
-        async with self._roster.using(device_id) as record:
-            (key,) = await self._read_xpubs(record, [path])
-            answer = await _call(
-                record,
-                "sign_message",
-                {"text": text, "path": str(path)},
-                deadline=self._deadlines.person,
-                on_note=_notes(record, on_progress),
-            )
+        async with self._talk(device_id, on_progress) as talk:
+            (key,) = await talk.read_xpubs([path])
+            args = {"text": text, "path": str(path)}
+            answer = await talk.call("sign_message", args, deadline=self._deadlines.person)
             signature = answers.signature(answer)
             if not answers.is_by(key.xpub.public_key, text, signature):
                 raise BadDeviceSignature
@@ -141,167 +166,96 @@ class Bridge:
     ) -> None:
         """Make the device know the vault under this name, where its maker wants that; the person confirms on it.
 
-        A Coldcard that knows the quorum already is not asked again; a Trezor keeps no vaults; a Ledger is asked by HWI at
-        every signing.
+        A device that knows the vault already is not asked again, and keeps its name. What a Ledger returns goes to the
+        bridge's registrations.
 
         :raises WrongDevice: it is no cosigner of the vault.
+        :raises Unsupported: the name or the vault is more than this make takes.
         """
-        async with self._roster.using(device_id) as record:
-            if record.device.family != Family.COLDCARD:
+        async with self._talk(device_id, on_progress) as talk:
+            family, code = talk.record.device.family, vault.verification_code
+            if family not in MAKERS or not MAKERS[family].enrols:
                 return
-            code = vault.verification_code
-            arguments = {
-                "file": enrolment.coldcard_file(vault, name),
-                "threshold": vault.threshold,
-                "cosigners": len(vault.cosigners),
-                "fingerprints_xor": enrolment.fingerprints_xor(vault),
-                "again": code in record.unknown_vaults,
-            }
-            await self._read_signer(record, vault)
-            await _call(
-                record,
-                "enrol",
-                arguments,
+            again = code in talk.record.unknown_vaults
+            arguments.enrol(family, vault, name, None, again=again)
+            signer = await talk.read_signer(vault)
+            known = talk.registration(signer, vault)
+            args = arguments.enrol(family, vault, name, known, again=again)
+            proof = answers.registration(await talk.call("enrol", args, deadline=self._deadlines.person))
+            if proof is not None:
+                kept = Registration(signer, code, str(args["policy"]["name"]), proof)
+                self._house.registrations.keep(kept)
+            talk.record.unknown_vaults.discard(code)
+
+    async def show_address(
+        self,
+        device_id: str,
+        policy: Policy,
+        chain: int,
+        index: int,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> str:
+        """Have the device show the policy's address at this place, and compare it with ours, which is returned.
+
+        On regtest and signet devices show the address in testnet's form.
+
+        :raises AddressMismatch: the device shows another one.
+        :raises NotEnrolled: the device does not know the vault.
+        :raises WrongDevice: it is no signer of the policy.
+        :raises MultisigError: there is no such place.
+        """
+        policy.script_pubkey(chain, index)
+        async with self._talk(device_id, on_progress) as talk:
+            signer = await talk.read_signer(policy)
+            answer = await talk.call_about(
+                policy,
+                signer,
+                "show_address",
+                {"chain": chain, "index": index},
                 deadline=self._deadlines.person,
-                on_note=_notes(record, on_progress),
             )
-            record.unknown_vaults.discard(code)
+            return answers.require_address(answer, policy, chain, index)
 
     async def sign(
-        self, device_id: str, psbt: Psbt, policy: Policy, *, on_progress: OnProgress | None = None
+        self,
+        device_id: str,
+        psbt: Psbt,
+        policy: Policy,
+        *,
+        signer: Fingerprint | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Psbt:
         """The same PSBT with this device's verified signatures added; of what the device sends, nothing else is taken (S19).
 
-        Inputs that the device left unsigned are told by a `Progress` of step "incomplete", and by
-        `multisig.signer_progress`. Everything signed already: the device is not asked again.
+        `signer`: whose keys the device must hold, where the caller knows. Inputs that the device left unsigned are told by a
+        `Progress` of step "incomplete", and by `multisig.signer_progress`. Everything signed already: the device is not
+        asked again.
 
         :raises MultisigError: the PSBT does not prove its inputs to be coins of the policy (S4, S5), or carries a bad
             signature. The device was not touched.
         :raises WrongDevice: the device is no signer of the policy, or changed its keys meanwhile (S18).
+        :raises NotEnrolled: the device does not know the vault.
         :raises BadDeviceSignature: a signature that came back does not verify.
         """
         handover.require_sound(psbt, policy)
-        async with self._roster.using(device_id) as record:
-            signer = await self._read_signer(record, policy)
-            if signer_progress(psbt, policy, signer).is_complete:
-                return psbt
-            answer = await self._ask_signature(record, psbt, policy, on_progress)
-            if await self._read_fingerprint(record) != signer:
-                raise WrongDevice("The device changed its keys while it signed; its signatures are not used.")
-            signed = handover.take_back(psbt, answer, policy, signer)
-            self._tell_missing(record, psbt, signed, policy, signer, on_progress)
-            return signed
+        async with self._talk(device_id, on_progress) as talk:
+            return await signing.sign(talk, psbt, policy, signer)
 
     async def cancel(self, device_id: str) -> None:
         """Give up what runs on the device; its caller gets `Cancelled`. A Trezor's screen is cleared; a Coldcard's is not."""
-        for record in self._roster.records():
-            if record.device.id == device_id:
-                await self._roster.cancel(record)
+        await self._roster.cancel(device_id)
 
-    async def _ask_signature(
-        self, record: Record, psbt: Psbt, policy: Policy, on_progress: OnProgress | None
-    ) -> str:
-        content = handover.for_device(psbt, policy)
-        digest = hashlib.sha256(content).digest()
-        arguments = {"psbt": base64.b64encode(content).decode(), "resume": record.unanswered == digest}
-        # Before the device is asked there is no answer to remember, nor to forget.
-        _require_wanted(record)
-        record.unanswered = None
-        try:
-            return str(
-                await _call(
-                    record,
-                    "sign",
-                    arguments,
-                    deadline=self._deadlines.signing(len(psbt.inputs)),
-                    on_note=_notes(record, on_progress),
-                )
-            )
-        except NotEnrolled:
-            if isinstance(policy, Vault):
-                record.unknown_vaults.add(policy.verification_code)
-            raise
-        except _UNANSWERED:
-            record.unanswered = digest
-            raise
+    @contextlib.asynccontextmanager
+    async def _talk(
+        self, device_id: str, on_progress: OnProgress | None = None, ask: Ask | None = None
+    ) -> AsyncIterator[Conversation]:
+        async with self._roster.using(device_id) as record:
+            yield Conversation(self._house, record, on_progress, ask)
 
-    def _tell_missing(
-        self,
-        record: Record,
-        before: Psbt,
-        after: Psbt,
-        policy: Policy,
-        signer: Fingerprint,
-        on_progress: OnProgress | None,
-    ) -> None:
-        missing = signer_progress(after, policy, signer).missing
-        if not missing:
-            return
-        if after == before:
-            raise DeviceFault("it returned no signature")
-        if on_progress is not None:
-            inputs = ", ".join(str(index) for index in missing)
-            text = f"The device left these inputs unsigned: {inputs}."
-            _tell(on_progress, Progress(record.device.id, "incomplete", text))
 
-    async def _read_signer(self, record: Record, policy: Policy) -> Fingerprint:
-        """:raises WrongDevice: the device is no signer of the policy, or not the one that was here before."""
-        known = record.device.fingerprint
-        fingerprint = await self._read_fingerprint(record)
-        self._roster.identify(record, fingerprint)
-        if known is not None and known != fingerprint:
-            raise WrongDevice(f"This device was {known} before and is {fingerprint} now.")
-        if policy.cosigner_for(fingerprint) is None:
-            raise WrongDevice(f"This device ({fingerprint}) is no signer here.")
-        return fingerprint
-
-    async def _read_fingerprint(self, record: Record) -> Fingerprint:
-        answer = await _call(record, "fingerprint", deadline=self._deadlines.read)
-        return answers.fingerprint(answer)
-
-    async def _read_xpubs(self, record: Record, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
-        answer = await _call(
-            record, "xpubs", {"paths": [str(path) for path in paths]}, deadline=self._deadlines.read
-        )
-        fingerprint, texts = answers.xpubs(answer, len(paths))
-        self._roster.identify(record, fingerprint)
-        pairs = zip(paths, texts, strict=True)
-        return tuple(answers.origin_key(fingerprint, path, text, self._network) for path, text in pairs)
+_ACCOUNT_PATHS: Final = (multisig_account_path, profile_account_path)
 
 
 def _default_listings(endpoints: Sequence[Endpoint], *, usb: bool) -> list[Listing]:
     return [presence.endpoint_listing(endpoints), *([presence.usb_listing()] if usb else [])]
-
-
-async def _call(
-    record: Record,
-    op: str,
-    args: Mapping[str, Any] | None = None,
-    *,
-    deadline: float,
-    on_note: OnNote | None = None,
-) -> Any:
-    """One call of an operation that may make several; after a cancel none is made."""
-    _require_wanted(record)
-    return await record.lane.call(op, args, deadline=deadline, on_note=on_note)
-
-
-def _require_wanted(record: Record) -> None:
-    """:raises Cancelled: the operation was given up between two calls, or while it waited for the device."""
-    if record.cancelled:
-        raise Cancelled
-
-
-def _notes(record: Record, on_progress: OnProgress | None) -> OnNote | None:
-    if on_progress is None:
-        return None
-    return lambda note: _tell(
-        on_progress, Progress(record.device.id, note.step, note.text, note.done, note.total)
-    )
-
-
-def _tell(on_progress: OnProgress, progress: Progress) -> None:
-    try:
-        on_progress(progress)
-    except Exception:  # noqa: BLE001 - the caller's code: its bug must not cost a signature that a person has approved
-        _log.exception("a progress callback failed")

@@ -1,21 +1,36 @@
-"""The text that tells a Coldcard about a vault (its "simple text" multisig file)."""
+"""What a device is told about a vault: the name it may have, and the text that a Coldcard reads ("simple text" multisig file)."""
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import xor
+from types import MappingProxyType
 from typing import Final
 
 from firmware_bridge.errors import Unsupported
+from firmware_bridge.model import Family
 from multisig import Vault
 
-# MAX_NAME_LEN of the firmware's multisig wallets, and its limits for the file (shared/usb.py: `100 < file_len <= 4000`).
-MAX_NAME: Final = 20
+# Coldcard: MAX_NAME_LEN of the firmware's multisig wallets. Ledger: MAX_WALLET_NAME_LENGTH of the Bitcoin app. Jade: the
+# firmware's MULTISIG_NAME_MAX_LEN. The others keep no names.
+MAX_NAMES: Final[Mapping[Family, int]] = MappingProxyType(
+    {Family.COLDCARD: 20, Family.LEDGER: 64, Family.JADE: 15}
+)
+# The firmware's limit for the file (shared/usb.py: `100 < file_len <= 4000`).
 _MAX_FILE: Final = 4000
+
+
+def require_name(family: Family, name: str) -> None:
+    """:raises Unsupported: no device of this make takes the name."""
+    most = MAX_NAMES.get(family)
+    if most is None:
+        return
+    if not (1 <= len(name) <= most and name.isascii() and name.isprintable() and name == name.strip()):
+        raise Unsupported(f"A {family.capitalize()} takes names of 1 to {most} printable ASCII characters.")
 
 
 def coldcard_file(vault: Vault, name: str) -> str:
     """:raises Unsupported: the name or the vault is more than a Coldcard takes."""
-    if not (1 <= len(name) <= MAX_NAME and name.isascii() and name.isprintable() and name == name.strip()):
-        raise Unsupported(f"A Coldcard takes names of 1 to {MAX_NAME} printable ASCII characters.")
+    require_name(Family.COLDCARD, name)
     lines = [f"Name: {name}", f"Policy: {vault.threshold} of {len(vault.cosigners)}", "Format: P2WSH"]
     for key in vault.cosigners:
         # Repeated for each key: cosigners may use different accounts.

@@ -13,6 +13,7 @@
     ├── Unsupported          the device, or HWI, cannot do this
     ├── NotEnrolled          it does not know this vault yet
     ├── WrongDevice          it holds other keys than the ones that were asked for
+    ├── AddressMismatch      it shows another address than the vault has there
     ├── BadDeviceSignature   it returned a signature that does not verify
     ├── DeviceFault          it failed in a way that has no name; `detail` has its own words
     └── WorkerCrashed        the process that drove it died
@@ -112,6 +113,12 @@ class WrongDevice(BridgeError):
     code = "wrong-device"
     sentence = "The device holds other keys than expected."
     hint = "Connect the device that belongs to this key, with the right passphrase if it has one."
+
+
+class AddressMismatch(BridgeError):
+    code = "address-mismatch"
+    sentence = "The device shows another address than this vault has there."
+    hint = "Send nothing to either address. Compare the vault's verification code with the other signers."
 
 
 class BadDeviceSignature(BridgeError):

@@ -43,13 +43,15 @@ class Fault:
 class Maker:
     """How one maker's devices tell what is wrong: by status, else by phrase (lower case, first match).
 
-    `shares_session`: whoever connects takes the device's one session away from whoever had it.
+    `shares_session`: whoever connects takes the device's one session away from whoever had it. `enrols`: its devices want to
+    know a vault before they sign for it.
     """
 
     name: str
     statuses: Mapping[int, str] = field(default_factory=dict)
     phrases: tuple[tuple[str, str], ...] = ()
     shares_session: bool = False
+    enrols: bool = False
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
@@ -77,6 +79,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         Family.COLDCARD: Maker(
             "Coldcard",
             shares_session=True,
+            enrols=True,
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
                 ("do not match any existing wallet", _NOT_ENROLLED),
@@ -91,6 +94,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
         ),
         Family.LEDGER: Maker(
             "Ledger",
+            enrols=True,
             statuses={
                 0x5515: _LOCKED,
                 0x6511: _LOCKED,

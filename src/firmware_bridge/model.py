@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import Self
 
-from multisig import Fingerprint
+from multisig import Fingerprint, OriginKey
 
 
 @unique
@@ -100,7 +100,7 @@ def next_state(state: DeviceState, happening: Happening) -> DeviceState:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a device is reached: `udp:host:port`, `unix:/path`, `tcp:host:port`, `hid:path` or `webusb:bus:ports`."""
+    """Where a device is reached: `udp:host:port`, `unix:/path`, `tcp:host:port`, `hid:path`, `webusb:bus:ports` or `serial:path`."""
 
     family: Family
     address: str
@@ -180,6 +180,15 @@ class Device:
         if state == DeviceState.ABSENT:
             return replace(self, state=state, label=None, fingerprint=None, detail=detail)
         return replace(self, state=state, detail=detail)
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account of a device: its key for vaults (BIP-48, P2WSH) and that of the person's own profile (BIP-84)."""
+
+    number: int
+    vault_key: OriginKey
+    profile_key: OriginKey
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Every change goes through the one table in `firmware_bridge.model` and is publis
 
 import asyncio
 import contextlib
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -29,6 +30,7 @@ _AFTER_ERROR: Final[dict[type[BridgeError], Happening]] = {
     errors.NotEnrolled: Happening.FOUND_READY,
     errors.WrongDevice: Happening.FOUND_READY,
     errors.BadDeviceSignature: Happening.FOUND_READY,
+    errors.AddressMismatch: Happening.FOUND_READY,
     errors.Unsupported: Happening.FOUND_READY,
     errors.Disconnected: Happening.VANISHED,
     errors.Locked: Happening.FOUND_LOCKED,
@@ -41,7 +43,11 @@ _AFTER_ERROR: Final[dict[type[BridgeError], Happening]] = {
     errors.WorkerCrashed: Happening.FAILED,
 }
 # A probe that ends so has not found a working device, though an operation may end so on one.
-_AFTER_PROBE: Final = {**_AFTER_ERROR, errors.Unsupported: Happening.FOUND_UNSUPPORTED}
+_AFTER_PROBE: Final = {
+    **_AFTER_ERROR,
+    errors.Unsupported: Happening.FOUND_UNSUPPORTED,
+    errors.Cancelled: Happening.FAILED,
+}
 
 # Worth asking again after a while: what the device shows may have changed without leaving the bus.
 _ASK_AGAIN: Final = frozenset(
@@ -58,6 +64,22 @@ _ASK_AGAIN: Final = frozenset(
 _PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
 
 
+@dataclass(frozen=True)
+class Answered:
+    """A device's answer to the transaction of this digest, not believed yet."""
+
+    digest: bytes
+    signer: Fingerprint
+    psbt: str = field(repr=False)
+
+
+@dataclass
+class Use:
+    """One operation's claim to a device, from the moment it looks for it. Somebody may give the operation up meanwhile."""
+
+    cancelled: bool = False
+
+
 @dataclass
 class Record:
     """What the program knows about one endpoint, and its lane."""
@@ -65,9 +87,7 @@ class Record:
     device: Device
     lane: Lane
     sighting: Sighting
-    in_use: bool = False
-    # Somebody gave up the operation that has it; a lane's call forgets that when it ends, an operation makes several.
-    cancelled: bool = False
+    use: Use | None = None
     probed_at: float | None = None
     probe: asyncio.Task[None] | None = None
     # It did not answer a probe well, and may be in another program's hands, which every probe disturbs.
@@ -76,6 +96,17 @@ class Record:
     unknown_vaults: set[str] = field(default_factory=set)
     # The transaction that was on its way to a person when the conversation was cut off.
     unanswered: bytes | None = None
+    # What the device answered before it left, when its keys could not be looked at once more.
+    answered: Answered | None = None
+
+    @property
+    def in_use(self) -> bool:
+        return self.use is not None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the operation that has it was given up; a lane's call forgets that when it ends, an operation makes several."""
+        return self.use is not None and self.use.cancelled
 
 
 class Roster:
@@ -95,6 +126,7 @@ class Roster:
         self._deadlines = deadlines
         self._clock = clock
         self._records: dict[str, Record] = {}
+        self._uses: defaultdict[str, list[Use]] = defaultdict(list)
         self._looking = asyncio.Lock()
 
     def devices(self) -> tuple[Device, ...]:
@@ -130,10 +162,19 @@ class Roster:
         :raises Busy: another operation of this program has it.
         :raises Disconnected: it is not there, or was never seen.
         """
-        record = await self._find(device_id)
+        use = Use()
+        self._uses[device_id].append(use)
+        try:
+            async with self._using(await self._find(device_id), use) as record:
+                yield record
+        finally:
+            self._uses[device_id].remove(use)
+
+    @contextlib.asynccontextmanager
+    async def _using(self, record: Record, use: Use) -> AsyncIterator[Record]:
         if record.in_use:
             raise errors.Busy("Another operation of this program is running on the device.")
-        record.in_use, record.cancelled, record.perhaps_shared = True, False, False
+        record.use, record.perhaps_shared = use, False
         try:
             async with record.lane.lock:
                 self._require_usable(record)
@@ -141,16 +182,21 @@ class Roster:
                 async with self._settling(record):
                     yield record
         finally:
-            record.in_use = False
+            record.use = None
 
     def identify(self, record: Record, fingerprint: Fingerprint) -> None:
         """Remember whose keys the device holds."""
         record.device = replace(record.device, fingerprint=fingerprint)
 
-    async def cancel(self, record: Record) -> None:
-        """Give up the operation that has the device, also between two calls and while it waits for a probe to end."""
-        record.cancelled = True
-        await record.lane.cancel()
+    async def cancel(self, device_id: str) -> None:
+        """Give up the operation that has the device, also between two calls and while it waits for the device or a probe."""
+        uses = self._uses[device_id]
+        for use in uses:
+            use.cancelled = True
+        record = self._records.get(device_id)
+        # A probe that nobody waits for is none of the caller's business.
+        if uses and record is not None:
+            await record.lane.cancel()
 
     async def close(self) -> None:
         """End every probe, every operation (politely, as `cancel` does) and every worker."""
@@ -158,7 +204,7 @@ class Roster:
         for probe in probes:
             probe.cancel()
         await asyncio.gather(*probes, return_exceptions=True)
-        await asyncio.gather(*(self.cancel(record) for record in self._records.values()))
+        await asyncio.gather(*(self.cancel(device_id) for device_id in self._records))
         for record in self._records.values():
             record.lane.release()
         self.hub.close()
@@ -171,7 +217,7 @@ class Roster:
             happening = Happening.FOUND_READY
         except BridgeError as outcome:
             happening = _AFTER_ERROR.get(type(outcome), Happening.FAILED)
-            detail = None if happening == Happening.FOUND_READY else str(outcome)
+            detail = None if happening == Happening.FOUND_READY else in_words(outcome)
             raise
         finally:
             # The device may have been unplugged, and noticed as gone, in the meantime.
@@ -249,7 +295,7 @@ class Roster:
             happening, detail = _after_answer(answer)
         except BridgeError as outcome:
             happening = _AFTER_PROBE.get(type(outcome), Happening.FAILED)
-            detail = str(outcome)
+            detail = in_words(outcome)
         finally:
             record.probe = None
             record.probed_at = self._clock()
@@ -271,6 +317,9 @@ class Roster:
     def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:
         old = record.device.state
         record.device = record.device.after(happening, detail)
+        if record.device.state == DeviceState.ABSENT:
+            # Whoever comes back was without power: it has forgotten a passphrase.
+            record.lane.session = None
         if record.device.state != old:
             event = DeviceEvent(record.device.id, old, record.device.state, record.device)
             self.hub.publish(event)
@@ -280,8 +329,14 @@ def _after_answer(answer: Probed) -> tuple[Happening, str | None]:
     """What a probe's answer says: ready, or what keeps the device from working."""
     if answer.obstacle is None:
         return Happening.FOUND_READY, None
-    outcome = errors.from_worker(answer.obstacle, None)
-    return _AFTER_PROBE[type(outcome)], str(outcome)
+    outcome = errors.from_worker(answer.obstacle, answer.detail)
+    return _AFTER_PROBE[type(outcome)], in_words(outcome)
+
+
+def in_words(outcome: BridgeError) -> str:
+    """The sentence, and what the device adds to it."""
+    words = str(outcome)
+    return words if outcome.detail is None or outcome.detail in words else f"{words} ({outcome.detail})"
 
 
 def _breaks_others(family: Family) -> bool:

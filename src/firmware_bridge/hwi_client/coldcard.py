@@ -194,7 +194,8 @@ class ColdcardDevice(OpenDevice):
             raise DeviceFailure(Cancelled.code, None)
 
     def _enrol(self, args: Args) -> Any:
-        check = Packer.multisig_check(args["threshold"], args["cosigners"], args["fingerprints_xor"])
+        policy = args["policy"]
+        check = Packer.multisig_check(policy["threshold"], len(policy["keys"]), args["xor"])
         if not args["again"] and self._ckcc.send_recv(check):
             return None
         size, digest = self._ckcc.upload_file(args["file"].encode("ascii"), blksize=MAX_BLK_LEN)

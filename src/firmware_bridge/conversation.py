@@ -1,0 +1,132 @@
+"""One operation's talk with its device: calls that belong together, none of them after a cancel."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from firmware_bridge import answers, arguments, protocol
+from firmware_bridge.errors import Cancelled, NotEnrolled, WrongDevice
+from firmware_bridge.lane import OnNote
+from firmware_bridge.model import Deadlines, Progress
+from firmware_bridge.port import Question
+from firmware_bridge.registrations import Registration, Registrations
+from firmware_bridge.roster import Record, Roster
+from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Vault
+
+OnProgress = Callable[[Progress], None]
+# Answers what a device wants to know from a person; None where the person is to do it on the device, or gives up.
+Ask = Callable[[Question], Awaitable[str | None]]
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class House:
+    """What every operation of one bridge shares."""
+
+    network: Network
+    deadlines: Deadlines
+    roster: Roster
+    registrations: Registrations
+
+
+class Conversation:
+    """What one operation says to the device of `record`, which it has to itself."""
+
+    def __init__(
+        self, house: House, record: Record, on_progress: OnProgress | None = None, ask: Ask | None = None
+    ) -> None:
+        self.house = house
+        self.record = record
+        self._on_progress = on_progress
+        self._ask = ask
+
+    async def call(self, op: str, args: Mapping[str, Any] | None = None, *, deadline: float) -> Any:
+        """One call of an operation that may make several.
+
+        :raises Cancelled: the operation was given up between two calls, or while it waited for the device.
+        """
+        self.require_wanted()
+        return await self.record.lane.call(
+            op, args, deadline=deadline, on_note=self._on_note(), on_ask=self._ask
+        )
+
+    def require_wanted(self) -> None:
+        """:raises Cancelled: nobody wants the operation any more."""
+        if self.record.cancelled:
+            raise Cancelled
+
+    def tell(self, step: str, text: str) -> None:
+        """To whoever follows the operation."""
+        if self._on_progress is not None:
+            _tell(self._on_progress, Progress(self.record.device.id, step, text))
+
+    async def read_fingerprint(self) -> Fingerprint:
+        answer = await self.call("fingerprint", deadline=self.house.deadlines.read)
+        return answers.fingerprint(answer)
+
+    async def read_signer(self, policy: Policy, wanted: Fingerprint | None = None) -> Fingerprint:
+        """Whose keys the device holds, once more asked.
+
+        :raises WrongDevice: it is no signer of the policy, not the wanted one, or not the one that was here before (S18).
+        """
+        known = self.record.device.fingerprint
+        fingerprint = await self.read_fingerprint()
+        self.house.roster.identify(self.record, fingerprint)
+        if known is not None and known != fingerprint:
+            raise WrongDevice(f"This device was {known} before and is {fingerprint} now.")
+        if wanted is not None and wanted != fingerprint:
+            raise WrongDevice(f"This device is {fingerprint}, and {wanted} is to sign.")
+        if policy.cosigner_for(fingerprint) is None:
+            raise WrongDevice(f"This device ({fingerprint}) is no signer here.")
+        return fingerprint
+
+    async def read_xpubs(self, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+        answer = await self.call(
+            "xpubs", {"paths": [str(path) for path in paths]}, deadline=self.house.deadlines.read
+        )
+        fingerprint, texts = answers.xpubs(answer, len(paths))
+        self.house.roster.identify(self.record, fingerprint)
+        pairs = zip(paths, texts, strict=True)
+        network = self.house.network
+        return tuple(answers.origin_key(fingerprint, path, text, network) for path, text in pairs)
+
+    def registration(self, signer: Fingerprint, policy: Policy) -> Registration | None:
+        if not isinstance(policy, Vault):
+            return None
+        return self.house.registrations.find(signer, policy.verification_code)
+
+    async def call_about(
+        self, policy: Policy, signer: Fingerprint, op: str, args: Mapping[str, Any], *, deadline: float
+    ) -> Any:
+        """A call that needs the device to know the policy.
+
+        :raises NotEnrolled: it does not; a registration that it no longer takes is forgotten.
+        """
+        known = self.registration(signer, policy)
+        try:
+            return await self.call(op, {**args, "policy": arguments.policy(policy, known)}, deadline=deadline)
+        except NotEnrolled:
+            if isinstance(policy, Vault):
+                self.record.unknown_vaults.add(policy.verification_code)
+            if known is not None:
+                self.house.registrations.forget(known)
+            raise
+
+    def _on_note(self) -> OnNote | None:
+        on_progress = self._on_progress
+        if on_progress is None:
+            return None
+        device_id = self.record.device.id
+
+        def pass_on(note: protocol.Note) -> None:
+            _tell(on_progress, Progress(device_id, note.step, note.text, note.done, note.total))
+
+        return pass_on
+
+
+def _tell(on_progress: OnProgress, progress: Progress) -> None:
+    try:
+        on_progress(progress)
+    except Exception:  # noqa: BLE001 - the caller's code: its bug must not cost a signature that a person has approved
+        _log.exception("a progress callback failed")

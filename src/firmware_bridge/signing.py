@@ -1,0 +1,105 @@
+"""One signature of a transaction: sound on its way to the device, believed on its way back only as far as it verifies."""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from firmware_bridge import arguments, handover
+from firmware_bridge.conversation import Conversation
+from firmware_bridge.errors import (
+    BridgeError,
+    Cancelled,
+    DeviceFault,
+    Disconnected,
+    TimedOut,
+    WorkerCrashed,
+    WrongDevice,
+)
+from firmware_bridge.roster import Answered
+from multisig import Fingerprint, Policy, Psbt, signer_progress
+
+# How an operation can end while the device may still wait for the person, or hold the answer.
+_UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected)
+
+
+@dataclass(frozen=True)
+class _Errand:
+    """What is to be signed, by whom, and the bytes that go to the device."""
+
+    psbt: Psbt
+    policy: Policy
+    signer: Fingerprint
+    content: bytes
+
+    @property
+    def digest(self) -> bytes:
+        return hashlib.sha256(self.content).digest()
+
+
+async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerprint | None) -> Psbt:
+    """See `firmware_bridge.Bridge.sign`. The PSBT has been found sound already."""
+    signer = await talk.read_signer(policy, wanted)
+    if signer_progress(psbt, policy, signer).is_complete:
+        return psbt
+    errand = _Errand(psbt, policy, signer, handover.for_device(psbt, policy))
+    answer = _earlier_answer(talk, errand) or await _fresh_answer(talk, errand)
+    signed = handover.take_back(psbt, answer, policy, signer)
+    _tell_missing(talk, errand, signed)
+    return signed
+
+
+def _earlier_answer(talk: Conversation, errand: _Errand) -> str | None:
+    """What the same device said to the same transaction, when it left before it could be asked once more who it is.
+
+    It has been asked now: the look at its keys that was missing then.
+    """
+    answered, talk.record.answered = talk.record.answered, None
+    if answered is None or (answered.digest, answered.signer) != (errand.digest, errand.signer):
+        return None
+    return answered.psbt
+
+
+async def _fresh_answer(talk: Conversation, errand: _Errand) -> str:
+    """:raises WrongDevice: the keys changed while the device signed (S18)."""
+    answer = await _ask_person(talk, errand)
+    try:
+        signer = await talk.read_fingerprint()
+    except Cancelled:
+        raise
+    except BridgeError:
+        # A person has approved it: that is not asked for twice because of a loose cable.
+        talk.record.answered = Answered(errand.digest, errand.signer, answer)
+        raise
+    if signer != errand.signer:
+        raise WrongDevice("The device changed its keys while it signed; its signatures are not used.")
+    return answer
+
+
+async def _ask_person(talk: Conversation, errand: _Errand) -> str:
+    record, psbt = talk.record, errand.psbt
+    args = {
+        "psbt": base64.b64encode(errand.content).decode(),
+        "payments": arguments.payments(psbt, errand.policy),
+        "resume": record.unanswered == errand.digest,
+    }
+    # Before the device is asked there is no answer to remember, nor to forget.
+    talk.require_wanted()
+    record.unanswered = None
+    deadline = talk.house.deadlines.signing(len(psbt.inputs))
+    try:
+        return str(await talk.call_about(errand.policy, errand.signer, "sign", args, deadline=deadline))
+    except _UNANSWERED:
+        record.unanswered = errand.digest
+        raise
+
+
+def _tell_missing(talk: Conversation, errand: _Errand, signed: Psbt) -> None:
+    """:raises DeviceFault: the device said that it signed, and did not."""
+    missing = signer_progress(signed, errand.policy, errand.signer).missing
+    if not missing:
+        return
+    if signed == errand.psbt:
+        raise DeviceFault("it returned no signature")
+    inputs = ", ".join(str(index) for index in missing)
+    talk.tell("incomplete", f"The device left these inputs unsigned: {inputs}.")
