@@ -11,6 +11,7 @@ from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family
 from firmware_bridge.virtual.coldcard.device import VirtualColdcard
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.faults import Faults
+from firmware_bridge.virtual.ledger.device import VirtualLedger
 from firmware_bridge.virtual.panel import Panel, approve_all
 from firmware_bridge.virtual.seed import Seed
 from firmware_bridge.virtual.trezor.device import VirtualTrezor
@@ -27,6 +28,11 @@ __all__ = ["XpubPolicy"]
 NETWORK = Network.TESTNET4
 ACCOUNT = multisig_account_path(NETWORK)
 MAKES = (Family.TREZOR, Family.COLDCARD)
+VIRTUAL = {
+    Family.TREZOR: VirtualTrezor,
+    Family.COLDCARD: VirtualColdcard,
+    Family.LEDGER: VirtualLedger,
+}
 SEEDS = tuple(Seed.from_entropy(bytes([number]) * 16) for number in (1, 2, 3))
 
 # Short enough that a test of a deadline is quick, long enough for two busy cores.
@@ -50,7 +56,7 @@ class Rig:
     """One virtual device. Its seed is the first of `SEEDS` unless another is asked for."""
 
     family: Family
-    device: VirtualTrezor | VirtualColdcard
+    device: VirtualTrezor | VirtualColdcard | VirtualLedger
     panel: Panel
     seed: Seed
     socket: Path
@@ -89,8 +95,7 @@ def make_rig(
     family: Family, folder: Path, *, seed: Seed = SEEDS[0], faults: Faults | None = None, **options: object
 ) -> Rig:
     panel = Panel(approve_all)
-    make = VirtualColdcard if family == Family.COLDCARD else VirtualTrezor
-    device = make(seed, panel, NETWORK, faults=faults or Faults(), **options)
+    device = VIRTUAL[family](seed, panel, NETWORK, faults=faults or Faults(), **options)
     return Rig(family, device, panel, seed, folder / f"coldcard-{seed.fingerprint}.sock")
 
 

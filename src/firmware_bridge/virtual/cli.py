@@ -242,6 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pin=given.pin,
         passphrase_protection=given.passphrase_protection,
         wallets_file=given.wallets_file,
+        app_name=given.app_name,
     )
     options = Options(settings, seed_file=given.seed_file, auto=given.auto, json=given.json)
     return run(Family(given.family), options, sys.stdin, sys.stdout)
@@ -252,7 +253,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m firmware_bridge.virtual", description="A virtual signing device."
     )
     parser.add_argument("family", choices=[str(family) for family in FAMILIES])
-    parser.add_argument("--listen", help="host:port (Trezor) or socket path (Coldcard); default: a free one")
+    parser.add_argument(
+        "--listen", help="host:port (Trezor, Ledger) or socket path (Coldcard); default: a free one"
+    )
     parser.add_argument(
         "--seed-file", type=Path, help="BIP-39 words; made if missing; default: a new seed each time"
     )
@@ -268,4 +271,5 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pin", help="Trezor: digits 1 to 9; starts locked")
     parser.add_argument("--passphrase-protection", action="store_true", help="Trezor: ask for a passphrase")
     parser.add_argument("--wallets-file", type=Path, help="Coldcard: where enrolled wallets are kept")
+    parser.add_argument("--app-name", help="Ledger: the open app; default: the Bitcoin app of the network")
     return parser

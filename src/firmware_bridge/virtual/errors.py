@@ -49,7 +49,7 @@ class NothingToLock(VirtualDeviceError):
 
 class InvalidListenAddress(VirtualDeviceError):
     code = "invalid-listen-address"
-    hint = "A Trezor listens on host:port (127.0.0.1:0 picks a port), a Coldcard on a Unix socket path."
+    hint = "A Trezor or Ledger listens on host:port (127.0.0.1:0 picks a port), a Coldcard on a Unix socket path."
 
 
 class AddressUnavailable(VirtualDeviceError):

@@ -17,13 +17,14 @@ from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.coldcard import VirtualColdcard
 from firmware_bridge.virtual.errors import InvalidListenAddress, InvalidSeed
 from firmware_bridge.virtual.faults import Faults
+from firmware_bridge.virtual.ledger import VirtualLedger
 from firmware_bridge.virtual.panel import Panel
 from firmware_bridge.virtual.seed import Seed
 from firmware_bridge.virtual.trezor import VirtualTrezor
 from multisig import Fingerprint, Network
 
 ENTROPY_BYTES = 16
-_TREZOR_LISTEN = "127.0.0.1:0"
+_ANY_PORT = "127.0.0.1:0"
 _COLDCARD_SOCKET = "coldcard-virtual.sock"
 """HWI takes what follows the last hyphen apart: a word of its own must stand there."""
 
@@ -48,12 +49,13 @@ class Settings:
 
     network: Network = Network.REGTEST
     listen: str | None = None
-    """`host:port` for a Trezor, a socket path for a Coldcard; None picks an address that is free."""
+    """`host:port` for a Trezor or a Ledger, a socket path for a Coldcard; None picks an address that is free."""
     allow_keypress: bool = False
     label: str = "Virtual Trezor"
     pin: str | None = field(default=None, repr=False)
     passphrase_protection: bool = False
     wallets_file: Path | None = None
+    app_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def build(family: Family, seed: Seed, panel: Panel, settings: Settings) -> Plugg
     return builder(seed, panel, settings)
 
 
-FAMILIES = (Family.TREZOR, Family.COLDCARD)
+FAMILIES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
 
 
 def _trezor(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
@@ -90,11 +92,23 @@ def _trezor(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
         passphrase_protection=settings.passphrase_protection,
         allow_keypress=settings.allow_keypress,
     )
-    host, port = _host_and_port(settings.listen or _TREZOR_LISTEN)
+    return _on_port(device, device.start, settings.listen)
+
+
+def _ledger(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
+    device = VirtualLedger(seed, panel, settings.network, app_name=settings.app_name)
+    return _on_port(device, device.start, settings.listen)
+
+
+def _on_port(
+    device: VirtualDevice, start: Callable[[str, int], Awaitable[Endpoint]], listen: str | None
+) -> Plugged:
+    """A port picked at the first time is kept."""
+    host, port = _host_and_port(listen or _ANY_PORT)
 
     async def plug() -> Endpoint:
         nonlocal port
-        endpoint = await device.start(host, port)
+        endpoint = await start(host, port)
         _, port = _host_and_port(endpoint.place)
         return endpoint
 
@@ -123,6 +137,7 @@ def _coldcard(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
 _BUILDERS: dict[Family, Callable[[Seed, Panel, Settings], Plugged]] = {
     Family.TREZOR: _trezor,
     Family.COLDCARD: _coldcard,
+    Family.LEDGER: _ledger,
 }
 
 

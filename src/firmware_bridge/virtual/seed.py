@@ -32,7 +32,9 @@ class Seed:
                 "these words are no BIP-39 mnemonic: a word is not in the list, or the checksum is wrong"
             )
         self._words = normal
-        digest = hmac.digest(b"Bitcoin seed", Mnemonic.to_seed(normal, passphrase), "sha512")
+        seed = Mnemonic.to_seed(normal, passphrase)
+        digest = hmac.digest(b"Bitcoin seed", seed, "sha512")
+        self._symmetric = hmac.digest(b"Symmetric key seed", seed, "sha512")
         self._master = _Node(PrivateKey(digest[:32]), digest[32:], 0, Fingerprint(bytes(4)), 0)
 
     @classmethod
@@ -67,6 +69,10 @@ class Seed:
     def public_key(self, path: DerivationPath) -> bytes:
         """Compressed, 33 bytes."""
         return self._node(path).public_key
+
+    def symmetric_key(self, label: bytes) -> bytes:
+        """The 32-byte key under this label (SLIP-21): for what a device recognises later as its own."""
+        return hmac.digest(self._symmetric[:32], b"\x00" + label, "sha512")[32:]
 
     def sign(self, path: DerivationPath, digest: bytes) -> bytes:
         """ECDSA over a 32-byte digest: strict DER, low S, RFC 6979 nonce, no sighash byte."""

@@ -13,6 +13,7 @@ app = typer.Typer(help="Signing devices.", no_args_is_help=True, rich_markup_mod
 class Family(StrEnum):
     TREZOR = "trezor"
     COLDCARD = "coldcard"
+    LEDGER = "ledger"
 
 
 class Decision(StrEnum):

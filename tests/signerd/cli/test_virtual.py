@@ -12,7 +12,9 @@ from tests.support.command import signerd
 from tests.support.rigs import short_folder
 
 
-@pytest.mark.parametrize(("family", "listen"), [("trezor", "127.0.0.1:0"), ("coldcard", "c.sock")])
+@pytest.mark.parametrize(
+    ("family", "listen"), [("trezor", "127.0.0.1:0"), ("coldcard", "c.sock"), ("ledger", "127.0.0.1:0")]
+)
 def test_a_virtual_device_runs_as_a_program_and_keeps_its_seed(family, listen):
     with short_folder() as folder:
         address = listen if ":" in listen else f"{folder}/{listen}"

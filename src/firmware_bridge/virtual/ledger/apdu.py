@@ -1,0 +1,95 @@
+"""The commands and answers of the device: APDUs and status words (ISO 7816-4; app-bitcoin-new, doc/bitcoin.md)."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+HEADER_BYTES = 5
+MAX_DATA_BYTES = 255
+"""The length of the data is one byte."""
+MAX_APDU_BYTES = HEADER_BYTES + MAX_DATA_BYTES
+
+
+class Class(IntEnum):
+    """Whom a command is for."""
+
+    SYSTEM = 0xB0
+    BITCOIN = 0xE1
+    FRAMEWORK = 0xF8
+
+
+class System(IntEnum):
+    """What every app answers."""
+
+    GET_VERSION = 0x01
+    QUIT = 0xA7
+
+
+class Bitcoin(IntEnum):
+    GET_EXTENDED_PUBKEY = 0x00
+    REGISTER_WALLET = 0x02
+    GET_WALLET_ADDRESS = 0x03
+    SIGN_PSBT = 0x04
+    GET_MASTER_FINGERPRINT = 0x05
+    SIGN_MESSAGE = 0x10
+
+
+CONTINUE = 0x01
+"""The one command of the framework: what the device asked for in the middle of a command."""
+
+
+class Status(IntEnum):
+    """Status words, as the app or the operating system below it gives them."""
+
+    OK = 0x9000
+    INTERRUPTED = 0xE000
+    """Not the end: the data is a request to the host."""
+    LOCKED = 0x5515
+    BUSY = 0x6901
+    """A prompt is on the screen, and nobody has answered it."""
+    DENIED = 0x6985
+    INCORRECT_DATA = 0x6A80
+    NOT_SUPPORTED = 0x6A82
+    WRONG_P1P2 = 0x6A86
+    WRONG_LENGTH = 0x6A87
+    UNKNOWN_INSTRUCTION = 0x6D00
+    UNKNOWN_CLASS = 0x6E00
+    TECHNICAL_PROBLEM = 0x6F00
+    BAD_STATE = 0xB007
+    BAD_SIGNATURE = 0xB008
+
+
+class MalformedApdu(Exception):
+    """Bytes that are no command. The device answers with WRONG_LENGTH."""
+
+
+@dataclass(frozen=True)
+class Apdu:
+    cla: int
+    ins: int
+    p2: int
+    data: bytes
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """From one whole command; P1 is not looked at, as the app does not.
+
+        :raises MalformedApdu: it ends too early, or its data is not as long as it says.
+        """
+        if len(raw) < HEADER_BYTES - 1 or len(raw) > MAX_APDU_BYTES:
+            raise MalformedApdu("a command has 4 to 260 bytes")
+        length = raw[HEADER_BYTES - 1] if len(raw) >= HEADER_BYTES else 0
+        if len(raw) not in {HEADER_BYTES - 1, HEADER_BYTES + length}:
+            raise MalformedApdu("the data is not as long as the command says")
+        return cls(raw[0], raw[1], raw[3], raw[HEADER_BYTES:])
+
+    @property
+    def continues(self) -> bool:
+        """Whether it brings what an interrupted command has asked for."""
+        return self.cla == Class.FRAMEWORK and self.ins == CONTINUE
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: Status
+    data: bytes = b""

@@ -1,0 +1,102 @@
+"""The virtual Ledger: its port, its app, its faults; the desk behind them does the work."""
+
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.ledger.apdu import Reply
+from firmware_bridge.virtual.ledger.desk import App, Desk
+from firmware_bridge.virtual.ledger.errors import Silenced
+from firmware_bridge.virtual.ledger.framing import GARBAGE, to_bytes
+from firmware_bridge.virtual.ledger.link import Link
+from firmware_bridge.virtual.ledger.wallet import Wallet
+from firmware_bridge.virtual.panel import Panel
+from firmware_bridge.virtual.seed import Seed
+from multisig import Fingerprint, Network
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_VERSION = "2.4.6"
+"""The app whose behaviour this follows."""
+
+
+class VirtualLedger:
+    """A Ledger with its Bitcoin app open, on a TCP port of this machine. It keeps its seed and nothing else.
+
+    `app_name` and `app_version` may be set anew at any time, as a person may open another app; None is the Bitcoin app
+    of the network.
+    """
+
+    def __init__(
+        self,
+        seed: Seed,
+        panel: Panel,
+        network: Network,
+        *,
+        faults: Faults | None = None,
+        app_name: str | None = None,
+        app_version: str = DEFAULT_VERSION,
+    ) -> None:
+        self.panel = panel
+        self.faults = faults or Faults()
+        self.fingerprint: Fingerprint = seed.fingerprint
+        self.app_name = app_name or ("Bitcoin" if network is Network.MAINNET else "Bitcoin Test")
+        self.app_version = app_version
+        self._desk = Desk(
+            Wallet(seed, network), panel, self._app, self._send, self._strike, lambda: self.faults
+        )
+        self._link: Link | None = None
+        self._silent = False
+        self._garble = False
+
+    async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
+        """Listen on `port` (0: any); also plugs in again a device that has vanished or stalled.
+
+        :raises InvalidListenAddress: not an address of this machine only.
+        :raises AddressUnavailable: it is taken.
+        """
+        await self.stop()
+        self._silent = self._garble = False
+        link = Link(self._on_command)
+        address, bound = await link.open(host, port)
+        self._link = link
+        return Endpoint(Family.LEDGER, f"tcp:{address}:{bound}")
+
+    async def stop(self) -> None:
+        """Unplug: the port is closed, the prompt leaves the screen, a command under way is forgotten."""
+        await self._desk.clear()
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+            await link.wait_closed()
+
+    def lock(self) -> None:
+        """From now on every command is refused until the person unlocks it; one under way ends so."""
+        self._desk.lock()
+
+    def unlock(self) -> None:
+        """As if the right PIN had been entered."""
+        self._desk.locked = False
+
+    def _app(self) -> App:
+        return App(self.app_name, self.app_version)
+
+    def _on_command(self, raw: bytes) -> None:
+        if not self._silent:
+            self._desk.heed(raw)
+
+    def _send(self, reply: Reply) -> None:
+        if self._silent or self._link is None:
+            return
+        garble, self._garble = self._garble, False
+        self._link.send(GARBAGE if garble else to_bytes(reply))
+        if garble:
+            # After an answer of a wrong length nothing on this connection can be understood any more.
+            self._link.hang_up()
+
+    def _strike(self, phase: Phase) -> None:
+        """Misbehave, if that is due at this phase."""
+        if self.faults.vanish_at is phase and self._link is not None:
+            self._link.close()
+        if phase in {self.faults.vanish_at, self.faults.stall_at}:
+            self._silent = True
+            raise Silenced
+        if self.faults.garbage_at is phase:
+            self._garble = True

@@ -1,0 +1,132 @@
+"""The TCP port of a virtual Ledger. Whoever connects last is served; whoever was before is never answered again.
+
+So does the vendor's emulator. A host that was left behind keeps a connection that stays silent.
+"""
+
+import asyncio
+import ipaddress
+from collections import OrderedDict
+from collections.abc import Callable
+
+from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress
+from firmware_bridge.virtual.ledger.framing import Assembler, MalformedStream
+
+MAX_LEFT_BEHIND = 16
+"""Of connections beside the one that is served: of more, the oldest are closed."""
+
+Receiver = Callable[[bytes], None]
+
+
+class Link:
+    """An open port. `receive` is given each whole command of the connection that is served."""
+
+    def __init__(self, receive: Receiver) -> None:
+        self._receive = receive
+        self._server: asyncio.Server | None = None
+        self._connections: OrderedDict[_Connection, None] = OrderedDict()
+        self._served: _Connection | None = None
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    async def open(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; 0 takes a free port. Gives the address.
+
+        :raises InvalidListenAddress: not an address of this machine only: who reaches it talks to a device with a seed.
+        :raises AddressUnavailable: it is taken.
+        """
+        _require_loopback(host)
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: _Connection(self), host, port
+            )
+        except OverflowError:
+            raise InvalidListenAddress(f"there is no port {port}") from None
+        except OSError as error:
+            raise AddressUnavailable(f"{host}:{port} is taken") from error
+        name: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        return name
+
+    def send(self, data: bytes) -> None:
+        """To the connection that is served; to nobody if there is none."""
+        if self._served is not None:
+            self._served.send(data)
+
+    def hang_up(self) -> None:
+        """Close the connection that is served, after what was sent."""
+        if self._served is not None:
+            self._served.close()
+
+    def close(self) -> None:
+        """Close the port and every connection."""
+        if self._server is not None:
+            self._server.close()
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    async def wait_closed(self) -> None:
+        """Wait until every connection is gone, and the operating system has the port back."""
+        await self._empty.wait()
+        if self._server is not None:
+            await self._server.wait_closed()
+
+    def opened(self, connection: "_Connection") -> None:
+        self._connections[connection] = None
+        self._served = connection
+        self._empty.clear()
+        if len(self._connections) > 1 + MAX_LEFT_BEHIND:
+            next(iter(self._connections)).abort()
+
+    def closed(self, connection: "_Connection") -> None:
+        """Whoever was left behind before is not served again."""
+        self._connections.pop(connection, None)
+        if connection is self._served:
+            self._served = None
+        if not self._connections:
+            self._empty.set()
+
+    def received(self, connection: "_Connection", command: bytes) -> None:
+        if connection is self._served:
+            self._receive(command)
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._assembler = Assembler()
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._link.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio calls it so
+        self._link.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            commands = self._assembler.feed(data)
+        except MalformedStream:
+            self.abort()
+            return
+        for command in commands:
+            self._link.received(self, command)
+
+    def send(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+
+def _require_loopback(host: str) -> None:
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise InvalidListenAddress(f"{host!r} is not a loopback address such as 127.0.0.1")

@@ -1,0 +1,121 @@
+"""SIGN_PSBT: fetch and prove the transaction, show it, sign it."""
+
+from dataclasses import dataclass
+
+from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.ledger import screens
+from firmware_bridge.virtual.ledger.errors import not_supported
+from firmware_bridge.virtual.ledger.host import Host
+from firmware_bridge.virtual.ledger.op_return import describe_op_return
+from firmware_bridge.virtual.ledger.ownership import Ownership
+from firmware_bridge.virtual.ledger.receive import Receiver
+from firmware_bridge.virtual.ledger.request import SignRequest, fetch_known_policy
+from firmware_bridge.virtual.ledger.spend import Spend
+from firmware_bridge.virtual.ledger.wallet import Wallet
+from firmware_bridge.virtual.ledger.work import Work
+from firmware_bridge.virtual.panel import Prompt
+from multisig import DerivationPath, SighashCache, TxOut
+from multisig.wire import compact_size
+
+
+@dataclass(frozen=True)
+class Signature:
+    """As the app yields it: input, compressed key, DER with the sighash byte."""
+
+    index: int
+    public_key: bytes
+    signature: bytes
+
+    def serialize(self, *, with_key: bool) -> bytes:
+        key = bytes((len(self.public_key),)) + self.public_key if with_key else b""
+        return compact_size(self.index) + key + self.signature
+
+
+async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) -> bytes:
+    """Sign every input of the wallet that the host names; the signatures are given before the end, which is empty.
+
+    Version 0 of the protocol gives them without their keys.
+    :raises Refused: the transaction is not one that the device signs, or the person said no.
+    """
+    request = SignRequest.parse(data)
+    work.reach(Phase.RECEIVE)
+    host = Host(work)
+    policy = await fetch_known_policy(host, wallet, request.policy_id, request.mark)
+    ownership = Ownership(wallet, policy)
+    spend = await Receiver(host, ownership).receive(request)
+    spend.check()
+    await _approve(work, wallet, spend, policy.name)
+    work.reach(Phase.SIGN)
+    signatures = _sign(wallet, ownership, spend, work.faults)
+    for signature in signatures[:-1]:
+        await host.take(signature.serialize(with_key=version > 0))
+    work.reach(Phase.RETURN)
+    for signature in signatures[-1:]:
+        await host.take(signature.serialize(with_key=version > 0))
+    return b""
+
+
+async def _approve(work: Work, wallet: Wallet, spend: Spend, wallet_name: str) -> None:
+    """Every warning, every payment, then the whole, in the app's order. The first no ends it."""
+    payments = _payments(wallet, spend)
+    for prompt in _warnings(spend):
+        await work.confirm(prompt)
+    for prompt in payments:
+        await work.confirm(prompt)
+    if spend.has_high_fee:
+        await work.confirm(screens.high_fee(spend.fee))
+    await work.confirm(screens.total(wallet_name, spend.spent, spend.fee, self_transfer=not payments))
+
+
+def _warnings(spend: Spend) -> list[Prompt]:
+    due = (
+        (spend.has_unusual_sighash, screens.unusual_sighash()),
+        (spend.has_external_inputs, screens.external_inputs()),
+        (spend.has_unverified_inputs, screens.unverified_inputs()),
+    )
+    return [prompt for is_due, prompt in due if is_due]
+
+
+def _payments(wallet: Wallet, spend: Spend) -> list[Prompt]:
+    """:raises Refused: an output that cannot be shown."""
+    count = len(spend.payments)
+    return [_payment(wallet, number, count, out) for number, out in enumerate(spend.payments, 1)]
+
+
+def _payment(wallet: Wallet, number: int, count: int, out: TxOut) -> Prompt:
+    address = wallet.show(out.script_pubkey)
+    if address is not None:
+        return screens.payment(number, count, out.amount, address)
+    data = describe_op_return(out.script_pubkey)
+    if data is None:
+        raise not_supported("an output that has no address")
+    return screens.op_return(number, count, out.amount, data)
+
+
+def _sign(wallet: Wallet, ownership: Ownership, spend: Spend, faults: Faults) -> list[Signature]:
+    """In the app's order: with each own key all inputs."""
+    hashes = SighashCache(spend.transaction)
+    return [
+        _signature(wallet, ownership, spend, at, account, hashes, spoiled=at in faults.wrong_signatures)
+        for account in ownership.accounts
+        for at, _ in spend.own_coins
+        if at not in faults.missing_signatures
+    ]
+
+
+def _signature(
+    wallet: Wallet,
+    ownership: Ownership,
+    spend: Spend,
+    at: int,
+    account: DerivationPath,
+    hashes: SighashCache,
+    *,
+    spoiled: bool,
+) -> Signature:
+    coin = spend.coins[at]
+    assert coin.place is not None, "only own coins are signed"
+    digest = hashes.segwit_v0(at, ownership.script_code(coin.place), coin.amount, coin.sighash)
+    path = account / coin.place.chain / coin.place.index
+    signature = wallet.sign(path, digest[::-1] if spoiled else digest)
+    return Signature(at, wallet.public_key(path), signature + bytes((coin.sighash,)))

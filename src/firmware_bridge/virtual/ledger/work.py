@@ -1,0 +1,63 @@
+"""One command that the device carries out: what its code may do with the host and with the person."""
+
+import asyncio
+from collections.abc import Callable
+
+from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.ledger.apdu import Reply, Status
+from firmware_bridge.virtual.ledger.errors import Refused
+from firmware_bridge.virtual.panel import Panel, Prompt
+
+
+class Work:
+    """A command under way. It is interrupted while the host has to answer, and prompting while the person has to."""
+
+    def __init__(
+        self,
+        panel: Panel,
+        send: Callable[[Reply], None],
+        strike: Callable[[Phase], None],
+        faults: Faults,
+    ) -> None:
+        self.reach = strike
+        """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
+        self.faults = faults
+        self._panel = panel
+        self._send = send
+        self._answer: asyncio.Future[bytes] | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        return self._answer is not None and not self._answer.done()
+
+    def deliver(self, data: bytes) -> None:
+        """Hand over what the host was asked for."""
+        assert self._answer is not None, "only an interrupted command is answered"
+        self._answer.set_result(data)
+
+    async def ask_host(self, request: bytes) -> bytes:
+        """Interrupt the command for a request to the host, and wait for what it has to say."""
+        self._answer = asyncio.get_running_loop().create_future()
+        self._send(Reply(Status.INTERRUPTED, request))
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    async def confirm(self, prompt: Prompt) -> None:
+        """Show it and wait for the person.
+
+        :raises Refused: the person said no.
+        """
+        decision = asyncio.create_task(self._panel.ask(prompt))
+        try:
+            # One turn of the loop, so that a fault at this phase finds the prompt on the screen.
+            await asyncio.sleep(0)
+            self.reach(Phase.PROMPT)
+            approved = await decision
+        finally:
+            # Off the screen, if nobody has decided; whoever comes next may show a prompt at once.
+            decision.cancel()
+            await asyncio.wait({decision})
+        if not approved:
+            raise Refused(Status.DENIED, "the person said no")
