@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -25,7 +25,7 @@ class Registration:
     fingerprint: Fingerprint
     vault: str
     name: str
-    hmac: bytes
+    hmac: bytes = field(repr=False)
 
     def __post_init__(self) -> None:
         if len(self.hmac) != HMAC_BYTES:
@@ -33,7 +33,7 @@ class Registration:
 
 
 class Registrations(Protocol):
-    """Where a program keeps them. Each call is quick and durable; one device and vault have at most one."""
+    """Where a program keeps them. Each call is quick; one device and vault have at most one."""
 
     def find(self, fingerprint: Fingerprint, vault: str) -> Registration | None: ...
 
@@ -69,7 +69,7 @@ class UnreadableRegistrations(Exception):
 
 
 class RegistrationFile:
-    """A JSON file that its owner alone may read, replaced whole and durably at each change."""
+    """A JSON file that its owner alone may read, replaced whole at each change. Losing it costs a person one more look."""
 
     def __init__(self, path: Path, known: RegistrationsInMemory) -> None:
         self._path = path
@@ -132,12 +132,19 @@ def _decode(path: Path, text: str) -> list[Registration]:
         match json.loads(text):
             case {"version": 1, "registrations": [*listed]}:
                 return [_registration(item) for item in listed]
-    except (ValueError, TypeError, KeyError, InvalidKey) as error:
+    except (ValueError, InvalidKey) as error:
         raise UnreadableRegistrations(f"{path} holds no registrations: {error}") from error
     raise UnreadableRegistrations(f"{path} holds no registrations of version {_VERSION}")
 
 
-def _registration(item: dict[str, str]) -> Registration:
-    return Registration(
-        Fingerprint.from_hex(item["fingerprint"]), item["vault"], item["name"], bytes.fromhex(item["hmac"])
-    )
+def _registration(item: object) -> Registration:
+    match item:
+        case {
+            "fingerprint": str() as master,
+            "vault": str() as vault,
+            "name": str() as name,
+            "hmac": str() as hmac,
+        }:
+            return Registration(Fingerprint.from_hex(master), vault, name, bytes.fromhex(hmac))
+        case _:
+            raise ValueError("one of them is incomplete")
