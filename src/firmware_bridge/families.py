@@ -102,6 +102,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 0x6901: _BUSY,
                 0x6982: _LOCKED,
                 0x6985: _REFUSED,
+                0x6A82: _UNSUPPORTED,
                 0x6D00: _WRONG_APP,
                 0x6E00: _WRONG_APP,
                 0x6E01: _WRONG_APP,
@@ -199,7 +200,8 @@ TREZOR_BUTTON: Final = ("confirm", "Confirm on the device")
 class UsbModel:
     """One line of what the bus may show. `product_mask` picks the bits of the product id that name the model.
 
-    `transport` is how HWI reaches it, None where HWI cannot drive what the bus shows; `reason` then says why.
+    `names`: what the device may call itself, where the numbers alone do not tell; empty: whatever it calls itself.
+    `transport` is how HWI reaches it, None where it has no way to; `reason` says why nobody here can drive it.
     """
 
     vendor: int
@@ -208,48 +210,93 @@ class UsbModel:
     model: str
     transport: str | None = "hid"
     product_mask: int = 0xFFFF
+    names: tuple[str, ...] = ()
     reason: str | None = None
 
-    def matches(self, vendor: int, product: int) -> bool:
-        return vendor == self.vendor and product & self.product_mask == self.product
+    def matches(self, vendor: int, product: int, name: str | None = None) -> bool:
+        if vendor != self.vendor or product & self.product_mask != self.product:
+            return False
+        return not self.names or name in self.names
 
 
 _BOOTLOADER: Final = "The device is in its bootloader: connect it again without pressing a button."
 _LATER: Final = "This program cannot drive this make yet."
+_UNKNOWN: Final = "HWI does not know this model."
+_THP: Final = "HWI cannot speak the protocol of this model (THP)."
+_TOO_OLD: Final = "HWI drives this model no longer."
 
-# First match wins. Numbers: the vendors' udev rules and hwilib/devices.
+_TREZOR: Final = (0x1209, 0x53C1)
+_BITBOX: Final = (0x03EB, 0x2403)
+
+# First match wins. Numbers and names: the vendors' udev rules, hwilib/devices, and the firmware's own descriptors. A number
+# that belongs to a maker of chips (1209, 03eb, 10c4, 1a86, 303a) is listed with its product only; 0403:6001, 1a86:7523 and
+# 303a:1001, which HWI takes for a Jade as well, are home-made boards and a thousand other things.
 USB_MODELS: Final[tuple[UsbModel, ...]] = (
     UsbModel(0x1209, 0x53C0, Family.TREZOR, "Trezor", None, reason=_BOOTLOADER),
-    UsbModel(0x1209, 0x53C1, Family.TREZOR, "Trezor", "webusb"),
+    UsbModel(*_TREZOR, Family.TREZOR, "Trezor Safe 7", None, names=("Trezor Safe 7",), reason=_THP),
+    UsbModel(*_TREZOR, Family.TREZOR, "Trezor Safe 5", "webusb", names=("Trezor Safe 5",)),
+    UsbModel(*_TREZOR, Family.TREZOR, "Trezor Safe 3", "webusb", names=("Trezor Safe 3",)),
+    UsbModel(*_TREZOR, Family.TREZOR, "Trezor", "webusb"),
     UsbModel(0x534C, 0x0001, Family.TREZOR, "Trezor One", "hid-or-webusb"),
+    UsbModel(0x534C, 0, Family.TREZOR, "Trezor", None, product_mask=0, reason=_UNKNOWN),
     UsbModel(0xD13E, 0xCC10, Family.COLDCARD, "Coldcard"),
+    UsbModel(0xD13E, 0, Family.COLDCARD, "Coldcard", None, product_mask=0, reason=_UNKNOWN),
     UsbModel(0x2C97, 0x1000, Family.LEDGER, "Ledger Nano S", product_mask=0xFF00),
     UsbModel(0x2C97, 0x4000, Family.LEDGER, "Ledger Nano X", product_mask=0xFF00),
     UsbModel(0x2C97, 0x5000, Family.LEDGER, "Ledger Nano S Plus", product_mask=0xFF00),
     UsbModel(0x2C97, 0x6000, Family.LEDGER, "Ledger Stax", product_mask=0xFF00),
     UsbModel(0x2C97, 0x7000, Family.LEDGER, "Ledger Flex", product_mask=0xFF00),
+    UsbModel(0x2C97, 0x8000, Family.LEDGER, "Ledger Nano Gen5", None, product_mask=0xFF00, reason=_UNKNOWN),
     UsbModel(0x2C97, 0x0001, Family.LEDGER, "Ledger Nano S"),
     UsbModel(0x2C97, 0x0004, Family.LEDGER, "Ledger Nano X"),
+    # Later models have a number of this form in their bootloader only.
+    UsbModel(0x2C97, 0x0005, Family.LEDGER, "Ledger Nano S Plus", None, reason=_BOOTLOADER),
+    UsbModel(0x2C97, 0x0006, Family.LEDGER, "Ledger Stax", None, reason=_BOOTLOADER),
+    UsbModel(0x2C97, 0x0007, Family.LEDGER, "Ledger Flex", None, reason=_BOOTLOADER),
+    UsbModel(0x2C97, 0x0008, Family.LEDGER, "Ledger Nano Gen5", None, reason=_BOOTLOADER),
+    UsbModel(0x2C97, 0x0000, Family.LEDGER, "Ledger Blue", None, product_mask=0xFF00, reason=_TOO_OLD),
+    UsbModel(0x2C97, 0, Family.LEDGER, "Ledger", None, product_mask=0, reason=_UNKNOWN),
+    UsbModel(0x2581, 0x1B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
+    UsbModel(0x2581, 0x2B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
+    UsbModel(0x2581, 0x3B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
+    UsbModel(0x2581, 0x4B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
+    UsbModel(0x2B24, 0x0001, Family.KEEPKEY, "KeepKey", "hid", reason=_LATER),
+    UsbModel(0x2B24, 0x0002, Family.KEEPKEY, "KeepKey", "webusb", reason=_LATER),
+    UsbModel(0x2B24, 0, Family.KEEPKEY, "KeepKey", None, product_mask=0, reason=_UNKNOWN),
+    UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", names=("BitBox02", "BitBox02BTC"), reason=_LATER),
     UsbModel(
-        0x2C97,
-        0,
-        Family.LEDGER,
-        "Ledger",
-        None,
-        product_mask=0,
-        reason="HWI does not know this Ledger model.",
+        *_BITBOX,
+        Family.BITBOX02,
+        "BitBox02 Nova",
+        names=("BitBox02 Nova Multi", "BitBox02 Nova BTC-only"),
+        reason=_LATER,
     ),
-    UsbModel(0x2B24, 0x0001, Family.KEEPKEY, "KeepKey", None, reason=_LATER),
-    UsbModel(0x2B24, 0x0002, Family.KEEPKEY, "KeepKey", None, reason=_LATER),
-    UsbModel(0x03EB, 0x2403, Family.BITBOX02, "BitBox02", None, reason=_LATER),
-    UsbModel(0x03EB, 0x2402, Family.DIGITALBITBOX, "Digital Bitbox", None, reason=_LATER),
-    UsbModel(0x303A, 0x4001, Family.JADE, "Jade", None, reason=_LATER),
+    # HWI looks for the names above only; the bootloader has the same numbers and another name.
+    UsbModel(
+        *_BITBOX,
+        Family.BITBOX02,
+        "BitBox02",
+        None,
+        names=(
+            "bb02-bootloader",
+            "bb02btc-bootloader",
+            "BitBox02 Nova Multi bl",
+            "BitBox02 Nova BTC-only bl",
+        ),
+        reason=_BOOTLOADER,
+    ),
+    UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", None, reason=_UNKNOWN),
+    UsbModel(0x03EB, 0x2402, Family.DIGITALBITBOX, "Digital Bitbox", reason=_LATER),
+    UsbModel(0x10C4, 0xEA60, Family.JADE, "Jade", "serial", reason=_LATER),
+    UsbModel(0x1A86, 0x55D4, Family.JADE, "Jade", "serial", reason=_LATER),
+    # Jade Plus, and the Jade with Espressif's own USB.
+    UsbModel(0x303A, 0x4001, Family.JADE, "Jade", "serial", reason=_LATER),
 )
 
 
-def usb_model(vendor: int, product: int) -> UsbModel | None:
-    """The signing device with these numbers, or None for everything else on the bus."""
-    return next((model for model in USB_MODELS if model.matches(vendor, product)), None)
+def usb_model(vendor: int, product: int, name: str | None = None) -> UsbModel | None:
+    """The signing device with these numbers and this name, or None for everything else on the bus."""
+    return next((model for model in USB_MODELS if model.matches(vendor, product, name)), None)
 
 
 VIRTUAL_MODELS: Final[Mapping[Family, str]] = {

@@ -8,12 +8,17 @@ from firmware_bridge.model import Endpoint
 
 @dataclass(frozen=True)
 class Sighting:
-    """A device that is there. `unsupported` says why nobody can drive it."""
+    """A device that is there. `unsupported` says why nobody can drive it.
+
+    `incarnation` changes when it was plugged in again, or started again under another product number, as a Ledger does for
+    each app: between two looks nobody may have seen it go.
+    """
 
     endpoint: Endpoint
     model: str
     permitted: bool = True
     unsupported: str | None = None
+    incarnation: str = ""
 
     @property
     def can_be_opened(self) -> bool:

@@ -114,4 +114,42 @@ def test_the_bus_knows_models_by_their_numbers():
 
 
 def test_what_cannot_be_driven_says_why():
-    assert all((model.transport is None) == (model.reason is not None) for model in USB_MODELS)
+    assert all(model.reason for model in USB_MODELS if model.transport is None)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "product", "name", "model", "words"),
+    [
+        (0x1209, 0x53C1, None, "Trezor", None),
+        (0x1209, 0x53C1, "TREZOR", "Trezor", None),
+        (0x1209, 0x53C1, "Trezor Safe 3", "Trezor Safe 3", None),
+        (0x1209, 0x53C1, "Trezor Safe 7", "Trezor Safe 7", "THP"),
+        (0x534C, 0x0009, None, "Trezor", "HWI"),
+        (0x2C97, 0x0005, None, "Ledger Nano S Plus", "bootloader"),
+        (0x2C97, 0x0015, None, "Ledger Blue", "longer"),
+        (0x2C97, 0x8011, None, "Ledger Nano Gen5", "HWI"),
+        (0x2C97, 0x9011, None, "Ledger", "HWI"),
+        (0x2581, 0x3B7C, None, "Ledger HW.1", "longer"),
+        (0xD13E, 0xCC11, None, "Coldcard", "HWI"),
+        (0x2B24, 0x0003, None, "KeepKey", "HWI"),
+        (0x03EB, 0x2403, "bb02-bootloader", "BitBox02", "bootloader"),
+        (0x03EB, 0x2403, "BitBox02 Nova Multi bl", "BitBox02", "bootloader"),
+        (0x03EB, 0x2403, "BitBox03", "BitBox02", "HWI"),
+    ],
+)
+def test_a_model_is_named_and_one_that_hwi_does_not_know_is_not_dropped(vendor, product, name, model, words):
+    found = usb_model(vendor, product, name)
+    assert found.model == model
+    assert found.reason is None if words is None else words in found.reason
+
+
+def test_the_bus_lists_what_hwi_can_reach_by_hwis_own_ways():
+    ways = {
+        usb_model(*numbers).transport for numbers in [(0x10C4, 0xEA60), (0x1A86, 0x55D4), (0x303A, 0x4001)]
+    }
+    assert ways == {"serial"}
+    assert usb_model(0x2B24, 0x0001).transport == "hid"
+    assert usb_model(0x2B24, 0x0002).transport == "webusb"
+    assert usb_model(0x03EB, 0x2402).transport == "hid"
+    # Numbers of chips that are in a thousand other things.
+    assert usb_model(0x0403, 0x6001) is usb_model(0x1A86, 0x7523) is usb_model(0x303A, 0x1001) is None

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge.families import USB_MODELS
+from firmware_bridge.model import Family
 
 RULES = sorted((Path(__file__).parents[2] / "udev").glob("*.rules"))
 _IDS = re.compile(r'idVendor\}=="([0-9a-f]{4})"(?:, ATTRS?\{idProduct\}=="([0-9a-f]{4})")?')
@@ -26,9 +27,24 @@ def opened():
     }
 
 
-@pytest.mark.parametrize("model", USB_MODELS, ids=lambda model: f"{model.model}-{model.product:04x}")
-def test_every_listed_model_has_a_rule(model):
+@pytest.mark.parametrize(
+    "model",
+    [model for model in USB_MODELS if model.transport is not None],
+    ids=lambda model: f"{model.model}-{model.product:04x}",
+)
+def test_every_model_that_hwi_can_reach_has_a_rule(model):
     assert (model.vendor, model.product) in opened() or (model.vendor, None) in opened()
+
+
+def test_nothing_is_opened_that_is_not_listed():
+    listed = {(model.vendor, model.product) for model in USB_MODELS}
+    vendors = {model.vendor for model in USB_MODELS if not model.product_mask}
+    assert all(numbers in listed or (numbers[1] is None and numbers[0] in vendors) for numbers in opened())
+
+
+def test_every_family_has_a_file():
+    vendors = {vendor for vendor, _product in opened()}
+    assert {model.family for model in USB_MODELS if model.vendor in vendors} == set(Family)
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)

@@ -1,7 +1,9 @@
 """The bus as hidapi lists it."""
 
+from types import SimpleNamespace
+
 from firmware_bridge.hwi_client.libusb import LOADED
-from firmware_bridge.hwi_client.listing import hid_sightings, list_usb
+from firmware_bridge.hwi_client.listing import hid_sightings, list_usb, serial_sightings
 
 
 def entry(vendor, product, path, interface=0, usage_page=0):
@@ -30,6 +32,19 @@ def test_signing_devices_are_seen_once_and_others_not():
         "ledger:hid:ledger-0",
         "ledger:hid:by-page",
     ]
+
+
+def test_a_jade_is_its_serial_port():
+    seen = serial_sightings(
+        [
+            SimpleNamespace(device="COM3", vid=0x303A, pid=0x4001, product="Jade"),
+            SimpleNamespace(device="COM1", vid=None, pid=None, product=None),
+            SimpleNamespace(device="COM4", vid=0x0403, pid=0x6001, product="FT232R"),
+            # A Coldcard has a serial port as well, which is not how HWI reaches it.
+            SimpleNamespace(device="COM5", vid=0xD13E, pid=0xCC10, product="Coldcard"),
+        ]
+    )
+    assert [str(sighting.endpoint) for sighting in seen] == ["jade:serial:COM3"]
 
 
 def test_the_bundled_libusb_is_used_and_this_bus_can_be_listed():

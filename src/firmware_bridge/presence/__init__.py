@@ -1,0 +1,36 @@
+"""Noticing devices without opening any, and without a word to them.
+
+A scan that opens devices breaks a signing that runs on one of them (a Coldcard's session, a Trezor's reply). So emulators
+are looked up in the kernel's tables of sockets, and USB devices in its listing of the bus.
+"""
+
+import asyncio
+import sys
+from collections.abc import Collection, Sequence
+
+from firmware_bridge.model import Endpoint
+from firmware_bridge.presence.endpoints import endpoint_listing
+from firmware_bridge.presence.hotplug import Hotplug, Polling, best_hotplug
+from firmware_bridge.presence.sysfs import sysfs_listing
+from firmware_bridge.sighting import Listing, Sighting
+
+__all__ = [
+    "Hotplug",
+    "Polling",
+    "Sighting",
+    "best_hotplug",
+    "endpoint_listing",
+    "sysfs_listing",
+    "usb_listing",
+]
+
+
+def usb_listing() -> Listing:
+    """What the bus shows: from sysfs on Linux, by the listings of hidapi, libusb and pyserial elsewhere."""
+    return sysfs_listing() if sys.platform == "linux" else _hwi_listing
+
+
+async def _hwi_listing(_in_use: Collection[Endpoint]) -> Sequence[Sighting]:
+    from firmware_bridge.hwi_client.listing import list_usb
+
+    return await asyncio.to_thread(list_usb)

@@ -1,0 +1,163 @@
+"""Emulators are noticed without a word to them."""
+
+import os
+import socket
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import presence
+from firmware_bridge.model import Endpoint, Family
+from tests.support.rigs import short_folder
+
+pytestmark = pytest.mark.anyio
+needs_tables = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's tables are Linux's")
+
+
+@pytest.fixture
+def folder():
+    with short_folder() as name:
+        yield Path(name)
+
+
+@contextmanager
+def listening(family, kind, address):
+    with socket.socket(family, kind) as server:
+        server.bind(address)
+        server.setblocking(False)  # noqa: FBT003 - the signature is not ours
+        yield server
+
+
+def udp(server):
+    return Endpoint(Family.TREZOR, f"udp:127.0.0.1:{server.getsockname()[1]}")
+
+
+def tcp(server):
+    return Endpoint(Family.LEDGER, f"tcp:127.0.0.1:{server.getsockname()[1]}")
+
+
+def without_tables(tmp_path):
+    def unknown():
+        raise OSError("no such question")
+
+    return {"tables": tmp_path / "none", "listening": unknown}
+
+
+async def test_a_unix_socket_is_there_while_it_is_bound_and_nothing_is_sent(folder):
+    path = str(folder / "s")
+    endpoint = Endpoint(Family.COLDCARD, f"unix:{path}")
+    listing = presence.endpoint_listing([endpoint])
+    assert await listing([]) == []
+    with listening(socket.AF_UNIX, socket.SOCK_DGRAM, path) as server:
+        (sighting,) = await listing([endpoint])
+        assert sighting.endpoint == endpoint
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+    # The file stays; nobody is behind it.
+    assert path in {str(left) for left in folder.iterdir()}
+    assert await listing([]) == []
+
+
+async def test_a_unix_socket_bound_from_inside_its_folder_is_there(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    with listening(socket.AF_UNIX, socket.SOCK_DGRAM, "s"):
+        endpoint = Endpoint(Family.COLDCARD, f"unix:{folder / 's'}")
+        assert len(await presence.endpoint_listing([endpoint])([])) == 1
+
+
+@needs_tables
+@pytest.mark.parametrize("in_use", [False, True])
+async def test_an_emulator_is_there_while_its_port_is_bound_and_hears_nothing(in_use):
+    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
+        endpoint = udp(server)
+        listing = presence.endpoint_listing([endpoint])
+        assert len(await listing([endpoint] if in_use else [])) == 1
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+    assert await listing([endpoint] if in_use else []) == []
+
+
+@needs_tables
+async def test_a_port_bound_on_every_address_counts():
+    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("0.0.0.0", 0)) as server:
+        assert len(await presence.endpoint_listing([udp(server)])([])) == 1
+
+
+@needs_tables
+async def test_a_port_bound_for_both_kinds_of_address_counts():
+    with listening(socket.AF_INET6, socket.SOCK_STREAM, ("::", 0)) as server:
+        server.listen()
+        assert len(await presence.endpoint_listing([tcp(server)])([])) == 1
+
+
+@needs_tables
+async def test_who_talks_from_the_port_to_a_chosen_peer_is_no_emulator():
+    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
+        server.connect(("127.0.0.1", 9))
+        assert await presence.endpoint_listing([udp(server)])([]) == []
+
+
+@needs_tables
+async def test_a_tcp_emulator_is_there_while_it_listens_and_is_not_connected_to():
+    with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
+        listing = presence.endpoint_listing([tcp(server)])
+        assert await listing([]) == []
+        server.listen()
+        assert len(await listing([])) == 1
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+async def test_a_tcp_emulator_in_use_may_have_stopped_listening():
+    with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
+        endpoint = tcp(server)
+    assert len(await presence.endpoint_listing([endpoint])([endpoint])) == 1
+
+
+@needs_tables
+async def test_where_the_kernel_answers_no_question_its_file_is_read(tmp_path):
+    options = {"listening": without_tables(tmp_path)["listening"]}
+    with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
+        listing = presence.endpoint_listing([tcp(server)], **options)
+        assert await listing([]) == []
+        server.listen()
+        assert len(await listing([])) == 1
+
+
+async def test_without_tables_a_port_that_answers_something_else_is_no_trezor(tmp_path):
+    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
+        assert await presence.endpoint_listing([udp(server)], **without_tables(tmp_path))([]) == []
+        assert server.recv(64) == b"PINGPING"
+
+
+async def test_without_tables_an_endpoint_in_use_is_not_asked(tmp_path):
+    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
+        endpoint = udp(server)
+        assert len(await presence.endpoint_listing([endpoint], **without_tables(tmp_path))([endpoint])) == 1
+        with pytest.raises(BlockingIOError):
+            server.recv(1)
+
+
+async def test_without_tables_a_closed_udp_port(tmp_path):
+    with listening(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)) as server:
+        endpoint = udp(server)
+    assert await presence.endpoint_listing([endpoint], **without_tables(tmp_path))([]) == []
+
+
+async def test_without_tables_a_tcp_port_is_there_while_it_listens(tmp_path):
+    with listening(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)) as server:
+        listing = presence.endpoint_listing([tcp(server)], **without_tables(tmp_path))
+        assert await listing([]) == []
+        server.listen()
+        assert len(await listing([])) == 1
+
+
+async def test_a_table_of_no_wanted_kind_is_not_read(tmp_path, folder):
+    """`/proc/net/tcp` costs a millisecond; who has no such emulator does not pay it."""
+    read = []
+    endpoint = Endpoint(Family.COLDCARD, f"unix:{folder / 's'}")
+    listing = presence.endpoint_listing([endpoint], listening=lambda: read.append(os.getpid()))
+    assert await listing([]) == []
+    assert read == []
