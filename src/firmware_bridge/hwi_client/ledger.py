@@ -1,70 +1,259 @@
-"""Ledger through HWI's own client, as far as HWI goes: it registers a vault anew at every signing."""
+"""Ledger through the client that HWI bundles, and past what HWI makes of it.
 
-from collections.abc import Mapping
+HWI's own driver registers a vault at every signing and forgets the proof: an approval for each order of keys it meets, and
+one more for each pass. Here a person approves a vault once, the caller keeps the proof, and one pass signs all inputs.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from hwilib.devices.ledger import LedgerClient
+from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import WrongApp
-from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
+from firmware_bridge.errors import Locked, RefusedByPerson, Unsupported, WrongApp
+from firmware_bridge.hwi_client.base import Args, NotAvailable, OpenDevice, Operation, parse_psbt, probed
+from firmware_bridge.hwi_client.ledger_app import (
+    App,
+    account_path,
+    is_legacy,
+    make_client,
+    read_app,
+    require_keys_of,
+    require_network,
+)
+from firmware_bridge.hwi_client.ledger_link import Link, open_link
+from firmware_bridge.hwi_client.ledger_policy import (
+    Policy,
+    is_vault,
+    ledger_path,
+    legacy_address_wallet,
+    proof_of,
+    version_2,
+    wallet_of,
+)
+from firmware_bridge.hwi_client.ledger_status import (
+    DENIED,
+    NOT_SUPPORTED,
+    SECURITY_NOT_SATISFIED,
+    UNKNOWN_POLICY,
+    ledger_failure,
+    status_of,
+)
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network
 
-# HWI does not compare the app with the chain: a client for mainnet signs with the testnet app (S14). "app" is Speculos.
-_MAINNET_APPS: Final = frozenset({"Bitcoin", "Bitcoin Legacy"})
-_TESTNET_APPS: Final = frozenset({"Bitcoin Test", "Bitcoin Test Legacy"})
-_ANY_APP: Final = "app"
+# What a probe reports as the device's state; everything else is a failure of the probe.
+_OBSTACLES: Final = frozenset({Locked.code, WrongApp.code})
 
 
 class LedgerDevice(OpenDevice):
     family = Family.LEDGER
 
-    def __init__(self, hwi: LedgerClient, network: Network, caller: Caller) -> None:
-        self._hwi = hwi
+    def __init__(self, link: Link, network: Network, caller: Caller, *, emulated: bool) -> None:
+        self._link = link
         self._network = network
         self._caller = caller
+        self._emulated = emulated
+        self._app: App | None = None
+        self._client: Any = None
 
     def operations(self) -> Mapping[str, Operation]:
-        return {
+        operations: dict[str, Operation] = {
             "probe": self._probe,
             "fingerprint": self._fingerprint,
             "xpubs": self._xpubs,
             "sign": self._sign,
             "sign_message": self._sign_message,
+            "enrol": self._enrol,
+            "show_address": self._show_address,
+            "identify": self._identify,
         }
+        return {name: _by_status(operation) for name, operation in operations.items()}
 
     def close(self) -> None:
-        self._hwi.close()
+        self._link.stop()
 
-    def check_app(self) -> None:
-        """:raises DeviceFailure: the open app is for another network."""
-        name, _version, _flags = self._hwi.client.get_version()
-        wanted = _MAINNET_APPS if self._network == Network.MAINNET else _TESTNET_APPS
-        if name not in wanted and name != _ANY_APP:
-            raise DeviceFailure(WrongApp.code, name)
+    def _ready(self) -> Any:
+        """The client for the app that is open now: the person may have switched it since the last operation.
+
+        :raises DeviceFailure: it is not the Bitcoin app of our network.
+        """
+        app, self._app = self._app, None
+        now = read_app(self._link)
+        require_network(now, self._network)
+        if self._client is None or now != app:
+            self._client = make_client(self._link, self._network)
+        require_keys_of(self._client, now, self._network)
+        self._app = now
+        return self._client
 
     def _probe(self, args: Args) -> Any:
-        return probed("", fingerprint=self._fingerprint(args))
+        try:
+            master = self._fingerprint(args)
+        except Exception as error:
+            failed = error if isinstance(error, DeviceFailure) else ledger_failure(error)
+            if failed.code not in _OBSTACLES:
+                raise
+            return {**probed(self._model(), obstacle=failed.code), "detail": failed.detail}
+        return {**probed(self._model(), fingerprint=master), "detail": None}
+
+    def _model(self) -> str:
+        """On the bus, the USB numbers tell the model; an emulator tells nothing but its app."""
+        if not self._emulated:
+            return ""
+        return "Ledger" if self._app is None else f"Ledger, {self._app}"
 
     def _fingerprint(self, _args: Args) -> Any:
-        return self._hwi.get_master_fingerprint().hex()
+        return self._ready().get_master_fingerprint().hex()
 
     def _xpubs(self, args: Args) -> Any:
-        xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
-        return {"fingerprint": self._fingerprint(args), "xpubs": xpubs}
+        client = self._ready()
+        xpubs = [_read_xpub(client, path) for path in args["paths"]]
+        return {"fingerprint": client.get_master_fingerprint().hex(), "xpubs": xpubs}
 
     def _sign(self, args: Args) -> Any:
-        self._caller.tell("confirm-transaction", "Confirm the vault and the transaction on the device")
-        return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
+        policy: Policy = args["policy"]
+        wallet, proof = wallet_of(policy), proof_of(policy)
+        client = self._steady()
+        if is_legacy(client):
+            _require_no_vault(policy)
+            prepared = parse_psbt(args["psbt"])
+        else:
+            prepared = version_2(args["psbt"])
+        progress = _Progress(self._caller, len(prepared.inputs))
+        with (
+            self._asking(client, "confirm-transaction", "Confirm the transaction on the device"),
+            self._link.watching(progress.signed_one),
+        ):
+            signatures = client.sign_psbt(prepared, wallet, proof)
+        return _with_signatures(parse_psbt(args["psbt"]), signatures).serialize()
 
     def _sign_message(self, args: Args) -> Any:
-        self._caller.tell("confirm-message", "Confirm the message on the device")
-        return self._hwi.sign_message(args["text"], args["path"])
+        client = self._steady()
+        with self._asking(client, "confirm-message", "Confirm the message on the device"):
+            return client.sign_message(args["text"], ledger_path(args["path"]))
+
+    def _enrol(self, args: Args) -> Any:
+        policy: Policy = args["policy"]
+        wallet = wallet_of(policy)
+        client = self._steady()
+        if is_legacy(client):
+            _require_no_vault(policy)
+        if policy["hmac"] is not None and not args["again"] and _knows(client, policy):
+            return {"hmac": policy["hmac"]}
+        with self._asking(
+            client, "confirm-enrolment", "Compare the vault's details on the device and confirm"
+        ):
+            _wallet_id, proof = client.register_wallet(wallet)
+        return {"hmac": proof.hex()}
+
+    def _show_address(self, args: Args) -> Any:
+        policy: Policy = args["policy"]
+        chain, index = args["chain"], args["index"]
+        wallet, proof = wallet_of(policy), proof_of(policy)
+        client = self._steady()
+        if is_legacy(client):
+            _require_no_vault(policy)
+            wallet = legacy_address_wallet(policy, chain, index)
+        with self._asking(client, "confirm-address", "Compare the address on the device"):
+            return {"address": client.get_wallet_address(wallet, proof, chain, index, display=True)}
+
+    def _identify(self, _args: Args) -> Any:
+        """A key of its own on the screen: either button says that a person has found the device."""
+        client = self._steady()
+        try:
+            with self._asking(
+                client, "identify", "The device shows a key of its own: press either button on it"
+            ):
+                client.get_extended_pubkey(account_path(self._network), display=True)
+        except DeviceFailure as failed:
+            if failed.code != RefusedByPerson.code:
+                raise
+
+    def _steady(self) -> Any:
+        """The client, after a harmless question: what an earlier host left unfinished would fail the next one, whatever it is."""
+        client = self._ready()
+        client.get_master_fingerprint()
+        return client
+
+    @contextlib.contextmanager
+    def _asking(self, client: Any, step: str, text: str) -> Iterator[None]:
+        """A person is asked something. Older apps answer a refusal with the word that means "locked" to newer ones."""
+        self._caller.tell(step, text)
+        try:
+            yield
+        except Exception as error:
+            refusals = {DENIED, SECURITY_NOT_SATISFIED} if is_legacy(client) else {DENIED}
+            if status_of(error) in refusals:
+                raise DeviceFailure(RefusedByPerson.code, None) from error
+            raise
 
 
-def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - a Ledger clears a cut-off command at the next one
-    path = endpoint.address if endpoint.kind == "tcp" else endpoint.place
-    device = LedgerDevice(LedgerClient(path, chain=chain_of(network)), network, caller)
-    device.check_app()
-    return device
+class _Progress:
+    """How many inputs are signed; the device hands each signature over as soon as it has it."""
+
+    def __init__(self, caller: Caller, inputs: int) -> None:
+        self._caller = caller
+        self._inputs = inputs
+        self._done = 0
+
+    def signed_one(self) -> None:
+        # A device that yields more than it was asked for is dealt with by whoever takes the signatures.
+        self._done = min(self._done + 1, self._inputs)
+        text = f"Signed input {self._done} of {self._inputs}"
+        self._caller.tell("signing", text, self._done, self._inputs)
+
+
+def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - every operation begins with what clears a cut-off one
+    """Connect. The device is asked nothing yet: a locked one, or one without the app, is there all the same."""
+    link = _by_status(open_link)(endpoint)
+    return LedgerDevice(link, network, caller, emulated=endpoint.kind == "tcp")
+
+
+def _by_status(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same, with every failure as the outcome that its status word names."""
+
+    def call(argument: Any) -> Any:
+        try:
+            return function(argument)
+        except DeviceFailure:
+            raise
+        except Exception as error:
+            raise ledger_failure(error) from error
+
+    return call
+
+
+def _read_xpub(client: Any, path: str) -> str:
+    """:raises DeviceFailure: the app would show this path to a person first; HWI asks again so, and waits for a button."""
+    try:
+        return str(client.get_extended_pubkey(ledger_path(path), display=False))
+    except Exception as error:
+        if status_of(error) != NOT_SUPPORTED:
+            raise
+        raise DeviceFailure(Unsupported.code, f"the Bitcoin app does not give the key at {path}") from error
+
+
+def _knows(client: Any, policy: Policy) -> bool:
+    """Whether the device takes the proof: asked with an address that it does not show."""
+    try:
+        client.get_wallet_address(wallet_of(policy), proof_of(policy), 0, 0, display=False)
+    except Exception as error:
+        if status_of(error) != UNKNOWN_POLICY:
+            raise
+        return False
+    return True
+
+
+def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[int, bytes, bytes]]) -> PSBT:
+    """Where the device says that they belong; whoever asked verifies each of them."""
+    for index, public_key, signature in signatures:
+        psbt.inputs[index].partial_sigs[public_key] = signature
+    return psbt
+
+
+def _require_no_vault(policy: Policy) -> None:
+    """:raises NotAvailable: the app's old protocol knows single keys only."""
+    if is_vault(policy):
+        raise NotAvailable("This version of the Bitcoin app knows no vaults: update it to 2.1 or later.")

@@ -1,0 +1,86 @@
+"""A vault or a single-signature account as a Ledger knows it: a wallet policy (BIP-388), and the proof that a person approved it.
+
+HWI makes such a policy anew for each order of keys it meets in a script; for sorted keys every address has its own order,
+and to the device each is another wallet. Here the order is that of the vault's descriptor, always.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hwilib.common import AddressType
+from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
+from hwilib.psbt import PSBT
+
+from firmware_bridge.errors import NotEnrolled
+from firmware_bridge.hwi_client.base import NotAvailable, parse_psbt
+from firmware_bridge.port import DeviceFailure
+
+Policy = Mapping[str, Any]
+
+# MAX_WALLET_NAME_LENGTH, MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN and MAX_N_OUTPUTS_CAN_SIGN of the Bitcoin app.
+MAX_NAME: Final = 64
+MAX_KEYS: Final = 15
+MAX_INPUTS: Final = 512
+MAX_OUTPUTS: Final = 512
+
+# The default policy of a single-signature account is known to the app without a registration: no name, no proof.
+_SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
+
+
+def is_vault(policy: Policy) -> bool:
+    return bool(policy["kind"] == "vault")
+
+
+def wallet_of(policy: Policy) -> WalletPolicy:
+    """:raises NotAvailable: the vault or its name is more than the app takes."""
+    keys = [ledger_key(key) for key in policy["keys"]]
+    if not is_vault(policy):
+        return WalletPolicy("", _SINGLE_SIGNATURE, keys)
+    name = policy["name"]
+    if not (1 <= len(name) <= MAX_NAME and name.isascii() and name.isprintable() and name == name.strip()):
+        raise NotAvailable(f"A Ledger takes names of 1 to {MAX_NAME} printable ASCII characters.")
+    if len(keys) > MAX_KEYS:
+        raise NotAvailable(f"A Ledger takes vaults of at most {MAX_KEYS} keys, and this one has {len(keys)}.")
+    return MultisigWallet(name, AddressType.WIT, policy["threshold"], keys)
+
+
+def proof_of(policy: Policy) -> bytes | None:
+    """What goes with the policy to the device.
+
+    :raises DeviceFailure: the vault is not enrolled.
+    """
+    if not is_vault(policy):
+        return None
+    if policy["hmac"] is None:
+        raise DeviceFailure(NotEnrolled.code, None)
+    return bytes.fromhex(policy["hmac"])
+
+
+def legacy_address_wallet(policy: Policy, chain: int, index: int) -> WalletPolicy:
+    """One address of the account: the old protocol takes the path of the address itself for a wallet's key."""
+    origin = ledger_key(policy["keys"][0]).partition("]")[0]
+    return WalletPolicy("", _SINGLE_SIGNATURE, [f"{origin}/{chain}/{index}]"])
+
+
+def ledger_key(expression: str) -> str:
+    """A key expression with its origin in the app's spelling: an apostrophe after hardened levels."""
+    origin, bracket, xpub = expression.partition("]")
+    return origin.replace("h", "'") + bracket + xpub
+
+
+def ledger_path(path: str) -> str:
+    return path.replace("h", "'")
+
+
+def version_2(text: str) -> PSBT:
+    """The PSBT as the app reads it (BIP-370), with every input's coin stated as a witness UTXO too."""
+    psbt = parse_psbt(text)
+    if len(psbt.inputs) > MAX_INPUTS or len(psbt.outputs) > MAX_OUTPUTS:
+        raise NotAvailable(
+            f"A Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction."
+        )
+    psbt.convert_to_v2()
+    for item in psbt.inputs:
+        if item.non_witness_utxo is not None:
+            item.witness_utxo = item.non_witness_utxo.vout[item.prev_out]
+    return psbt
