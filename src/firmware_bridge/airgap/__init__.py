@@ -1,0 +1,1 @@
+"""Devices without a cable: requests and answers as files on a card, or as QR codes."""

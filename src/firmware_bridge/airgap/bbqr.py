@@ -1,0 +1,190 @@
+"""BBQr: a file as a series of QR codes (Coinkite's BBQr.md; public domain).
+
+Each text is `B$`, one letter for the encoding, one for the content, the number of parts and this part's number in two base-36
+digits each, and the data. The format has no checksum: a QR code has its own, and what is inside is checked by its reader.
+"""
+
+import base64
+import binascii
+import re
+import zlib
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import Final, Self
+
+from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
+from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Received, Transfer
+
+PREFIX: Final = "B$"
+HEADER: Final = 8
+# What a QR code of version 27 holds at level L: BBQr.md, "Optimizations", calls it a good sweet spot.
+DEFAULT_CHARACTERS: Final = 2_132
+# BBQr.md, "Advanced Encodings": fixed, so that small devices know how much memory they need. Negative: no header.
+_WINDOW_BITS: Final = -10
+_BASE_36: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_PART = re.compile(r"B\$([0-9A-Z])([0-9A-Z])([0-9A-Z]{2})([0-9A-Z]{2})([0-9A-Z]+)", re.ASCII)
+
+
+@unique
+class Encoding(Enum):
+    """How bytes become text. Every part must hold whole bytes: so many characters, or a multiple."""
+
+    HEX = "H"
+    BASE32 = "2"
+    ZLIB = "Z"
+    """Compressed as a whole, then base 32."""
+
+    @property
+    def characters(self) -> int:
+        return 2 if self is Encoding.HEX else 8
+
+
+def split(
+    data: bytes,
+    content: Content,
+    *,
+    encoding: Encoding = Encoding.ZLIB,
+    max_characters: int = DEFAULT_CHARACTERS,
+) -> tuple[str, ...]:
+    """The texts of the series, of equal length but the last. Compression that does not help is left out.
+
+    :raises ValueError: no data, a text too short for anything, or more parts than the format can count.
+    """
+    if not data or not HEADER + 8 <= max_characters <= MAX_TEXT:
+        raise ValueError(f"there must be data, and {HEADER + 8} to {MAX_TEXT} characters for each part")
+    encoding, text = _encode(data, encoding)
+    room = (max_characters - HEADER) // encoding.characters * encoding.characters
+    # As even as can be: a short last part would be a smaller picture among its equals.
+    parts = -(-len(text) // room)
+    length = -(-len(text) // (parts * encoding.characters)) * encoding.characters
+    pieces = [text[start : start + length] for start in range(0, len(text), length)]
+    if len(pieces) > MAX_PARTS:
+        raise ValueError(
+            f"{len(data)} bytes are too many for {MAX_PARTS} parts of {max_characters} characters"
+        )
+    head = f"{PREFIX}{encoding.value}{content.value}{_to_base_36(len(pieces))}"
+    return tuple(f"{head}{_to_base_36(number)}{piece}" for number, piece in enumerate(pieces))
+
+
+def _encode(data: bytes, encoding: Encoding) -> tuple[Encoding, str]:
+    if encoding is Encoding.HEX:
+        return encoding, data.hex().upper()
+    if encoding is Encoding.ZLIB:
+        deflate = zlib.compressobj(level=9, wbits=_WINDOW_BITS)
+        compressed = deflate.compress(data) + deflate.flush()
+        if len(compressed) < len(data):
+            return encoding, _to_base32(compressed)
+    return Encoding.BASE32, _to_base32(data)
+
+
+def _to_base32(data: bytes) -> str:
+    return base64.b32encode(data).decode("ascii").rstrip("=")
+
+
+def _to_base_36(number: int) -> str:
+    return _BASE_36[number // 36] + _BASE_36[number % 36]
+
+
+@dataclass(frozen=True)
+class _Series:
+    """What all parts of one transfer have in common."""
+
+    encoding: Encoding
+    content: Content
+    count: int
+
+
+@dataclass(frozen=True)
+class _Part:
+    series: _Series
+    number: int
+    data: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """:raises Unreadable: it is no part of a BBQr series."""
+        match = _PART.fullmatch(text) if len(text) <= MAX_TEXT else None
+        if match is None:
+            raise Unreadable("This QR code is not part of a BBQr series.")
+        try:
+            series = _Series(Encoding(match[1]), Content(match[2]), int(match[3], 36))
+        except ValueError:
+            raise Unreadable(
+                "This BBQr series is of a kind that is not read here.", detail=text[:HEADER]
+            ) from None
+        number = int(match[4], 36)
+        if number >= series.count:
+            raise Unreadable(f"This QR code says that it is part {number + 1} of {series.count}.")
+        return cls(series, number, _decode(match[5], series.encoding))
+
+
+def _decode(text: str, encoding: Encoding) -> bytes:
+    try:
+        if encoding is Encoding.HEX:
+            return base64.b16decode(text)
+        data = base64.b32decode(text + "=" * (-len(text) % 8))
+    except (binascii.Error, ValueError):
+        raise Unreadable("A part of this BBQr series does not hold whole bytes.") from None
+    if _to_base32(data) != text:
+        raise Unreadable("A part of this BBQr series does not hold whole bytes.")
+    return data
+
+
+class Assembler:
+    """Puts one BBQr series together. Holds at most `MAX_BYTES`."""
+
+    def __init__(self) -> None:
+        self._series: _Series | None = None
+        self._parts: dict[int, bytes] = {}
+        self._result: Transfer | None = None
+
+    @property
+    def result(self) -> Transfer | None:
+        return self._result
+
+    def add(self, text: str) -> Received:
+        """:raises Unreadable: no sound part; `OtherTransfer` where it is one of another series."""
+        part = _Part.parse(text)
+        if self._series is not None:
+            self._require_fitting(part, self._series)
+        known = {**self._parts, part.number: part.data}
+        _require_lengths(known, part.series.count)
+        if len(known) == part.series.count and self._result is None:
+            # Before anything is kept: a transfer that cannot be opened leaves room to scan the last part again.
+            self._result = Transfer(part.series.content, _join(known, part.series))
+        self._series, self._parts = part.series, known
+        return Received(len(known), part.series.count)
+
+    def _require_fitting(self, part: _Part, series: _Series) -> None:
+        if part.series != series:
+            raise OtherTransfer("This QR code belongs to another series.")
+        if self._parts.get(part.number, part.data) != part.data:
+            raise OtherTransfer(f"Part {part.number + 1} came with two contents: two series are mixed up.")
+
+
+def _require_lengths(parts: dict[int, bytes], count: int) -> None:
+    # All are as long as the first, but the last may be shorter: so the length of the whole is known early.
+    lengths = {len(data) for number, data in parts.items() if number != count - 1}
+    last = len(parts.get(count - 1, b""))
+    if len(lengths) > 1 or (lengths and last > max(lengths)):
+        raise OtherTransfer("The parts of this series have different lengths: two series are mixed up.")
+    if max(lengths, default=0) * (count - 1) + last > MAX_BYTES:
+        raise Unreadable(f"This series carries more than {MAX_BYTES} bytes.")
+
+
+def _join(parts: dict[int, bytes], series: _Series) -> bytes:
+    data = b"".join(parts[number] for number in range(series.count))
+    return _inflate(data) if series.encoding is Encoding.ZLIB else data
+
+
+def _inflate(data: bytes) -> bytes:
+    inflate = zlib.decompressobj(wbits=_WINDOW_BITS)
+    try:
+        opened = inflate.decompress(data, MAX_BYTES + 1)
+    except zlib.error as error:
+        raise Unreadable("What this series carries cannot be decompressed.", detail=str(error)) from None
+    if len(opened) > MAX_BYTES:
+        raise Unreadable(f"This series carries more than {MAX_BYTES} bytes.")
+    if not inflate.eof or inflate.unused_data:
+        raise Unreadable("What this series carries is cut off, or has something behind its end.")
+    return opened

@@ -1,0 +1,124 @@
+"""UR 2: a file as one text, or as an endless series of them (BCR-2020-005, BCR-2020-006).
+
+ur:crypto-psbt/<bytewords>              all of it
+ur:crypto-psbt/12-9/<bytewords>         part 12 of a message in 9 fragments
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final, Self
+
+from firmware_bridge.airgap import bytewords, cbor, fountain
+from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
+from firmware_bridge.airgap.transfer import MAX_TEXT, Content, Received, Transfer
+
+PREFIX: Final = "UR:"
+# Makes texts of about 450 characters: a QR code of version 11, which the small cameras of signing devices read well.
+DEFAULT_FRAGMENT: Final = 200
+_CRYPTO_PSBT: Final = "crypto-psbt"
+# `crypto-psbt` was renamed in 2023; devices write the old name. `bytes` carries what has no type of its own.
+_TYPES: Final = {_CRYPTO_PSBT: Content.PSBT, "psbt": Content.PSBT, "bytes": Content.BINARY}
+_NAMES: Final = {Content.PSBT: _CRYPTO_PSBT, Content.BINARY: "bytes"}
+_TEXT = re.compile(r"ur:([a-z0-9-]{1,32})(?:/([1-9][0-9]{0,9})-([1-9][0-9]{0,3}))?/([a-z]+)", re.ASCII)
+
+
+def split(
+    data: bytes, content: Content = Content.PSBT, *, max_fragment: int = DEFAULT_FRAGMENT, first: int = 1
+) -> Iterator[str]:
+    """The texts, in capitals as QR codes like them, without end: show one after the other until the device has enough.
+
+    What fits in one part is the same text again and again. A series starts at part `first`.
+
+    :raises ValueError: there is no data, or more of it than a series of such fragments may have; UR has no such content.
+    """
+    if not data or content not in _NAMES:
+        raise ValueError("there must be data, and UR carries PSBTs and plain bytes")
+    message, name = cbor.byte_string(data), _NAMES[content]
+    if len(message) <= max_fragment:
+        return repeat(f"ur:{name}/{bytewords.encode(message)}".upper())
+    return (_text(name, part) for part in fountain.parts(message, max_fragment, first=first))
+
+
+def _text(name: str, part: fountain.Part) -> str:
+    sequence = f"{part.number}-{part.shape.fragments}"
+    return f"ur:{name}/{sequence}/{bytewords.encode(part.to_cbor())}".upper()
+
+
+@dataclass(frozen=True)
+class _Text:
+    """One text taken apart. `part` is None where it is the whole message."""
+
+    name: str
+    body: bytes
+    part: fountain.Part | None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """:raises Unreadable: it is no UR, or not of a type that is read here."""
+        match = _TEXT.fullmatch(text.lower()) if len(text) <= MAX_TEXT and text.isascii() else None
+        if match is None:
+            raise Unreadable("This QR code is no UR of version 2.")
+        name, number, fragments = match[1], match[2], match[3]
+        if name not in _TYPES:
+            raise Unreadable(f"This QR code holds a {name}, and a PSBT is expected.")
+        body = bytewords.decode(match[4])
+        if number is None:
+            return cls(name, body, None)
+        part = fountain.Part.from_cbor(body)
+        if (part.number, part.shape.fragments) != (int(number), int(fragments)):
+            raise Unreadable("This QR code contradicts itself.")
+        return cls(name, body, part)
+
+
+class Assembler:
+    """Puts one UR together. Holds no more than the message, whatever is shown."""
+
+    def __init__(self) -> None:
+        self._name: str | None = None
+        self._whole: bytes | None = None
+        self._parts = fountain.Collector()
+        self._result: Transfer | None = None
+
+    @property
+    def result(self) -> Transfer | None:
+        return self._result
+
+    def add(self, text: str) -> Received:
+        """:raises Unreadable: no sound part; `OtherTransfer` where it is one of another series."""
+        parsed = _Text.parse(text)
+        if self._started and parsed.name != self._name:
+            raise _other()
+        received = self._add_whole(parsed.body) if parsed.part is None else self._add_part(parsed.part)
+        message = self._whole or self._parts.message
+        self._name = parsed.name
+        if message is not None and self._result is None:
+            self._result = Transfer(_TYPES[parsed.name], _content(message))
+        return received
+
+    @property
+    def _started(self) -> bool:
+        return self._whole is not None or self._parts.started
+
+    def _add_whole(self, body: bytes) -> Received:
+        if self._parts.started or self._whole not in {None, body}:
+            raise _other()
+        self._whole = body
+        return Received(1, 1)
+
+    def _add_part(self, part: fountain.Part) -> Received:
+        if self._whole is not None:
+            raise _other()
+        return self._parts.add(part)
+
+
+def _other() -> OtherTransfer:
+    return OtherTransfer("This QR code belongs to another series.")
+
+
+def _content(message: bytes) -> bytes:
+    reader = cbor.Reader(message)
+    data = reader.byte_string()
+    reader.end()
+    return data

@@ -1,0 +1,199 @@
+"""BBQr against Coinkite's data, in any order, and from whoever holds a picture before the camera (S23)."""
+
+import hashlib
+import json
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firmware_bridge.airgap import bbqr
+from firmware_bridge.airgap.bbqr import Assembler, Encoding, split
+from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
+from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Transfer
+
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "bbqr.json").read_text())
+ALPHANUMERIC = set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ $%*+-./:")
+DATA = random.Random(7).randbytes(400)
+SERIES = split(DATA, Content.PSBT, encoding=Encoding.HEX, max_characters=208)
+
+
+def assemble(texts):
+    assembler = Assembler()
+    for text in texts:
+        assembler.add(text)
+    return assembler.result
+
+
+def deflated(data):
+    compressor = zlib.compressobj(level=9, wbits=-10)
+    return compressor.compress(data) + compressor.flush()
+
+
+def zlib_texts(compressed):
+    """A series as a sender would make it who compresses as it likes."""
+    return [
+        text.replace("B$2", "B$Z", 1) for text in split(compressed, Content.PSBT, encoding=Encoding.BASE32)
+    ]
+
+
+def test_a_scan_by_coinkite():
+    result = assemble(reversed(VECTORS["scan"]))
+    assert result.content is Content.TEXT
+    assert len(result.data) == VECTORS["scan_length"]
+    assert hashlib.sha256(result.data).hexdigest() == VECTORS["scan_sha256"]
+
+
+@pytest.mark.parametrize("file", VECTORS["files"], ids=lambda file: file["name"])
+def test_files_of_coinkite(file):
+    data = bytes.fromhex(file["hex"])
+    texts = split(data, Content.PSBT)
+    assert texts[0].startswith("B$ZP0100")
+    assert (len(texts[0]) - 8) * 5 // 8 == pytest.approx(file["compressed"], abs=2)
+    assert assemble(texts) == Transfer(Content.PSBT, data)
+
+
+def test_the_headers_of_the_document():
+    # BBQr.md, "Example Headers": 2,150 bytes of PSBT in blocks of up to 1,000.
+    texts = split(bytes(2_150), Content.PSBT, encoding=Encoding.HEX, max_characters=2_008)
+    assert [text[:8] for text in texts] == ["B$HP0300", "B$HP0301", "B$HP0302"]
+
+
+@given(
+    st.binary(min_size=1, max_size=3_000),
+    st.sampled_from(Content),
+    st.sampled_from(Encoding),
+    st.integers(60, 600),
+    st.randoms(use_true_random=False),
+)
+def test_round_trip_shuffled_and_repeated(data, content, encoding, max_characters, chance):
+    texts = split(data, content, encoding=encoding, max_characters=max_characters)
+    assert all(len(text) <= max_characters and set(text) <= ALPHANUMERIC for text in texts)
+    assert len({len(text) for text in texts[:-1]} | {len(texts[0])}) == 1
+    assert len(texts[-1]) <= len(texts[0])
+    shown = [*texts, *texts]
+    chance.shuffle(shown)
+    assert assemble(shown) == Transfer(content, data)
+
+
+def test_what_does_not_compress_is_not_compressed():
+    assert split(DATA, Content.PSBT)[0].startswith("B$2")
+
+
+def test_parts_are_as_even_as_can_be():
+    sizes = [len(text) for text in split(DATA, Content.PSBT, encoding=Encoding.HEX, max_characters=608)]
+    assert max(sizes) - min(sizes) <= 2
+
+
+def test_progress():
+    assembler = Assembler()
+    seen = [(received.seen, received.complete) for received in map(assembler.add, SERIES[::-1])]
+    assert seen == [(1, False), (2, False), (3, False), (4, True)]
+    assert assembler.add(SERIES[0]).complete
+
+
+def test_another_series_is_refused_and_nothing_is_lost():
+    other = split(DATA[::-1], Content.PSBT, encoding=Encoding.HEX, max_characters=208)
+    assembler = Assembler()
+    assembler.add(SERIES[0])
+    wrong = [other[0], SERIES[1].replace("P04", "P05"), "B$2P0400AA", SERIES[1][:-2]]
+    wrong += [SERIES[1].replace("P04", "T04"), SERIES[3] + SERIES[1][8:]]
+    for text in wrong:
+        with pytest.raises(OtherTransfer):
+            assembler.add(text)
+    for text in SERIES[1:]:
+        assembler.add(text)
+    assert assembler.result.data == DATA
+
+
+def test_a_last_part_that_comes_first_is_checked_later():
+    assembler = Assembler()
+    assembler.add(SERIES[3] + SERIES[1][8:])
+    with pytest.raises(OtherTransfer):
+        assembler.add(SERIES[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not part"),
+        ("B$", "not part"),
+        ("B$HP0100", "not part"),
+        ("B$HP0100AB\n", "not part"),
+        ("B$HP0100\x1b[2J", "not part"),
+        ("B$HP0100ab", "not part"),
+        ("b$HP0100AB", "not part"),
+        ("B$HP0100" + "A" * MAX_TEXT, "not part"),
+        ("B$XP0100AB", "kind"),
+        ("B$HX0100AB", "kind"),
+        ("B$HC0100AB", "kind"),
+        ("B$HP0000AB", "part 1 of 0"),
+        ("B$HP0101AB", "part 2 of 1"),
+        ("B$HPZZZZAB", "part 1296 of 1295"),
+        ("B$HP0100ABC", "whole bytes"),
+        ("B$HP0100ABCG", "whole bytes"),
+        ("B$2P0100A", "whole bytes"),
+        ("B$2P0100A1", "whole bytes"),
+        ("B$2P0100AB", "whole bytes"),
+        ("B$HPZZ00" + "AB" * 2_140, "more than"),
+    ],
+)
+def test_s23_texts_that_are_refused(text, words):
+    assembler = Assembler()
+    with pytest.raises(Unreadable, match=words) as caught:
+        assembler.add(text)
+    assert str(caught.value).isprintable()
+    assert (caught.value.detail or "").isprintable()
+    assert assembler.result is None
+
+
+def test_s23_a_bomb_is_not_blown_up():
+    with pytest.raises(Unreadable, match="more than"):
+        assemble(zlib_texts(deflated(bytes(64 * MAX_BYTES))))
+
+
+def test_the_largest_that_opens():
+    assert len(assemble(zlib_texts(deflated(bytes(MAX_BYTES)))).data) == MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    "compressed",
+    [
+        deflated(DATA)[:-3],
+        deflated(DATA) + b"more",
+        bytes(50),
+        b"\xff" * 50,
+    ],
+    ids=["cut", "trailing", "zeros", "noise"],
+)
+def test_s23_what_cannot_be_decompressed(compressed):
+    with pytest.raises(Unreadable, match=r"decompressed|cut off"):
+        assemble(zlib_texts(compressed))
+
+
+def test_a_part_that_spoilt_the_end_may_come_again():
+    texts = split(bytes(range(256)) * 40, Content.PSBT, max_characters=104)
+    assembler = Assembler()
+    for text in texts[:-1]:
+        assembler.add(text)
+    with pytest.raises(Unreadable):
+        assembler.add(texts[-1][:8] + "A" * len(texts[-1][8:]))
+    assembler.add(texts[-1])
+    assert assembler.result.data == bytes(range(256)) * 40
+
+
+def test_limits_of_the_format():
+    texts = split(bytes(MAX_PARTS * 4), Content.BINARY, encoding=Encoding.HEX, max_characters=16)
+    assert texts[-1][:8] == "B$HBZZZY"
+    with pytest.raises(ValueError, match="too many"):
+        split(bytes(MAX_PARTS * 4 + 1), Content.BINARY, encoding=Encoding.HEX, max_characters=16)
+    for data, length in ((b"", 100), (b"x", 15), (b"x", MAX_TEXT + 1)):
+        with pytest.raises(ValueError):
+            split(data, Content.PSBT, max_characters=length)
+
+
+def test_the_prefix_is_what_a_scanner_looks_for():
+    assert all(text.startswith(bbqr.PREFIX) for text in SERIES)

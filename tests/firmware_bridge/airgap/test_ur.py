@@ -1,0 +1,173 @@
+"""UR 2: any order, losses, repetitions, and texts by whoever holds a picture before the camera (S23)."""
+
+import random
+from itertools import islice
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firmware_bridge.airgap import bytewords, cbor, fountain, ur
+from firmware_bridge.airgap.outcomes import OtherTransfer, Unreadable
+from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, MAX_TEXT, Content, Transfer
+
+SERIES = list(islice(ur.split(bytes(range(200)), max_fragment=30), 40))
+OTHER = list(islice(ur.split(bytes(range(1, 201)), max_fragment=30), 40))
+
+
+def part_text(*numbers, data=b"", name="crypto-psbt", sequence=None, tail=b""):
+    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(data)) + tail
+    return f"ur:{name}/{sequence or f'{numbers[0]}-{numbers[1]}'}/{bytewords.encode(body)}"
+
+
+@settings(deadline=None)
+@given(st.binary(min_size=1, max_size=2_000), st.integers(10, 300), st.randoms(use_true_random=False))
+def test_round_trip_with_losses_and_repetitions_in_any_order(data, max_fragment, chance):
+    wanted = -(-(len(data) + 5) // max_fragment)
+    shown = list(islice(ur.split(data, max_fragment=max_fragment), 8 * wanted + 40))
+    kept = [text for text in shown if chance.random() < 0.7] * 2
+    chance.shuffle(kept)
+    assembler = ur.Assembler()
+    for text in kept:
+        received = assembler.add(text)
+        assert received.seen <= received.wanted
+    assert assembler.result == Transfer(Content.PSBT, data)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 60), st.integers(0, 2**32))
+def test_mixtures_alone_are_enough(fragments, seed):
+    data = random.Random(seed).randbytes(fragments * 20)
+    assembler = ur.Assembler()
+    texts = islice(ur.split(data, max_fragment=20, first=fragments + 10), 20 * fragments + 50)
+    assert any(assembler.add(text).complete for text in texts)
+    assert assembler.result.data == data
+
+
+def test_progress_counts_what_is_new():
+    assembler = ur.Assembler()
+    assert assembler.add(SERIES[0]) == assembler.add(SERIES[0]) == assembler.add(SERIES[0].lower())
+    assert assembler.add(SERIES[1]).seen == 2
+    assert assembler.result is None
+
+
+def test_more_parts_after_the_end_are_harmless():
+    assembler = ur.Assembler()
+    assert [assembler.add(text).complete for text in SERIES[:7]] == [False] * 6 + [True]
+    result = assembler.result
+    assert all(assembler.add(text).complete for text in SERIES)
+    assert assembler.result is result
+
+
+@pytest.mark.parametrize("text", [OTHER[2], part_text(1, 1, 4, 5, data=b"abcd"), next(ur.split(b"x"))])
+def test_another_series_is_refused_and_nothing_is_lost(text):
+    assembler = ur.Assembler()
+    assembler.add(SERIES[0])
+    with pytest.raises(OtherTransfer):
+        assembler.add(text)
+    for own in SERIES[1:7]:
+        assembler.add(own)
+    assert assembler.result.data == bytes(range(200))
+
+
+def test_another_type_is_another_series():
+    assembler = ur.Assembler()
+    assembler.add(SERIES[0])
+    with pytest.raises(OtherTransfer):
+        assembler.add(SERIES[1].replace("CRYPTO-PSBT", "BYTES"))
+
+
+def test_a_part_of_a_series_after_a_whole_text():
+    assembler = ur.Assembler()
+    whole = next(ur.split(b"small"))
+    assembler.add(whole)
+    with pytest.raises(OtherTransfer):
+        assembler.add(SERIES[0])
+    with pytest.raises(OtherTransfer):
+        assembler.add(next(ur.split(b"other")))
+    assert assembler.add(whole).complete
+    assert assembler.result.data == b"small"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no UR"),
+        ("ur:crypto-psbt", "no UR"),
+        ("ur:crypto-psbt/", "no UR"),
+        (" " + SERIES[0], "no UR"),
+        (SERIES[0] + "\n", "no UR"),
+        (SERIES[0].replace("-7/", "-7\0/"), "no UR"),
+        (SERIES[0].replace("1-7", "01-7"), "no UR"),
+        (SERIES[0].replace("K", "\u212a"), "no UR"),
+        ("ur:crypto-psbt/" + "ae" * MAX_TEXT, "no UR"),
+        (SERIES[0].replace("CRYPTO-PSBT", "CRYPTO-SEED"), "crypto-seed"),
+        (SERIES[0][:-1] + ("D" if SERIES[0][-1] != "D" else "E"), "bytewords|checksum"),
+        (SERIES[0].replace("1-7", "2-7"), "contradicts"),
+        (SERIES[0].replace("1-7", "1-8"), "contradicts"),
+        (part_text(0, 1, 4, 5, data=b"abcd", sequence="1-1"), "contradicts"),
+        (part_text(1, 0, 4, 5, data=b"abcd", sequence="1-1"), "contradicts"),
+        (part_text(1, 3, 4, 5, data=b"abcd"), "contradicts"),
+        (part_text(1, 3, 40, 5, data=b"abcd"), "contradicts"),
+        (part_text(1, 1, 0, 0, data=b""), "contradicts"),
+        (part_text(1, MAX_PARTS + 1, 9_999, 5, data=b"abcdefgh"), "more than"),
+        (part_text(1, 9_999, 2**32 - 1, 5, data=b"abcd"), "more than"),
+        (part_text(1, 2, MAX_BYTES + 6, 5, data=b"abcd"), "more than"),
+        (part_text(1, 2, 3, data=b"abcd"), "no part"),
+        (part_text(1, 1, 4, 5, data=b"abcd", tail=b"\0"), "malformed"),
+        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes([0x9F]))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes.fromhex('8518010101014161'))}", "malformed"),
+        (f"ur:crypto-psbt/1-1/{bytewords.encode(bytes.fromhex('851b0000000000000001'))}", "malformed"),
+        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('5affffffff61'))}", "malformed"),
+        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('416162'))}", "malformed"),
+        (f"ur:crypto-psbt/{bytewords.encode(bytes.fromhex('6161'))}", "malformed"),
+    ],
+)
+def test_s23_texts_that_are_refused(text, words):
+    assembler = ur.Assembler()
+    with pytest.raises(Unreadable, match=words) as caught:
+        assembler.add(text)
+    assert str(caught.value).isprintable()
+    assert assembler.result is None
+
+
+def test_s23_a_wrong_checksum_of_the_whole_starts_over():
+    assembler = ur.Assembler()
+    assembler.add(part_text(1, 2, 5, 77, data=b"Dab"))
+    with pytest.raises(Unreadable, match="start over"):
+        assembler.add(part_text(2, 2, 5, 77, data=b"cd\0"))
+    assert assembler.result is None
+    for text in SERIES[:7]:
+        assembler.add(text.replace("CRYPTO-PSBT", "PSBT"))
+    assert assembler.result.data == bytes(range(200))
+
+
+def test_s23_memory_stays_with_the_message_whatever_is_shown():
+    collector = fountain.Collector()
+    shape = fountain.Shape(MAX_PARTS, 10 * MAX_PARTS, 1)
+    # Never part 1, so that the message is never complete if mixtures of it are left out.
+    shown = 0
+    for number in range(2, 4 * MAX_PARTS):
+        if 0 in fountain.fragments_of(number, MAX_PARTS, 1):
+            continue
+        collector.add(fountain.Part(shape, number, bytes(10)))
+        shown += 1
+    assert shown > 2 * MAX_PARTS
+    assert len(collector._rows) <= MAX_PARTS - 1
+
+
+def test_the_largest_message_and_beyond():
+    texts = list(islice(ur.split(bytes(MAX_BYTES), max_fragment=1_700), 3))
+    assert all(len(text) <= MAX_TEXT for text in texts)
+    ur.Assembler().add(texts[0])
+    with pytest.raises(ValueError, match="parts"):
+        ur.split(bytes(MAX_BYTES), max_fragment=1_000)
+
+
+@pytest.mark.parametrize(
+    ("data", "content", "max_fragment"),
+    [(b"", Content.PSBT, 10), (b"x", Content.JSON, 10), (b"x", Content.PSBT, 0), (b"x", Content.PSBT, -1)],
+)
+def test_what_no_series_is_made_of(data, content, max_fragment):
+    with pytest.raises(ValueError):
+        ur.split(data, content, max_fragment=max_fragment)
