@@ -8,78 +8,33 @@ import pytest
 from coincurve import PrivateKey
 
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.errors import BadDeviceSignature, Busy, Cancelled, DeviceFault, WrongDevice
-from firmware_bridge.model import DeviceState, Endpoint
-from firmware_bridge.presence import Sighting
-from multisig import Network, signer_progress
-from tests.support import wallets
+from firmware_bridge.errors import (
+    BadDeviceSignature,
+    Busy,
+    Cancelled,
+    DeviceFault,
+)
+from firmware_bridge.model import DeviceState
+from firmware_bridge.sighting import Sighting
+from multisig import (
+    Network,
+    multisig_account_path,
+    profile_account_path,
+)
+from tests.support.scripted import (
+    COLDCARD,
+    ENDPOINT,
+    SPEND,
+    VAULT,
+    Script,
+    bridge_answering,
+    who,
+)
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
 
-ENDPOINT = Endpoint.parse("trezor:webusb:001:2")
-COLDCARD = Endpoint.parse("coldcard:hid:1-2:1.0")
-VAULT = wallets.make_vault()
-SPEND = wallets.make_spend(VAULT)
-SIGNED = ALICE.sign(SPEND).to_base64()
 PATH = VAULT.cosigners[0].origin.path / "0/0"
-
-
-class Script:
-    """Stands for the worker of one device: (operation, answer), in this order and no other."""
-
-    def __init__(self, *answers):
-        self.answers = list(answers)
-
-    async def __call__(self, op, _args=None, **_options):
-        expected, answer = self.answers.pop(0)
-        assert op == expected
-        return answer
-
-
-async def bridge_answering(*answers, endpoint=ENDPOINT):
-    async def listing(_in_use):
-        return [Sighting(endpoint, "A device")]
-
-    bridge = Bridge(network=Network.REGTEST, listings=[listing])
-    await bridge._roster.look()
-    (record,) = bridge._roster.records()
-    record.lane.call = script = Script(*answers)
-    return bridge, record.device.id, script
-
-
-def who(signer):
-    return "fingerprint", str(signer.fingerprint)
-
-
-async def test_a_signature_is_taken_between_two_looks_at_the_same_keys():
-    bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED), who(ALICE))
-    signed = await bridge.sign(device, SPEND, VAULT)
-    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
-    assert script.answers == []
-
-
-async def test_s18_keys_that_change_while_the_device_signs():
-    bridge, device, _script = await bridge_answering(who(ALICE), ("sign", SIGNED), who(BOB))
-    with pytest.raises(WrongDevice, match="changed its keys while it signed"):
-        await bridge.sign(device, SPEND, VAULT)
-
-
-async def test_s18_keys_that_changed_since_the_device_was_last_asked():
-    """Both are signers of the vault; the person is told before anything is shown on the device."""
-    bridge, device, script = await bridge_answering(
-        who(ALICE), ("sign", SIGNED), who(ALICE), who(BOB), ("sign", SIGNED)
-    )
-    await bridge.sign(device, SPEND, VAULT)
-    with pytest.raises(WrongDevice, match=f"was {ALICE.fingerprint} before and is {BOB.fingerprint} now"):
-        await bridge.sign(device, SPEND, VAULT)
-    assert len(script.answers) == 1
-
-
-async def test_a_device_that_signs_nothing_has_failed():
-    bridge, device, _script = await bridge_answering(who(ALICE), ("sign", SPEND.to_base64()), who(ALICE))
-    with pytest.raises(DeviceFault, match="no signature"):
-        await bridge.sign(device, SPEND, VAULT)
 
 
 async def test_a_signed_message_must_be_by_the_key_that_was_asked():
@@ -209,3 +164,96 @@ async def test_a_probe_that_is_answered_well_tells_who_the_device_is():
     (device,) = await bridge.refresh()
     assert (device.state, device.model, device.label) == (DeviceState.READY, "One", "Mine")
     assert str(device.fingerprint) == "00112233"
+
+
+async def test_a_cancel_while_the_device_is_looked_for_is_not_lost():
+    looking = asyncio.Event()
+    there: list[Sighting] = []
+
+    async def listing(_in_use):
+        if there:
+            looking.set()
+            await asyncio.sleep(0)
+        return there
+
+    bridge = Bridge(network=Network.REGTEST, listings=[listing])
+    await bridge._roster.look()
+    there.append(Sighting(ENDPOINT, "A device"))
+    signing = asyncio.create_task(bridge.sign(ENDPOINT.device_id, SPEND, VAULT))
+    await looking.wait()
+    await bridge.cancel(ENDPOINT.device_id)
+    with pytest.raises(Cancelled):
+        await signing
+
+
+async def nobody(_question):
+    return None
+
+
+async def test_what_unlocks_a_device_is_remembered_until_it_leaves():
+    there = [Sighting(ENDPOINT, "A device")]
+
+    async def listing(_in_use):
+        return list(there)
+
+    bridge = Bridge(network=Network.REGTEST, listings=[listing])
+    await bridge._roster.look()
+    (record,) = bridge._roster.records()
+    record.lane.call = Script(("unlock", {"fingerprint": str(BOB.fingerprint), "session": "00ff"}))
+    device = await bridge.unlock(record.device.id, nobody)
+    assert (device.state, device.fingerprint) == (DeviceState.READY, BOB.fingerprint)
+    assert record.lane.session == "00ff"
+    there.clear()
+    await bridge._roster.look()
+    assert record.lane.session is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {},
+        {"fingerprint": "00112233"},
+        {"fingerprint": "x", "session": None},
+        {"fingerprint": "00112233", "session": 5},
+    ],
+)
+async def test_an_unlocking_that_is_answered_with_nonsense(answer):
+    bridge, device, _script = await bridge_answering(("unlock", answer))
+    with pytest.raises(DeviceFault):
+        await bridge.unlock(device, nobody)
+    (record,) = bridge._roster.records()
+    assert record.lane.session is None
+
+
+async def test_accounts_are_read_in_one_conversation():
+    paths = [
+        make(Network.REGTEST, number)
+        for number in (0, 7)
+        for make in (multisig_account_path, profile_account_path)
+    ]
+    keys = [str(ALICE.origin_key(path).xpub) for path in paths]
+    bridge, device, script = await bridge_answering(
+        ("xpubs", {"fingerprint": str(ALICE.fingerprint), "xpubs": keys})
+    )
+    accounts = await bridge.accounts(device, [0, 7])
+    assert [account.number for account in accounts] == [0, 7]
+    assert [str(account.vault_key.xpub) for account in accounts] == keys[::2]
+    assert [str(account.profile_key.xpub) for account in accounts] == keys[1::2]
+    assert script.told == [{"paths": [str(path) for path in paths]}]
+
+
+async def test_an_obstacle_is_told_with_the_devices_own_words():
+    answer = {**WELL, "fingerprint": None, "obstacle": "wrong-app", "detail": "Ethereum"}
+    bridge, _device, _script = await bridge_answering(("probe", answer))
+    (device,) = await bridge.refresh()
+    assert (device.state, device.detail) == (
+        DeviceState.WRONG_APP,
+        "The device has another app open: Ethereum.",
+    )
+
+
+async def test_a_probe_that_was_given_up_has_found_nobody():
+    bridge, _device, _script = await bridge_answering(("probe", Cancelled()))
+    (device,) = await bridge.refresh()
+    assert device.state == DeviceState.PRESENT

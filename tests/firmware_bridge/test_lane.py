@@ -19,8 +19,8 @@ from firmware_bridge.errors import (
     WorkerCrashed,
 )
 from firmware_bridge.lane import Lane
-from firmware_bridge.process import spawn
 from firmware_bridge.model import Deadlines, Endpoint
+from firmware_bridge.process import spawn
 from multisig import Network
 from tests.support import workers
 
@@ -287,3 +287,86 @@ async def test_a_worker_that_was_killed_unused_is_replaced_for_a_repeatable_call
         with pytest.raises(DeviceFault, match="AttributeError"):
             # The new worker got the question: it has no such part to play.
             await lane.call("fingerprint", deadline=5)
+
+
+async def asked(lane, on_ask, **options):
+    return await lane.call("question", {"question": "pin"}, deadline=5, on_ask=on_ask, **options)
+
+
+async def test_a_question_of_the_device_is_answered():
+    async def on_ask(question):
+        return f"to {question}: 1234"
+
+    async with lane_to() as lane:
+        assert await asked(lane, on_ask) == "to pin: 1234"
+
+
+async def test_a_question_that_nobody_hears_has_no_answer():
+    async with lane_to() as lane:
+        assert await asked(lane, None) is None
+
+
+async def test_a_bug_in_whoever_answers_is_no_answer(caplog):
+    async def on_ask(_question):
+        raise ZeroDivisionError
+
+    async with lane_to() as lane:
+        assert await asked(lane, on_ask) is None
+    assert "could not be put to anybody" in caplog.text
+
+
+class Unsure:
+    """A person who never answers; it is known when they were asked, and when they were left alone."""
+
+    def __init__(self):
+        self.reached = asyncio.Event()
+        self.left = asyncio.Event()
+
+    async def __call__(self, _question):
+        self.reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+async def test_a_cancel_ends_a_question_politely():
+    person = Unsure()
+    async with lane_to() as lane:
+        call = asyncio.create_task(asked(lane, person))
+        await person.reached.wait()
+        pid = lane.worker_pid
+        await lane.cancel()
+        with pytest.raises(Cancelled):
+            await call
+        await asyncio.wait_for(person.left.wait(), 5)
+        # The next question is answered by its own answer, and the worker did not have to die.
+        assert await asked(lane, None) is None
+        assert lane.worker_pid == pid
+
+
+async def test_a_question_that_waits_too_long_times_out():
+    person = Unsure()
+    async with lane_to() as lane:
+        with pytest.raises(TimedOut):
+            await lane.call("question", {"question": "pin"}, deadline=0.2, on_ask=person)
+        await asyncio.wait_for(person.left.wait(), 5)
+
+
+async def test_a_worker_that_dies_does_not_wait_for_the_persons_answer():
+    person = Unsure()
+    async with lane_to() as lane:
+        call = asyncio.create_task(asked(lane, person))
+        await person.reached.wait()
+        os.kill(lane.worker_pid, signal.SIGKILL)
+        with pytest.raises(WorkerCrashed):
+            await call
+        await asyncio.wait_for(person.left.wait(), 5)
+
+
+async def test_a_session_goes_to_every_worker_that_opens_the_device():
+    async with lane_to() as lane:
+        lane.session = "00ff"
+        assert await lane.call("session", deadline=5) == "00ff"
+        lane.release()
+        assert await lane.call("session", deadline=5) == "00ff"

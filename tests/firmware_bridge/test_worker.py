@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from firmware_bridge import protocol
-from firmware_bridge.port import DeviceFailure
-from firmware_bridge.protocol import Done, Failed, Hello, Note, Request
+from firmware_bridge.port import DeviceFailure, Opening, Question
+from firmware_bridge.protocol import Ask, Done, Failed, Hello, Note, Reply, Request
 from firmware_bridge.worker import Server
 
 
@@ -192,3 +192,51 @@ def test_notes_carry_the_number_of_the_request():
 def test_nonsense_from_the_bridge_ends_the_worker(nonsense):
     with served() as desk:
         desk.tell(nonsense)
+
+
+def test_a_question_carries_its_number_and_waits_for_the_reply():
+    with served(
+        [lambda: desk.caller.ask(Question.PIN), lambda: desk.caller.ask(Question.PASSPHRASE)]
+    ) as desk:
+        assert desk.ask(1, "unlock") == Ask(1, 1, "pin")
+        desk.tell(protocol.encode(Reply(1, "1234")))
+        assert desk.hear() == Done(1, "1234")
+        assert desk.ask(2, "unlock") == Ask(2, 2, "passphrase")
+        desk.tell(protocol.encode(Reply(2, None)))
+        assert desk.hear() == Done(2, None)
+
+
+def test_a_late_reply_answers_no_later_question():
+    with served(
+        [lambda: desk.caller.ask(Question.PIN)], [lambda: desk.caller.ask(Question.PASSPHRASE)]
+    ) as desk:
+        desk.ask(1, "unlock")
+        desk.tell(protocol.encode(Request(1, protocol.CANCEL)))
+        assert desk.hear() == Failed(1, "cancelled", None)
+        # The person pressed enter just then. Were the PIN taken for the passphrase, it would open another wallet.
+        desk.tell(protocol.encode(Reply(1, "1234")))
+        assert desk.ask(2, "unlock") == Ask(2, 2, "passphrase")
+        desk.tell(protocol.encode(Reply(1, "1234")))
+        desk.tell(protocol.encode(Reply(2, "wallet")))
+        assert desk.hear() == Done(2, "wallet")
+
+
+def test_a_cancel_of_the_request_before_is_not_taken_for_a_new_one():
+    with served([1, lambda: desk.caller.ask(Question.PIN)]) as desk:
+        desk.ask(1, "fingerprint")
+        desk.tell(protocol.encode(Request(1, protocol.CANCEL)))
+        assert desk.ask(2, "unlock") == Ask(2, 1, "pin")
+        desk.tell(protocol.encode(Reply(1, "1234")))
+        assert desk.hear() == Done(2, "1234")
+
+
+def test_the_end_of_the_bridge_ends_a_question():
+    with served([lambda: desk.caller.ask(Question.PIN)]) as desk:
+        desk.ask(1, "unlock")
+
+
+def test_how_to_open_the_device_comes_with_the_request():
+    with served([1]) as desk:
+        desk.tell(protocol.encode(Request(1, "probe", recover=True, session="ff")))
+        assert desk.hear() == Done(1, 1)
+        assert desk.openings == [Opening(recover=True, session="ff")]
