@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("inspection",)
+NAMES = ("inspection", "devices")
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Timing on noisy machines: the best of several runs, each long enough for the clock."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 
 def best_ms(work: Callable[[], object], *, rounds: int = 5, least_seconds: float = 0.05) -> float:
@@ -14,3 +14,14 @@ def best_ms(work: Callable[[], object], *, rounds: int = 5, least_seconds: float
             calls += 1
         best = min(best, elapsed / calls)
     return best * 1000
+
+
+async def rivals_ms(works: Mapping[str, Callable[[], Awaitable[object]]], rounds: int) -> dict[str, float]:
+    """Milliseconds of one call of each, the best of several rounds; they take turns, so that all meet the same noise."""
+    best = dict.fromkeys(works, float("inf"))
+    for _ in range(rounds):
+        for name, work in works.items():
+            started = time.perf_counter()
+            await work()
+            best[name] = min(best[name], (time.perf_counter() - started) * 1000)
+    return best

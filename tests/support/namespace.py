@@ -43,10 +43,16 @@ def run_isolated(module, *arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _run(*command):
+def isolated(*command):
+    """What to start, and with which environment, so that the command runs in a namespace of its own."""
     environment = {**os.environ, "PROJECT": str(ROOT), "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    return [*_ENTER, *command], environment
+
+
+def _run(*command):
+    started, environment = isolated(*command)
     return subprocess.run(
-        [*_ENTER, *command], env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False
+        started, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False
     )
 
 

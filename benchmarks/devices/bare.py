@@ -1,0 +1,96 @@
+"""Unmodified HWI on a device at any address: in this process, as fast as it goes, with a person at the buttons."""
+
+import contextlib
+import ctypes
+import io
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import libusb_package
+import usb1
+
+usb1.loadLibrary(ctypes.CDLL(str(libusb_package.get_library_path())))
+
+from hwilib.common import Chain  # noqa: E402 - HWI finds libusb only once it is loaded
+from hwilib.devices import coldcard, ledger, trezor  # noqa: E402
+from hwilib.devices.ckcc.client import ColdcardDevice, UnixSimulatorPipe  # noqa: E402
+from hwilib.devices.trezorlib.transport.udp import UdpTransport  # noqa: E402
+from hwilib.psbt import PSBT  # noqa: E402
+
+from firmware_bridge.model import Endpoint, Family  # noqa: E402
+
+CHAIN = Chain.REGTEST
+
+
+class _Pipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
+    """The simulator's socket under a name of the kernel's choice: HWI's own would be one for all of a process."""
+
+    def __init__(self, path: str) -> None:
+        self.pipe_name = ""
+        self.pipe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.pipe.bind("")
+        self.pipe.connect(path)
+
+
+def _open_trezor(endpoint: Endpoint) -> Any:
+    # HWI's constructor presses the emulator's buttons through the debug link; with hardware it does as follows.
+    client = trezor.TrezorClient.__new__(trezor.TrezorClient)
+    super(trezor.TrezorClient, client).__init__(endpoint.address, "", expert=False, chain=CHAIN)
+    client.simulator, client.type = False, "Trezor"
+    client.client = trezor.Trezor(
+        transport=UdpTransport(endpoint.place), ui=trezor.PassphraseUI(""), _init_device=False
+    )
+    return client
+
+
+def _open_coldcard(endpoint: Endpoint) -> Any:
+    client = coldcard.ColdcardClient.__new__(coldcard.ColdcardClient)
+    super(coldcard.ColdcardClient, client).__init__(endpoint.place, None, expert=False, chain=CHAIN)
+    client.device = ColdcardDevice(dev=_Pipe(endpoint.place))
+    client._is_edge = False  # noqa: SLF001 - as hardware answers
+    return client
+
+
+def _open_ledger(endpoint: Endpoint) -> Any:
+    return ledger.LedgerClient(endpoint.address, chain=CHAIN)
+
+
+_OPENERS: dict[Family, Callable[[Endpoint], Any]] = {
+    Family.TREZOR: _open_trezor,
+    Family.COLDCARD: _open_coldcard,
+    Family.LEDGER: _open_ledger,
+}
+
+
+def open_client(endpoint: Endpoint) -> Any:
+    return _OPENERS[endpoint.family](endpoint)
+
+
+@contextlib.contextmanager
+def opened(endpoint: Endpoint) -> Iterator[Any]:
+    """HWI's client of this device; what it prints while it works is dropped."""
+    client = open_client(endpoint)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield client
+    finally:
+        client.close()
+
+
+def attach(endpoint: Endpoint) -> bytes:
+    """Open the device, ask who it is, close it."""
+    with opened(endpoint) as client:
+        fingerprint: bytes = client.get_master_fingerprint()
+        return fingerprint
+
+
+def sign(client: Any, text: str) -> str:
+    """A PSBT as text, signed, as text: what `hwilib.commands.signtx` does."""
+    return str(client.sign_tx(parse(text)).serialize())
+
+
+def parse(text: str) -> PSBT:
+    psbt = PSBT()
+    psbt.deserialize(text)
+    return psbt

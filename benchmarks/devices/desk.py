@@ -1,0 +1,97 @@
+"""Virtual devices, each a process of its own: what a device computes is not charged to the program that speaks to it.
+
+All of one family hold the same seed. Each program that is compared has one to itself, because a Coldcard and a Ledger serve
+whoever connected last, and HWI's command line looks at fixed addresses.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.virtual.fleet import FAMILIES
+from tests.support.virtual import NETWORK, SEED_WORDS
+
+# Where HWI looks for emulators.
+FIXED = {
+    Family.TREZOR: "127.0.0.1:21324",
+    Family.COLDCARD: "/tmp/ckcc-simulator.sock",
+    Family.LEDGER: "127.0.0.1:9999",
+}
+# Left out where this checkout has no such virtual device.
+COMPARED = tuple(family for family in FIXED if family in FAMILIES and family != Family.LEDGER)
+
+
+@dataclass
+class Device:
+    """A running virtual device that approves whatever it is asked, and what its screen has asked."""
+
+    process: subprocess.Popen[str]
+    endpoint: Endpoint
+    asked: list[str] = field(default_factory=list)
+
+    @classmethod
+    def start(cls, family: Family, folder: Path, *, listen: str | None = None) -> Self:
+        command = [
+            sys.executable,
+            "-m",
+            "firmware_bridge.virtual",
+            str(family),
+            "--json",
+            "--auto",
+            "approve",
+        ]
+        command += ["--seed-file", str(_seed_file(folder)), "--network", str(NETWORK), "--allow-keypress"]
+        if listen is not None:
+            command += ["--listen", listen]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        device = cls(process, Endpoint.parse(ready["endpoint"]))
+        threading.Thread(target=device._watch, args=(process.stdout,), daemon=True).start()
+        return device
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+
+    def _watch(self, lines: Iterator[str]) -> None:
+        events: Iterator[dict[str, Any]] = (json.loads(line) for line in lines)
+        self.asked.extend(event["kind"] for event in events if event["event"] == "prompt")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """The devices of one family: for our bridge, for HWI in this process, and for HWI's command line."""
+
+    family: Family
+    ours: Device
+    bare: Device
+    command: Device | None
+
+
+@contextmanager
+def desk(family: Family, folder: Path, *, fixed: bool) -> Iterator[Desk]:
+    """`fixed`: the addresses where HWI's command line looks are ours alone."""
+    with ExitStack() as stack:
+
+        def start(listen: str | None = None) -> Device:
+            device = Device.start(family, folder, listen=listen)
+            stack.callback(device.stop)
+            return device
+
+        yield Desk(family, start(), start(), start(FIXED[family]) if fixed else None)
+
+
+def _seed_file(folder: Path) -> Path:
+    path = folder / "seed"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(SEED_WORDS, encoding="ascii")
+    return path

@@ -1,0 +1,111 @@
+"""The same operations through our bridge, through HWI in this process, and through HWI's command line."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from hwilib import commands as hwi_commands
+
+from benchmarks.devices import bare
+from benchmarks.devices.command import hwi, named
+from benchmarks.devices.desk import Desk, Device
+from benchmarks.measure import rivals_ms
+from firmware_bridge import Bridge, DeviceState, handover
+from multisig import Psbt, Vault, multisig_account_path
+from tests.support.virtual import NETWORK, spend
+
+SIZES = (1, 10, 50, 200)
+PATH = multisig_account_path(NETWORK)
+OURS, BARE, COMMAND = "ours", "HWI", "hwi"
+# Rounds of the two that are compared closely, and of the command line, which is many times slower.
+_ROUNDS, _COMMAND_ROUNDS = 7, 2
+_MANY_INPUTS, _ROUNDS_OF_MANY = 50, 4
+
+Work = Callable[[], Awaitable[object]]
+Figures = dict[str, float]
+
+
+class Rivals:
+    """On open devices of one family, with the vault made known to each beforehand."""
+
+    def __init__(self, desk: Desk, bridge: Bridge, client: Any, vault: Vault) -> None:
+        self._desk = desk
+        self._bridge = bridge
+        self._device_id = desk.ours.endpoint.device_id
+        self._client = client
+        self._vault = vault
+
+    async def xpub(self) -> Figures:
+        return await self._compare(
+            lambda: self._bridge.xpub(self._device_id, PATH),
+            _inline(lambda: self._client.get_pubkey_at_path(str(PATH))),
+            ("getxpub", str(PATH)),
+        )
+
+    async def sign(self, inputs: int) -> Figures:
+        """From the PSBT's text to the signed PSBT's text. All are given the account keys, which HWI leaves to its caller."""
+        content = handover.for_device(spend(self._vault, inputs=inputs), self._vault)
+        text = base64.b64encode(content).decode()
+
+        async def sign() -> str:
+            return (await self._bridge.sign(self._device_id, Psbt.parse(text), self._vault)).to_base64()
+
+        rounds = _ROUNDS if inputs <= _MANY_INPUTS else _ROUNDS_OF_MANY
+        return await self._compare(
+            sign, _inline(lambda: bare.sign(self._client, text)), ("signtx", text), rounds
+        )
+
+    async def _compare(
+        self, ours: Work, theirs: Work, arguments: tuple[str, ...], rounds: int = _ROUNDS
+    ) -> Figures:
+        figures = await rivals_ms({OURS: ours, BARE: theirs}, rounds)
+        if self._desk.command is None:
+            return figures
+        return figures | await _command_ms(*named(self._desk.command.endpoint), *arguments)
+
+
+@asynccontextmanager
+async def bridge_to(devices: Iterable[Device]) -> AsyncIterator[Bridge]:
+    """A bridge that has found these devices ready."""
+    endpoints = [device.endpoint for device in devices]
+    async with Bridge(network=NETWORK, endpoints=endpoints, usb=False) as bridge:
+        states = [device.state for device in await bridge.refresh()]
+        if states != [DeviceState.READY] * len(endpoints):
+            raise RuntimeError(states)
+        yield bridge
+
+
+async def attaching(desk: Desk) -> Figures:
+    """Notice the device, open it, ask who it is, let it go. HWI's command line always asks every device that there is."""
+
+    async def ours() -> None:
+        async with bridge_to([desk.ours]):
+            pass
+
+    figures = await rivals_ms({OURS: ours, BARE: _inline(lambda: bare.attach(desk.bare.endpoint))}, _ROUNDS)
+    return figures if desk.command is None else figures | await _command_ms("enumerate")
+
+
+async def listing(bridge: Bridge, *, fixed: bool) -> Figures:
+    """What is there: from the bridge's memory; HWI opens every device of seven makers each time."""
+    figures = await rivals_ms({OURS: bridge.list}, 100)
+    if not fixed:
+        return figures
+    scan = _inline(lambda: hwi_commands.enumerate(chain=bare.CHAIN, allow_emulators=True))
+    return figures | await rivals_ms({BARE: scan}, _COMMAND_ROUNDS) | await _command_ms("enumerate")
+
+
+async def _command_ms(*arguments: str) -> Figures:
+    return await rivals_ms({COMMAND: lambda: hwi(*arguments)}, _COMMAND_ROUNDS)
+
+
+def _inline(work: Callable[[], object]) -> Work:
+    """HWI blocks; nothing else runs beside it, and a thread would cost it time."""
+
+    async def run() -> object:
+        await asyncio.sleep(0)
+        return work()
+
+    return run
