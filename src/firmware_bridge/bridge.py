@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -13,6 +13,7 @@ from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.families import MAKERS
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
+from firmware_bridge.presence import Hotplug
 from firmware_bridge.process import Spawner, spawn
 from firmware_bridge.registrations import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.roster import Clock, Roster
@@ -29,7 +30,8 @@ from multisig import (
     profile_account_path,
 )
 
-_WATCH_SECONDS: Final = 1.0
+# How often to look after virtual devices, of which nothing tells, and after devices that want to be asked again.
+_WATCH_SECONDS: Final = 2.0
 
 
 class Bridge:
@@ -53,8 +55,11 @@ class Bridge:
         clock: Clock = time.monotonic,
         listings: Sequence[Listing] | None = None,
         spawner: Spawner = spawn,
+        hotplug: Callable[[], Awaitable[Hotplug]] | None = None,
     ) -> None:
         self._deadlines = deadlines
+        self._hotplug = hotplug or (presence.best_hotplug if usb and listings is None else presence.no_bus)
+        self._looks_often = bool(endpoints) or listings is not None
         self._roster = Roster(
             listings=_default_listings(endpoints, usb=usb) if listings is None else listings,
             make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=spawner),
@@ -82,12 +87,24 @@ class Bridge:
         await asyncio.gather(*self._roster.start_probes())
         return self._roster.devices()
 
-    async def watch(self, seconds: float = _WATCH_SECONDS) -> None:
-        """Keep noticing, until cancelled; run it as a task. A device that answers slowly does not hold up the others."""
-        while True:
-            await self._roster.look()
-            self._roster.start_probes()
-            await asyncio.sleep(seconds)
+    async def watch(self, seconds: float | None = None) -> None:
+        """Keep noticing, until cancelled; run it as a task. A device that answers slowly does not hold up the others.
+
+        What is plugged in is noticed at once where the system tells; `seconds` is the longest time between two looks, by
+        default as long as nothing can be missed. No look touches a device.
+        """
+        plugs = await self._hotplug()
+        try:
+            while True:
+                await self._roster.look()
+                self._roster.start_probes()
+                await plugs.wait(self._pause(plugs) if seconds is None else seconds)
+        finally:
+            plugs.close()
+
+    def _pause(self, plugs: Hotplug) -> float:
+        often = self._looks_often or self._roster.unsettled()
+        return min(_WATCH_SECONDS, plugs.patience) if often else plugs.patience
 
     def events(self) -> AsyncIterator[DeviceEvent]:
         """Every change of state from this call on, until the bridge closes."""

@@ -117,6 +117,18 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("open failed", _PERMISSION),
             ),
         ),
+        Family.JADE: Maker(
+            "Jade",
+            enrols=True,
+            # JadeError in the maker's jadepy; the other codes are faults of the conversation.
+            statuses={
+                -32000: _REFUSED,
+                -32002: _LOCKED,
+                -32003: _WRONG_APP,
+                -32601: _UNSUPPORTED,
+            },
+            phrases=(("permission denied", _PERMISSION), ("resource busy", _BUSY)),
+        ),
     }
 )
 
@@ -287,10 +299,10 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
     ),
     UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", None, reason=_UNKNOWN),
     UsbModel(0x03EB, 0x2402, Family.DIGITALBITBOX, "Digital Bitbox", reason=_LATER),
-    UsbModel(0x10C4, 0xEA60, Family.JADE, "Jade", "serial", reason=_LATER),
-    UsbModel(0x1A86, 0x55D4, Family.JADE, "Jade", "serial", reason=_LATER),
+    UsbModel(0x10C4, 0xEA60, Family.JADE, "Jade", "serial"),
+    UsbModel(0x1A86, 0x55D4, Family.JADE, "Jade", "serial"),
     # Jade Plus, and the Jade with Espressif's own USB.
-    UsbModel(0x303A, 0x4001, Family.JADE, "Jade", "serial", reason=_LATER),
+    UsbModel(0x303A, 0x4001, Family.JADE, "Jade", "serial"),
 )
 
 
@@ -299,8 +311,24 @@ def usb_model(vendor: int, product: int, name: str | None = None) -> UsbModel | 
     return next((model for model in USB_MODELS if model.matches(vendor, product, name)), None)
 
 
+# The file of the folder `udev` that opens a make's devices to the person at the machine.
+UDEV_RULES: Final[Mapping[Family, str]] = {
+    Family.TREZOR: "20-trezor.rules",
+    Family.COLDCARD: "20-coldcard.rules",
+    Family.LEDGER: "20-ledger.rules",
+    Family.KEEPKEY: "20-keepkey.rules",
+    Family.BITBOX02: "20-bitbox.rules",
+    Family.JADE: "20-jade.rules",
+    Family.DIGITALBITBOX: "20-bitbox.rules",
+}
+
+
 VIRTUAL_MODELS: Final[Mapping[Family, str]] = {
     Family.TREZOR: "Trezor (virtual)",
     Family.COLDCARD: "Coldcard (virtual)",
     Family.LEDGER: "Ledger (virtual)",
+    Family.KEEPKEY: "KeepKey (virtual)",
+    Family.BITBOX02: "BitBox02 (virtual)",
+    Family.JADE: "Jade (virtual)",
+    Family.DIGITALBITBOX: "Digital Bitbox (virtual)",
 }

@@ -14,7 +14,8 @@ from firmware_bridge import answers, errors
 from firmware_bridge.answers import Probed
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
-from firmware_bridge.families import MAKERS
+from firmware_bridge.families import MAKERS, UDEV_RULES
+from firmware_bridge.holders import FindHolder, holder_of
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Family, Happening
 from firmware_bridge.sighting import Listing, Sighting
@@ -62,6 +63,10 @@ _ASK_AGAIN: Final = frozenset(
 
 
 _PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
+# What another program that has it open may look like from here. hidapi does not tell "busy" from "not allowed".
+_PERHAPS_HELD: Final = _PERHAPS_IN_USE | {Happening.FOUND_NO_PERMISSION}
+# After so many fruitless probes the next ones come later, and later again: a device locked for an hour is left in peace.
+_TRIES_AT_A_PACE: Final = 4
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,10 @@ class Record:
     probe: asyncio.Task[None] | None = None
     # It did not answer a probe well, and may be in another program's hands, which every probe disturbs.
     perhaps_shared: bool = False
+    # Another program had it open when it was last asked.
+    held: bool = False
+    # How many probes in a row have not found it well.
+    fruitless: int = 0
     # Vaults the device has refused for not knowing them, though its quick check says otherwise.
     unknown_vaults: set[str] = field(default_factory=set)
     # The transaction that was on its way to a person when the conversation was cut off.
@@ -119,8 +128,10 @@ class Roster:
         make_lane: MakeLane,
         deadlines: Deadlines,
         clock: Clock,
+        find_holder: FindHolder = holder_of,
     ) -> None:
         self.hub = Hub()
+        self._find_holder = find_holder
         self._listings = listings
         self._make_lane = make_lane
         self._deadlines = deadlines
@@ -146,6 +157,11 @@ class Roster:
             for device_id, sighting in sightings.items():
                 self._notice(device_id, sighting)
             self._miss(sightings.keys())
+
+    def unsettled(self) -> bool:
+        """Whether a device waits to be asked again, or is being asked."""
+        devices = (record.device for record in self._records.values() if record.sighting.can_be_opened)
+        return any(device.state in _ASK_AGAIN | {DeviceState.PROBING} for device in devices)
 
     def start_probes(self) -> list[asyncio.Task[None]]:
         """Ask every device that is new and idle who it is, each in its own worker; the tasks never raise."""
@@ -174,7 +190,7 @@ class Roster:
     async def _using(self, record: Record, use: Use) -> AsyncIterator[Record]:
         if record.in_use:
             raise errors.Busy("Another operation of this program is running on the device.")
-        record.use, record.perhaps_shared = use, False
+        record.use, record.perhaps_shared, record.held, record.fruitless = use, False, False, 0
         try:
             async with record.lane.lock:
                 self._require_usable(record)
@@ -217,7 +233,8 @@ class Roster:
             happening = Happening.FOUND_READY
         except BridgeError as outcome:
             happening = _AFTER_ERROR.get(type(outcome), Happening.FAILED)
-            detail = None if happening == Happening.FOUND_READY else in_words(outcome)
+            if happening != Happening.FOUND_READY:
+                happening, detail = await self._explain(record, happening, in_words(outcome))
             raise
         finally:
             # The device may have been unplugged, and noticed as gone, in the meantime.
@@ -255,9 +272,13 @@ class Roster:
             device = Device.at(sighting.endpoint, sighting.model)
             record = Record(device, self._make_lane(sighting.endpoint), sighting)
             self._records[device_id] = record
+        if record.sighting.incarnation != sighting.incarnation:
+            self._lose(record)
         record.sighting = sighting
         if record.device.state == DeviceState.ABSENT:
-            record.probed_at, record.perhaps_shared = None, False
+            record.probed_at, record.perhaps_shared, record.held, record.fruitless = None, False, False, 0
+            # Another model may be where the last one was.
+            record.device = replace(record.device, model=sighting.model)
             self._move(record, Happening.APPEARED)
         if record.device.state == DeviceState.PRESENT:
             self._note_obstacle(record, sighting)
@@ -266,13 +287,17 @@ class Roster:
         if sighting.unsupported is not None:
             self._move(record, Happening.FOUND_UNSUPPORTED, sighting.unsupported)
         elif not sighting.permitted:
-            self._move(record, Happening.FOUND_NO_PERMISSION, errors.NoPermission.sentence)
+            self._move(record, Happening.FOUND_NO_PERMISSION, no_permission(record.device.family))
 
     def _miss(self, seen: Collection[str]) -> None:
         for device_id, record in self._records.items():
-            if device_id not in seen and record.device.state != DeviceState.ABSENT:
-                record.lane.abort(errors.Disconnected())
-                self._move(record, Happening.VANISHED)
+            if device_id not in seen:
+                self._lose(record)
+
+    def _lose(self, record: Record) -> None:
+        if record.device.state != DeviceState.ABSENT:
+            record.lane.abort(errors.Disconnected())
+            self._move(record, Happening.VANISHED)
 
     def _wants_probe(self, record: Record) -> bool:
         """New, or not well when it was last asked; and nobody is at it, and it can be opened."""
@@ -283,19 +308,28 @@ class Roster:
         if record.probed_at is None:
             return True
         waited = self._clock() - record.probed_at
-        patience = self._deadlines.retry_shared if record.perhaps_shared else self._deadlines.retry
-        return record.device.state in _ASK_AGAIN and waited >= patience
+        return record.device.state in _ASK_AGAIN and waited >= self._patience(record)
+
+    def _patience(self, record: Record) -> float:
+        longest = self._deadlines.retry_shared
+        if record.perhaps_shared:
+            return longest
+        return min(longest, self._deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
 
     async def _probe(self, record: Record) -> None:
         happening, detail, answer = Happening.FAILED, None, None
         try:
+            if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
+                # Not disturbed as long as it is in another program's hands.
+                happening, detail = Happening.FOUND_BUSY, _in_use_by(holder)
+                return
             async with record.lane.lock:
                 told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
             answer = answers.probed(told)
-            happening, detail = _after_answer(answer)
+            happening, detail = await self._explain(record, *_after_answer(answer))
         except BridgeError as outcome:
             happening = _AFTER_PROBE.get(type(outcome), Happening.FAILED)
-            detail = in_words(outcome)
+            happening, detail = await self._explain(record, happening, in_words(outcome))
         finally:
             record.probe = None
             record.probed_at = self._clock()
@@ -303,6 +337,20 @@ class Roster:
             if record.device.state == DeviceState.PROBING:
                 self._learn(record, answer)
                 self._move(record, happening, detail)
+            record.fruitless = record.fruitless + 1 if record.device.state in _ASK_AGAIN else 0
+
+    async def _explain(
+        self, record: Record, happening: Happening, detail: str | None
+    ) -> tuple[Happening, str | None]:
+        """A device that cannot be had may be in another program's hands: in whose, if that can be found out."""
+        record.held = False
+        if (
+            happening not in _PERHAPS_HELD
+            or (holder := await self._find_holder(record.device.endpoint)) is None
+        ):
+            return happening, detail
+        record.held = True
+        return Happening.FOUND_BUSY, _in_use_by(holder)
 
     def _learn(self, record: Record, answer: Probed | None) -> None:
         if answer is None:
@@ -337,6 +385,14 @@ def in_words(outcome: BridgeError) -> str:
     """The sentence, and what the device adds to it."""
     words = str(outcome)
     return words if outcome.detail is None or outcome.detail in words else f"{words} ({outcome.detail})"
+
+
+def _in_use_by(holder: str) -> str:
+    return f"In use by {holder}."
+
+
+def no_permission(family: Family) -> str:
+    return f"{errors.NoPermission.sentence} Install the rules file {UDEV_RULES[family]}."
 
 
 def _breaks_others(family: Family) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from firmware_bridge.model import Endpoint
 from firmware_bridge.presence.endpoints import endpoint_listing
-from firmware_bridge.presence.hotplug import Hotplug, Polling, best_hotplug
+from firmware_bridge.presence.hotplug import Hotplug, Polling, best_hotplug, no_bus
 from firmware_bridge.presence.sysfs import sysfs_listing
 from firmware_bridge.sighting import Listing, Sighting
 
@@ -20,6 +20,7 @@ __all__ = [
     "Sighting",
     "best_hotplug",
     "endpoint_listing",
+    "no_bus",
     "sysfs_listing",
     "usb_listing",
 ]

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 _SETTLING_SECONDS: Final = 0.1
 _POLLING_SECONDS: Final = 2.0
 # Where the system tells, a look in between catches what it did not tell: a seat that changed hands, a message lost.
-_RARELY_SECONDS: Final = 30.0
+_RARELY_SECONDS: Final = 15.0
 _MESSAGE_BYTES: Final = 1 << 14
 _SUBSYSTEMS: Final = ("usb", "hidraw", "tty")
 # libudev listens in vain where no udevd runs, as in most containers; its own test is the same.
@@ -106,6 +106,11 @@ async def best_hotplug(control: Path = UDEV_CONTROL) -> Hotplug:
         _log.info("udev does not tell what is plugged in (%s): looking every few seconds", error)
         return Polling()
     return Polling() if monitor is None else Udev(monitor)
+
+
+async def no_bus() -> Hotplug:
+    """For who looks after nothing that is plugged in."""
+    return Polling(_RARELY_SECONDS)
 
 
 def _monitor(control: Path) -> Monitor | None:
