@@ -1,0 +1,300 @@
+"""Jade through HWI, without the network: HWI unlocks it by calling the maker's PIN server; here nobody is ever called.
+
+A vault has to be registered on the device before anything is signed for it. HWI registers one under a name of its own the
+first time it shows an address; here `enrol` does it, under the vault's name, and what is asked later finds the record by
+its keys.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hwilib.common import AddressType, Chain
+from hwilib.devices.jade import JadeClient
+from hwilib.devices.jadepy.jade import JadeAPI, JadeInterface
+from hwilib.devices.jadepy.jade_serial import JadeSerialImpl
+from hwilib.devices.jadepy.jade_tcp import JadeTCPImpl
+from hwilib.hwwclient import HardwareWalletClient
+
+from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported, WrongApp
+from firmware_bridge.hwi_client import places
+from firmware_bridge.hwi_client.base import (
+    Args,
+    NotAvailable,
+    OpenDevice,
+    Operation,
+    chain_of,
+    decode_base64,
+    encode_base64,
+    parse_psbt,
+)
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.port import Caller, DeviceFailure, Opening
+from multisig import Network
+
+# From here on a Jade tells the cosigners of a vault that it knows, and signs a PSBT as a whole (0.1.47; HWI takes 0.1.32).
+_OLDEST: Final = (1, 0, 23)
+_BAUD: Final = 115200
+_UNLOCK: Final = (
+    "Unlock it first, with its companion app or by its QR PIN unlock: "
+    "this program does not talk to the PIN server that a Jade asks."
+)
+# JADE_STATE of get_version_info, where it is not ready for this connection.
+_OBSTACLES: Final = {
+    "LOCKED": (Locked.code, _UNLOCK),
+    "UNSAVED": (Locked.code, "Its new wallet is not saved yet: finish the set-up with its companion app."),
+    "UNINIT": (Unsupported.code, "It has no wallet yet: set it up with its companion app."),
+}
+_READY: Final = frozenset({"READY", "TEMP"})
+# Answers to `ping`, which a Jade gives at once, whatever it does.
+_BUSY: Final = {
+    1: "It works for another program, or shows a question that waits for an answer.",
+    2: "Somebody is in its menu: leave the menu.",
+}
+_MODELS: Final = {"JADE_V2": "Jade Plus"}
+# JADE_NETWORKS: what a wallet was bound to when it was first unlocked; "ALL" is not bound yet.
+_BOUND: Final = {"MAIN": "main network", "TEST": "test networks"}
+_VARIANT: Final = "wsh(multi(k))"
+
+
+class _Tcp(JadeTCPImpl):  # type: ignore[misc]  # HWI is untyped
+    """The emulator's socket. HWI reads from a closed one for ever, at full speed."""
+
+    def read(self, n: int) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < n:
+            chunk = self.tcp_sock.recv(n - len(chunks))
+            if not chunk:
+                raise ConnectionResetError("the connection was closed")
+            chunks += chunk
+        return bytes(chunks)
+
+
+class _Interface(JadeInterface):  # type: ignore[misc]  # HWI is untyped
+    """Drops late answers: to what a killed worker had asked, and the device's own complaints about a message cut in two."""
+
+    def __init__(self, impl: Any) -> None:
+        super().__init__(impl)
+        self._asked: set[str] = set()
+
+    def write_request(self, request: Any) -> None:
+        self._asked.add(request["id"])
+        super().write_request(request)
+
+    def read_cbor_message(self) -> Any:
+        while (message := super().read_cbor_message())["id"] not in self._asked:
+            pass
+        return message
+
+
+class _Hwi(JadeClient):  # type: ignore[misc]  # HWI is untyped
+    """HWI's client on a connection of ours; its own constructor unlocks the device over the network."""
+
+    def __init__(self, api: JadeAPI, network: Network) -> None:
+        # HWI's table of networks stops at testnet 3, whose keys and addresses testnet 4 shares.
+        chain = Chain.TEST if network == Network.TESTNET4 else chain_of(network)
+        HardwareWalletClient.__init__(self, "", None, expert=False, chain=chain)
+        self.jade = api
+        self.fw_version = None
+
+    @property
+    def network(self) -> str:
+        return str(self._network())
+
+    def sign_tx(self, tx: Any) -> Any:
+        """As HWI's for firmware that takes a PSBT; older firmware is not driven."""
+        signed = self.jade.sign_psbt(self.network, decode_base64(tx.serialize()))
+        return parse_psbt(encode_base64(signed))
+
+
+class JadeDevice(OpenDevice):
+    family = Family.JADE
+
+    def __init__(self, hwi: _Hwi, network: Network, caller: Caller) -> None:
+        self._hwi = hwi
+        self._network = network
+        self._caller = caller
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            "probe": self._probe,
+            "fingerprint": self._fingerprint,
+            "xpubs": self._xpubs,
+            "sign": self._sign,
+            "sign_message": self._sign_message,
+            "enrol": self._enrol,
+            "show_address": self._show_address,
+            "unlock": self._unlock,
+        }
+
+    def close(self) -> None:
+        self._hwi.close()
+
+    def _probe(self, _args: Args) -> Any:
+        if (busy := _BUSY.get(self._hwi.jade.ping())) is not None:
+            return _probed("Jade", obstacle=(Busy.code, busy))
+        info = self._hwi.jade.get_version_info()
+        model = _MODELS.get(info.get("BOARD_TYPE"), "Jade")
+        if (obstacle := self._obstacle(info)) is not None:
+            return _probed(model, obstacle=obstacle)
+        if _binds(info):
+            # Asking for a key would bind the wallet to our kind of network, which nobody has decided.
+            return _probed(model)
+        return _probed(model, fingerprint=self._fingerprint({}))
+
+    def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str] | None:
+        state, bound = info["JADE_STATE"], info.get("JADE_NETWORKS")
+        if _version(info) < _OLDEST:
+            return (
+                Unsupported.code,
+                f"Its firmware {info['JADE_VERSION']} is too old: update it to 1.0.23 or later.",
+            )
+        if state not in _READY:
+            return _OBSTACLES.get(
+                state, (Unsupported.code, f"Its state is {state}, which HWI does not know.")
+            )
+        if bound in _BOUND and (bound == "MAIN") != (self._network == Network.MAINNET):
+            return WrongApp.code, f"bound to the {_BOUND[bound]}"
+        return None
+
+    def _wake(self) -> None:
+        """Claim an unlocked device for this connection; a locked one is left as it is.
+
+        :raises DeviceFailure: it is locked, or for another network.
+        """
+        if (obstacle := self._obstacle(self._hwi.jade.get_version_info())) is not None:
+            raise DeviceFailure(*obstacle)
+        if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_call_nobody):
+            raise DeviceFailure(*_OBSTACLES["LOCKED"])
+
+    def _fingerprint(self, _args: Args) -> Any:
+        self._wake()
+        return self._hwi.get_master_fingerprint().hex()
+
+    def _unlock(self, args: Args) -> Any:
+        """The PIN is entered on the device, which then asks a server through the host: that is left to its own app."""
+        return {"fingerprint": self._fingerprint(args), "session": None}
+
+    def _xpubs(self, args: Args) -> Any:
+        fingerprint = self._fingerprint(args)
+        xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
+        return {"fingerprint": fingerprint, "xpubs": xpubs}
+
+    def _sign(self, args: Args) -> Any:
+        self._wake()
+        if places.is_vault(args["policy"]):
+            # A Jade signs for a vault that it does not know, and shows the change as one more payment.
+            self._registered_name(args["policy"])
+        self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
+        return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
+
+    def _sign_message(self, args: Args) -> Any:
+        self._wake()
+        self._caller.tell("confirm-message", "Confirm the message on the device")
+        return self._hwi.sign_message(args["text"], args["path"])
+
+    def _enrol(self, args: Args) -> Any:
+        self._wake()
+        policy = args["policy"]
+        known = self._name_of(policy)
+        if known is not None and not args["again"]:
+            return None
+        name = known or policy["name"]
+        if known is None and name in self._hwi.jade.get_registered_multisigs():
+            raise NotAvailable(
+                f"the device knows another vault as {name}: delete that one, or choose another name"
+            )
+        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
+        self._hwi.jade.register_multisig(
+            self._hwi.network,
+            name,
+            _VARIANT,
+            sorted_keys=True,
+            threshold=policy["threshold"],
+            signers=_signers(policy),
+        )
+        return None
+
+    def _show_address(self, args: Args) -> Any:
+        self._wake()
+        policy, chain, index = args["policy"], args["chain"], args["index"]
+        if not places.is_vault(policy):
+            self._caller.tell("confirm-address", "Compare the address on the device")
+            path = places.key_path(policy, chain, index)
+            return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
+        name = self._registered_name(policy)
+        self._caller.tell("confirm-address", "Compare the address on the device")
+        suffixes = [[chain, index] for _key in policy["keys"]]
+        address = self._hwi.jade.get_receive_address(self._hwi.network, suffixes, multisig_name=name)
+        return {"address": str(address)}
+
+    def _registered_name(self, policy: places.Policy) -> str:
+        """:raises DeviceFailure: the device does not know the vault."""
+        name = self._name_of(policy)
+        if name is None:
+            raise DeviceFailure(NotEnrolled.code, None)
+        return name
+
+    def _name_of(self, policy: places.Policy) -> str | None:
+        """What the device calls the vault: found by its keys, so that a name given elsewhere does as well."""
+        return next((name for name in self._candidates(policy) if self._is(policy, name)), None)
+
+    def _candidates(self, policy: places.Policy) -> list[str]:
+        """Registrations that could be the vault, by what the device's list tells."""
+        shape = (_VARIANT, True, policy["threshold"], len(policy["keys"]))
+        return [
+            name
+            for name, brief in self._hwi.jade.get_registered_multisigs().items()
+            if (brief["variant"], brief["sorted"], brief["threshold"], brief["num_signers"]) == shape
+        ]
+
+    def _is(self, policy: places.Policy, name: str) -> bool:
+        told = self._hwi.jade.get_registered_multisig(name)["descriptor"]
+        signers = told["signers"]
+        if any(signer["path"] for signer in signers):
+            return False
+        cosigners = [(signer["fingerprint"], signer["derivation"], signer["xpub"]) for signer in signers]
+        return places.same_quorum(policy, told["threshold"], cosigners)
+
+
+def open_jade(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> JadeDevice:  # noqa: ARG001 - a new connection starts afresh; late answers are dropped
+    # Without timeouts: a person takes the time that the bridge allows. A device that leaves ends the reading.
+    wire = (
+        _Tcp(endpoint.address, None)
+        if endpoint.kind == "tcp"
+        else JadeSerialImpl(endpoint.place, _BAUD, None)
+    )
+    api = JadeAPI(_Interface(wire))
+    api.connect()
+    return JadeDevice(_Hwi(api, network), network, caller)
+
+
+def _call_nobody(_request: object) -> Any:
+    raise DeviceFailure(*_OBSTACLES["LOCKED"])
+
+
+def _binds(info: Mapping[str, Any]) -> bool:
+    return info["JADE_STATE"] == "READY" and info.get("JADE_NETWORKS") not in _BOUND
+
+
+def _version(info: Mapping[str, Any]) -> tuple[int, ...]:
+    """Without what follows a hyphen: a release candidate has what the release has."""
+    return tuple(int(part) for part in info["JADE_VERSION"].partition("-")[0].split("."))
+
+
+def _signers(policy: places.Policy) -> list[dict[str, Any]]:
+    return [
+        {
+            "fingerprint": key.origin.fingerprint,
+            "derivation": list(key.origin.path),
+            "xpub": key.pubkey,
+            "path": [],
+        }
+        for key in places.keys(policy)
+    ]
+
+
+def _probed(
+    model: str, *, fingerprint: str | None = None, obstacle: tuple[str, str] | None = None
+) -> dict[str, Any]:
+    code, detail = obstacle or (None, None)
+    return {"model": model, "label": None, "fingerprint": fingerprint, "obstacle": code, "detail": detail}

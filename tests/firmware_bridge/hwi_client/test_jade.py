@@ -1,0 +1,263 @@
+"""HWI's own Jade library against a peer with a real seed; no Jade was ever at the other end."""
+
+import base64
+from contextlib import contextmanager
+
+import anyio
+import pytest
+from hwilib.devices.jadepy import jade as jadepy
+
+from firmware_bridge import Bridge, DeviceState, errors
+from firmware_bridge.hwi_client import open_device
+from firmware_bridge.port import DeviceFailure, Opening
+from multisig import (
+    CHANGE,
+    DerivationPath,
+    Network,
+    Profile,
+    Psbt,
+    profile_account_path,
+    recover_message_key,
+    signer_progress,
+)
+from multisig.keys import KeyOrigin, OriginKey
+from tests.support.jade_peer import JadePeer, plugged_in
+from tests.support.peers import Person, policy_args
+from tests.support.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
+from tests.support.wallets import make_spend
+
+SEED = SEEDS[0]
+VAULT = make_vault()
+
+
+@contextmanager
+def opened(peer, network=NETWORK):
+    person = Person()
+    with plugged_in(peer) as endpoint:
+        device = open_device(endpoint, network, person, Opening())
+        try:
+            yield device, person
+        finally:
+            device.close()
+
+
+def enrol_args(vault=VAULT, name="treasury", again=False):
+    return {"policy": policy_args(vault, name), "again": again, "file": None, "xor": None}
+
+
+def sign_args(psbt, policy=VAULT):
+    text = base64.b64encode(psbt.to_bytes()).decode()
+    return {"psbt": text, "policy": policy_args(policy), "payments": 1, "resume": False}
+
+
+def profile():
+    path = profile_account_path(NETWORK)
+    return Profile(NETWORK, OriginKey(KeyOrigin(SEED.fingerprint, path), SEED.xpub(path, NETWORK)))
+
+
+def outcome_of(device, op, args=None):
+    with pytest.raises(DeviceFailure) as caught:
+        device.call(op, args or {})
+    return caught.value.code, caught.value.detail
+
+
+def test_a_ready_device_tells_who_it_is():
+    with opened(JadePeer(SEED)) as (device, _person):
+        assert device.call("probe", {}) == {
+            "model": "Jade Plus",
+            "label": None,
+            "fingerprint": str(SEED.fingerprint),
+            "obstacle": None,
+            "detail": None,
+        }
+        assert device.call("fingerprint", {}) == str(SEED.fingerprint)
+        xpub = str(SEED.xpub(ACCOUNT, NETWORK))
+        assert device.call("xpubs", {"paths": [str(ACCOUNT)]})["xpubs"] == [xpub]
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "words"),
+    [
+        ({"state": "LOCKED"}, errors.Locked.code, "companion app"),
+        ({"state": "UNSAVED"}, errors.Locked.code, "not saved"),
+        ({"state": "UNINIT"}, errors.Unsupported.code, "no wallet"),
+        ({"state": "DREAMING"}, errors.Unsupported.code, "DREAMING"),
+        ({"networks": "MAIN"}, errors.WrongApp.code, "main network"),
+        ({"version": "1.0.22"}, errors.Unsupported.code, "update"),
+        ({"doing": 1}, errors.Busy.code, "another program"),
+        ({"doing": 2}, errors.Busy.code, "menu"),
+    ],
+)
+def test_an_obstacle_is_told_and_nothing_is_asked(told, code, words):
+    peer = JadePeer(SEED, **told)
+    with opened(peer) as (device, _person):
+        answer = device.call("probe", {})
+    assert answer["obstacle"] == code
+    assert words in answer["detail"]
+    assert answer["fingerprint"] is None
+    assert set(peer.methods) <= {"ping", "get_version_info"}
+
+
+@pytest.mark.parametrize("op", ["fingerprint", "unlock"])
+def test_a_locked_device_is_never_unlocked_over_the_network(op, monkeypatch):
+    called = []
+    monkeypatch.setattr(jadepy, "_http_request", called.append, raising=False)
+    peer = JadePeer(SEED, state="LOCKED")
+    with opened(peer) as (device, _person):
+        code, detail = outcome_of(device, op)
+        assert code == errors.Locked.code
+        assert "companion app" in detail
+    assert "auth_user" not in peer.methods
+    assert called == []
+
+
+def test_a_device_that_locks_itself_meanwhile_calls_nobody(monkeypatch):
+    called = []
+    monkeypatch.setattr(jadepy, "_http_request", called.append, raising=False)
+    peer = JadePeer(SEED)
+    told = peer.do_get_version_info({})
+    peer.state = "LOCKED"
+    peer.do_get_version_info = lambda _params: told
+    with opened(peer) as (device, _person):
+        code, _detail = outcome_of(device, "fingerprint")
+    assert code == errors.Locked.code
+    assert called == []
+
+
+def test_a_probe_does_not_bind_a_wallet_to_our_network():
+    peer = JadePeer(SEED, networks="ALL")
+    with opened(peer) as (device, _person):
+        answer = device.call("probe", {})
+    assert (answer["obstacle"], answer["fingerprint"]) == (None, None)
+    assert "auth_user" not in peer.methods
+
+
+def test_a_temporary_wallet_is_claimed():
+    with opened(JadePeer(SEED, state="TEMP")) as (device, _person):
+        assert device.call("unlock", {}) == {"fingerprint": str(SEED.fingerprint), "session": None}
+
+
+def test_a_vault_is_enrolled_once_and_shown_by_its_keys():
+    peer = JadePeer(SEED)
+    with opened(peer) as (device, person):
+        assert outcome_of(device, "show_address", address_args(VAULT)) == (errors.NotEnrolled.code, None)
+        device.call("enrol", enrol_args())
+        device.call("enrol", enrol_args(name="other"))
+        assert list(peer.registered) == ["treasury"]
+        assert device.call("show_address", address_args(VAULT)) == {"address": VAULT.address(CHANGE, 3)}
+        device.call("enrol", enrol_args(again=True))
+    assert peer.methods.count("register_multisig") == 2
+    assert person.told == ["confirm-enrolment", "confirm-address", "confirm-enrolment"]
+
+
+def address_args(policy, chain=CHANGE, index=3):
+    return {"policy": policy_args(policy), "chain": chain, "index": index}
+
+
+def test_a_name_that_is_taken_is_not_overwritten():
+    peer = JadePeer(SEED)
+    with opened(peer) as (device, _person):
+        device.call("enrol", enrol_args(make_vault(threshold=3)))
+        code, detail = outcome_of(device, "enrol", enrol_args())
+        assert code == errors.Unsupported.code
+        assert "another vault" in detail
+        assert peer.registered["treasury"]["threshold"] == 3
+
+
+@pytest.mark.parametrize("lie", [{"threshold": 1}, {"sorted": False}, {"variant": "sh(wsh(multi(k)))"}])
+def test_another_quorum_is_not_taken_for_the_vault(lie):
+    peer = JadePeer(SEED)
+    with opened(peer) as (device, _person):
+        device.call("enrol", enrol_args())
+        peer.registered["treasury"].update(lie)
+        assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.NotEnrolled.code
+
+
+def test_a_cosigner_with_a_fixed_path_is_not_taken_for_ours():
+    peer = JadePeer(SEED)
+    with opened(peer) as (device, _person):
+        device.call("enrol", enrol_args())
+        peer.registered["treasury"]["signers"][1]["path"] = [7]
+        assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.NotEnrolled.code
+
+
+@pytest.mark.parametrize("chunk", [50, 100_000])
+def test_a_transaction_is_signed(chunk):
+    psbt = make_spend(VAULT, n_inputs=3)
+    with opened(JadePeer(SEED, chunk=chunk)) as (device, person):
+        device.call("enrol", enrol_args())
+        signed = Psbt.parse(device.call("sign", sign_args(psbt)))
+    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+    assert person.told[-1] == "confirm-transaction"
+
+
+def test_a_profile_needs_no_enrolment():
+    own = profile()
+    psbt = make_spend(own)
+    with opened(JadePeer(SEED)) as (device, _person):
+        signed = Psbt.parse(device.call("sign", sign_args(psbt, own)))
+        assert device.call("show_address", address_args(own)) == {"address": own.address(CHANGE, 3)}
+    assert signer_progress(signed, own, SEED.fingerprint).is_complete
+
+
+def test_a_message_is_signed():
+    path = DerivationPath.parse(f"{ACCOUNT}/0/1")
+    with opened(JadePeer(SEED)) as (device, _person):
+        answer = device.call("sign_message", {"text": "hello", "path": str(path)})
+    assert recover_message_key("hello", base64.b64decode(answer)) == SEED.public_key(path)
+
+
+@pytest.mark.parametrize(
+    ("method", "op", "args"),
+    [
+        ("register_multisig", "enrol", enrol_args()),
+        ("sign_psbt", "sign", sign_args(make_spend(profile()), profile())),
+        ("get_receive_address", "show_address", address_args(profile())),
+        ("sign_message", "sign_message", {"text": "hello", "path": "m/84h/1h/0h/0/0"}),
+    ],
+)
+def test_a_person_may_refuse(method, op, args):
+    with opened(JadePeer(SEED, decide=lambda asked: asked != method)) as (device, _person):
+        assert outcome_of(device, op, args)[0] == errors.RefusedByPerson.code
+
+
+@pytest.mark.parametrize("method", ["get_version_info", "get_xpub", "sign_psbt"])
+def test_a_device_that_leaves_ends_the_waiting(method):
+    own = profile()
+    with opened(JadePeer(SEED, vanish_at=method)) as (device, _person):
+        args = sign_args(make_spend(own), own)
+        assert (
+            outcome_of(device, "sign" if method == "sign_psbt" else "fingerprint", args)[0] == "disconnected"
+        )
+
+
+def test_late_answers_to_somebody_else_are_dropped():
+    stale = [
+        {"id": "404", "result": "tpub-of-somebody"},
+        {"id": "00", "error": {"code": -32600, "message": "x"}},
+    ]
+    with opened(JadePeer(SEED, stale=stale)) as (device, _person):
+        assert device.call("fingerprint", {}) == str(SEED.fingerprint)
+
+
+def test_regtest_has_its_own_name_on_a_jade():
+    vault = make_vault()
+    regtest = type(vault)(Network.REGTEST, vault.threshold, vault.cosigners)
+    with opened(JadePeer(SEED), Network.REGTEST) as (device, _person):
+        device.call("enrol", enrol_args(regtest))
+        assert device.call("show_address", address_args(regtest))["address"].startswith("bcrt1")
+
+
+@pytest.mark.anyio
+async def test_a_bridge_drives_it_in_a_worker():
+    with plugged_in(JadePeer(SEED)) as endpoint:
+        async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge:
+            (device,) = await bridge.refresh()
+            assert (device.state, device.fingerprint) == (DeviceState.READY, SEED.fingerprint)
+            psbt = make_spend(VAULT)
+            with pytest.raises(errors.NotEnrolled):
+                await bridge.sign(device.id, psbt, VAULT)
+            await bridge.enrol(device.id, VAULT, "treasury")
+            signed = await bridge.sign(device.id, psbt, VAULT)
+            assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+            await anyio.lowlevel.checkpoint()
