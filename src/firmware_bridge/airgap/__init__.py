@@ -1,1 +1,73 @@
-"""Devices without a cable: requests and answers as files on a card, or as QR codes."""
+"""Devices without a cable: requests and answers as files on a card, or as QR codes.
+
+    path = write_psbt(psbt, vault, card, label="Rent")      # the card goes to the device, the person signs there
+    for answer in find_answers(path):
+        psbt = read_signed(answer, psbt, vault, signer)
+
+    scanner = Scanner()                                     # or: show psbt_bbqr(psbt, vault), then read its screen
+    while not scanner.add(await camera.next_text()).complete: ...
+    psbt = take_signed(scanner.result, psbt, vault, signer)
+
+What leaves and what is taken back goes through the same checks as over a cable, and ends in the same outcomes: each one here is
+a leaf of `BridgeError`, or a subclass of one that only says more. No device is driven, so that nothing here waits.
+"""
+
+from firmware_bridge.airgap.enrolment_files import (
+    EnrolmentForm,
+    enrolment_text,
+    require_airgap,
+    write_enrolment,
+)
+from firmware_bridge.airgap.handoff import take_signed
+from firmware_bridge.airgap.key_files import parse_key, read_key
+from firmware_bridge.airgap.outcomes import (
+    CardFault,
+    CardProtected,
+    FinalTransaction,
+    NameTaken,
+    NoCard,
+    NothingSigned,
+    OtherTransaction,
+    OtherTransfer,
+    TooMuchForCodes,
+    Unreadable,
+)
+from firmware_bridge.airgap.picture import Picture, draw, version_of
+from firmware_bridge.airgap.psbt_codes import psbt_bbqr, psbt_ur
+from firmware_bridge.airgap.psbt_files import find_answers, read_signed, write_psbt
+from firmware_bridge.airgap.psbt_text import Form
+from firmware_bridge.airgap.scanner import Scanner
+from firmware_bridge.airgap.transfer import Content, Received, Transfer
+
+__all__ = [
+    "CardFault",
+    "CardProtected",
+    "Content",
+    "EnrolmentForm",
+    "FinalTransaction",
+    "Form",
+    "NameTaken",
+    "NoCard",
+    "NothingSigned",
+    "OtherTransaction",
+    "OtherTransfer",
+    "Picture",
+    "Received",
+    "Scanner",
+    "TooMuchForCodes",
+    "Transfer",
+    "Unreadable",
+    "draw",
+    "enrolment_text",
+    "find_answers",
+    "parse_key",
+    "psbt_bbqr",
+    "psbt_ur",
+    "read_key",
+    "read_signed",
+    "require_airgap",
+    "take_signed",
+    "version_of",
+    "write_enrolment",
+    "write_psbt",
+]

@@ -41,6 +41,13 @@ class FinalTransaction(Unsupported):
     hint = "Choose the PSBT that the device wrote beside it: its name ends in -part.psbt or -signed.psbt."
 
 
+class TooMuchForCodes(Unsupported):
+    """More bytes than a series of QR codes of this size carries."""
+
+    sentence = "This transaction is too large for QR codes of this size."
+    hint = "Use a card, larger QR codes, or several transactions with fewer inputs."
+
+
 class NameTaken(DeviceFault):
     """Another file has the name already. It was not touched."""
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from firmware_bridge.airgap.outcomes import FinalTransaction, Unreadable
 from firmware_bridge.airgap.transfer import MAX_BYTES
+from multisig import InvalidTransaction, Transaction
 
 # Hexadecimal digits are twice the bytes; some programs break lines.
 MAX_CARRIED: Final = 2 * MAX_BYTES + MAX_BYTES // 16
@@ -16,8 +17,6 @@ _HEX_MAGIC: Final = _MAGIC.hex().encode()
 _BASE64_MAGIC: Final = b"cHNidP"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _HEX = re.compile(rb"(?:[0-9a-f]{2})+")
-# The version number with which transactions begin, and the marker of segwit or a count of inputs after it.
-_TRANSACTION = re.compile(rb"[\x01-\x03]\0\0\0[\0-\xff]", re.DOTALL)
 
 
 @unique
@@ -46,7 +45,7 @@ def read(carried: bytes) -> bytes:
         if len(found) > MAX_BYTES:
             raise Unreadable(f"This PSBT has {len(found)} bytes; at most {MAX_BYTES} are read.")
         return found
-    if _TRANSACTION.match(found):
+    if _is_transaction(found):
         raise FinalTransaction
     raise Unreadable("This is no PSBT.")
 
@@ -66,3 +65,11 @@ def _from_text(carried: bytes) -> bytes:
     if lowered.startswith(_HEX_MAGIC):
         raise Unreadable("This PSBT is damaged: its hexadecimal digits break off.")
     return carried
+
+
+def _is_transaction(found: bytes) -> bool:
+    try:
+        Transaction.parse(found)
+    except InvalidTransaction:
+        return False
+    return True

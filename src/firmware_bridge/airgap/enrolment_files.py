@@ -1,0 +1,72 @@
+"""The vault in the forms that devices without a cable take: to be enrolled from a card, or from a QR code."""
+
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import Final
+
+from firmware_bridge.airgap import bsms, card, names
+from firmware_bridge.enrolment import coldcard_file
+from firmware_bridge.errors import Unsupported
+from firmware_bridge.model import Family
+from multisig import Vault
+
+
+@unique
+class EnrolmentForm(StrEnum):
+    """How a vault is written."""
+
+    COLDCARD = "coldcard"
+    """Coldcard's own simple text, which many other devices read as well."""
+    DESCRIPTOR = "descriptor"
+    """An output descriptor with its checksum, receiving and change in one (BIP-380, BIP-389)."""
+    BSMS = "bsms"
+    """The descriptor record of BIP-129, with the first address to compare."""
+
+
+_ENDINGS: Final = {
+    EnrolmentForm.COLDCARD: ".txt",
+    EnrolmentForm.DESCRIPTOR: "-descriptor.txt",
+    EnrolmentForm.BSMS: ".bsms",
+}
+# The card of a BitBox is for its backups.
+_CABLE_ONLY: Final = {
+    Family.TREZOR: "A Trezor",
+    Family.LEDGER: "A Ledger",
+    Family.KEEPKEY: "A KeepKey",
+    Family.BITBOX02: "A BitBox02",
+    Family.DIGITALBITBOX: "A Digital Bitbox",
+}
+
+
+def require_airgap(family: Family) -> None:
+    """:raises Unsupported: such devices take nothing but a cable."""
+    name = _CABLE_ONLY.get(family)
+    if name is not None:
+        raise Unsupported(f"{name} reads neither cards nor QR codes: connect it by its cable.")
+
+
+def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.COLDCARD) -> str:
+    """The text of the file; as a QR code, `bbqr.split(text.encode(), Content.TEXT)`.
+
+    :raises Unsupported: the name or the vault is more than a Coldcard takes.
+    """
+    match form:
+        case EnrolmentForm.COLDCARD:
+            return coldcard_file(vault, name)
+        case EnrolmentForm.DESCRIPTOR:
+            return f"{vault.descriptor}\n"
+        case EnrolmentForm.BSMS:
+            return bsms.descriptor_record(vault)
+
+
+def write_enrolment(
+    vault: Vault, name: str, folder: Path, form: EnrolmentForm = EnrolmentForm.COLDCARD
+) -> Path:
+    """Write the vault to a card's folder, under a name made of its own. The file's path.
+
+    :raises Unsupported: as `enrolment_text`.
+    :raises NameTaken: another file has that name.
+    :raises NoCard, CardProtected, CardFault: the folder cannot be written.
+    """
+    text = enrolment_text(vault, name, form)
+    return card.write(folder, names.safe_label(name) + _ENDINGS[form], text.encode())
