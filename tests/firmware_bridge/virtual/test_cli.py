@@ -151,8 +151,8 @@ def test_no_virtual_device_for_real_money(capsys):
 
 
 def test_a_family_without_a_virtual_device():
-    with pytest.raises(ValueError, match="no virtual ledger"):
-        build(Family.LEDGER, load_seed(None), Panel(), Settings())
+    with pytest.raises(ValueError, match="no virtual jade"):
+        build(Family.JADE, load_seed(None), Panel(), Settings())
 
 
 def test_a_pin_is_not_in_the_repr():
