@@ -1,14 +1,17 @@
 """Who is there and in which state: decided by what the listings show, a clock, and outcomes; nothing is opened needlessly."""
 
 import asyncio
+import itertools
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from firmware_bridge import errors
 from firmware_bridge.bridge import Bridge
-from firmware_bridge.process import spawn
+from firmware_bridge.families import UDEV_RULES
 from firmware_bridge.model import Deadlines, DeviceState, Endpoint
+from firmware_bridge.process import spawn
 from firmware_bridge.roster import _AFTER_ERROR, _AFTER_PROBE
 from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
@@ -16,6 +19,7 @@ from tests.support import workers
 
 pytestmark = pytest.mark.anyio
 
+RULES = Path(__file__).parents[2] / "udev"
 ENDPOINT = Endpoint.parse("trezor:webusb:001:2")
 COLDCARD = Endpoint.parse("coldcard:hid:1-2:1.0")
 PATH = multisig_account_path(Network.REGTEST)
@@ -114,6 +118,118 @@ async def test_a_silent_device_is_asked_again_after_a_while_and_not_before():
     states = [event.new async for event in events]
     s = DeviceState
     assert states == [s.PRESENT, s.PROBING, s.PRESENT, s.PROBING, s.PRESENT]
+
+
+async def test_a_device_that_stays_unwell_is_asked_ever_less_often():
+    clock = Clock()
+    async with bridge_to(
+        Bus(Sighting(ENDPOINT, "Coldcard")),
+        spawner=partial(spawn, entry=workers.mute),
+        clock=clock,
+        start=0.01,
+        retry=3.0,
+        retry_shared=5.0,
+    ) as bridge:
+        asked = []
+        for _ in range(30):
+            await bridge.refresh()
+            (record,) = bridge._roster.records()
+            asked.append(record.probed_at)
+            clock.now += 1
+    times = sorted(set(asked))
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert waits == [3, 3, 3, 5, 5, 5, 5]
+
+
+async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_it_is_let_go():
+    clock, bus = Clock(), Bus(Sighting(ENDPOINT, "Coldcard"))
+    holders = ["Sparrow", "Sparrow", None]
+    started = []
+
+    def spawner(*arguments):
+        started.append(arguments)
+        return spawn(*arguments, entry=workers.mute)
+
+    async with bridge_to(bus, spawner=spawner, clock=clock, start=0.01) as bridge:
+
+        async def find_holder(_endpoint):
+            return holders.pop(0) if holders else None
+
+        bridge._roster._find_holder = find_holder
+        (device,) = await bridge.refresh()
+        assert (device.state, device.detail) == (DeviceState.BUSY, "In use by Sparrow.")
+        clock.now += 60
+        (device,) = await bridge.refresh()
+        assert (device.state, device.detail) == (DeviceState.BUSY, "In use by Sparrow.")
+        assert len(started) == 1
+        clock.now += 60
+        (device,) = await bridge.refresh()
+        assert device.state == DeviceState.PRESENT
+        assert len(started) == 2
+
+
+async def test_what_was_plugged_in_again_between_two_looks_went_and_came():
+    bus = Bus(Sighting(ENDPOINT, "Nano S", unsupported="Too old.", incarnation="1/7"))
+    async with bridge_to(bus) as bridge:
+        events = bridge.events()
+        await bridge.refresh()
+        bus.sightings = [Sighting(ENDPOINT, "Nano X", unsupported="Too new.", incarnation="1/8")]
+        (device,) = await bridge.refresh()
+        assert (device.model, device.detail) == ("Nano X", "Too new.")
+        await bridge.refresh()
+    s = DeviceState
+    states = [event.new async for event in events]
+    assert states == [s.PRESENT, s.UNSUPPORTED, s.ABSENT, s.PRESENT, s.UNSUPPORTED]
+
+
+async def test_without_permission_the_rules_file_is_named():
+    async with bridge_to(Bus(Sighting(COLDCARD, "Coldcard", permitted=False))) as bridge:
+        (device,) = await bridge.refresh()
+        assert "20-coldcard.rules" in device.detail
+        assert all((RULES / name).is_file() for name in UDEV_RULES.values())
+
+
+class Plugs:
+    """A bus that tells, when the test says so."""
+
+    patience = 3600.0
+
+    def __init__(self):
+        self.told = asyncio.Event()
+        self.waits = []
+        self.closed = False
+
+    async def wait(self, seconds):
+        self.waits.append(seconds)
+        await self.told.wait()
+        self.told.clear()
+
+    def close(self):
+        self.closed = True
+
+
+async def test_what_is_plugged_in_is_noticed_at_once_and_else_hardly_looked_for():
+    plugs, bus = Plugs(), Bus()
+
+    async def hotplug():
+        return plugs
+
+    async with Bridge(
+        network=Network.REGTEST, listings=[bus], spawner=never, clock=Clock(), hotplug=hotplug
+    ) as bridge:
+        bridge._looks_often = False
+        events = bridge.events()
+        watching = asyncio.create_task(bridge.watch())
+        await asyncio.sleep(0)
+        bus.sightings = [Sighting(ENDPOINT, "Nano Z", unsupported="Too new.")]
+        plugs.told.set()
+        async with asyncio.timeout(5):
+            assert (await anext(events)).new == DeviceState.PRESENT
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+    assert set(plugs.waits) == {plugs.patience}
+    assert plugs.closed
 
 
 async def test_a_silent_coldcard_is_asked_again_late_or_when_somebody_wants_it():
