@@ -11,10 +11,10 @@ from hwilib.devices.ledger_bitcoin.client import createClient
 from hwilib.devices.ledger_bitcoin.client_base import Client
 from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
 
-from firmware_bridge.errors import Locked, WrongApp
+from firmware_bridge.errors import Busy, DeviceFault, Locked, WrongApp
 from firmware_bridge.hwi_client.base import chain_of
 from firmware_bridge.hwi_client.ledger_link import Link
-from firmware_bridge.hwi_client.ledger_status import NOT_SUPPORTED, status_of
+from firmware_bridge.hwi_client.ledger_status import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, status_of
 from firmware_bridge.port import DeviceFailure
 from multisig import Network, NetworkKind
 
@@ -33,14 +33,25 @@ class App:
         return f"{self.name} {self.version}"
 
 
+# What no app says to this question in any other case: the system's own software while the device is locked, and an app
+# whose earlier host was killed, where the person has answered that host's question just now.
+_ANSWERS_OF_NO_APP: Final = {
+    NOT_SUPPORTED: (Locked.code, None),
+    DENIED: (Busy.code, None),
+    INTERRUPTED: (Busy.code, None),
+    OK: (DeviceFault.code, "it does not say which app is open"),
+}
+
+
 def read_app(link: Link) -> App:
-    """:raises DeviceFailure: the device is locked; the system's own software answers so."""
+    """:raises DeviceFailure: the device is locked, or still busy with somebody else's command."""
     try:
         name, version, _flags = Client(link).get_version()
     except Exception as error:
-        if status_of(error) == NOT_SUPPORTED:
-            raise DeviceFailure(Locked.code, None) from error
-        raise
+        status = status_of(error)
+        if status not in _ANSWERS_OF_NO_APP:
+            raise
+        raise DeviceFailure(*_ANSWERS_OF_NO_APP[status]) from error
     return App(name, version)
 
 

@@ -24,8 +24,8 @@ from firmware_bridge.hwi_client.ledger_status import INCORRECT_DATA, INTERRUPTED
 from firmware_bridge.model import Endpoint
 
 _CONNECT_SECONDS: Final = 5.0
-# The longest answer that ISO 7816-4 knows; the app's own fit into 255 bytes.
-_MAX_ANSWER: Final = 0xFFFF
+# The longest answer to a short command (ISO 7816-4), which all of the app's are.
+_MAX_ANSWER: Final = 256
 _BITCOIN: Final = BitcoinCommandBuilder.CLA_BITCOIN
 # Questions that no person sees and that change nothing. An xpub has the wish to show it as its first byte.
 _VERSION: Final = (BitcoinCommandBuilder.CLA_DEFAULT, DefaultInsType.GET_VERSION)

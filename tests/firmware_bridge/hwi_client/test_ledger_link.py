@@ -1,0 +1,251 @@
+"""The road to a Ledger, against a server that answers from a list: what the library's own transport does not survive."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces import hid_device
+
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.port import DeviceFailure
+from multisig import Network
+from tests.support.ledger_driver import (
+    ANOTHER,
+    Cut,
+    driven,
+    policy_of,
+    reply,
+    scripted,
+    version,
+)
+from tests.support.rigs import NETWORK, make_vault
+from tests.support.wallets import make_spend
+
+pytestmark = pytest.mark.anyio
+
+VERSION, FINGERPRINT, XPUB = b"\xb0\x01", b"\xe1\x05", b"\xe1\x00"
+SIGN, MESSAGE, CONTINUE = b"\xe1\x04", b"\xe1\x10", b"\xf8\x01"
+MASTER = reply(0x9000, bytes.fromhex("d34db33f"))
+INCORRECT, BUSY = reply(0x6A80), reply(0x6901)
+POLICY = policy_of(make_vault(), hmac=ANOTHER)
+SIGN_ARGS = {"psbt": make_spend(make_vault()).to_base64(), "policy": POLICY}
+
+
+def fails_with(code, match=None):
+    return pytest.raises(DeviceFailure, match=match, check=lambda failure: failure.code == code)
+
+
+async def test_one_connection_for_all_that_is_asked():
+    answers = {VERSION: [version()], FINGERPRINT: [MASTER]}
+    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
+        for _ in range(3):
+            assert await driver.call("fingerprint") == "d34db33f"
+    assert script.connections == 1
+
+
+async def test_an_answer_that_comes_in_pieces():
+    async def dribble(reader, writer):
+        for answer in (version(), version(), MASTER):
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+            for at in range(len(answer)):
+                writer.write(answer[at : at + 1])
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.close()
+
+    server = await asyncio.start_server(dribble, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, driven(Endpoint(Family.LEDGER, f"tcp:127.0.0.1:{port}")) as driver:
+        assert await driver.call("fingerprint") == "d34db33f"
+
+
+@pytest.mark.parametrize("cut", [0, 2, 4, 6, len(MASTER) - 1])
+async def test_a_connection_that_ends_is_no_status_of_nothing(cut):
+    answers = {VERSION: [version()], FINGERPRINT: [Cut(MASTER[:cut])]}
+    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
+        with fails_with("disconnected"):
+            await driver.call("fingerprint")
+
+
+async def test_an_answer_of_a_length_that_no_answer_has():
+    answers = {VERSION: [version()], FINGERPRINT: [(257).to_bytes(4) + bytes(20)]}
+    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
+        with fails_with("device-fault", "257 bytes"):
+            await driver.call("fingerprint")
+
+
+@pytest.mark.parametrize(
+    ("answers", "op", "args"),
+    [
+        ({VERSION: [INCORRECT, version()], FINGERPRINT: [MASTER]}, "fingerprint", {}),
+        ({VERSION: [version()], FINGERPRINT: [INCORRECT, MASTER]}, "fingerprint", {}),
+        (
+            {VERSION: [version()], FINGERPRINT: [MASTER], XPUB: [INCORRECT, reply(0x9000, b"tpub")]},
+            "xpubs",
+            {"paths": ["m/48h/1h/0h/2h"]},
+        ),
+    ],
+    ids=["version", "fingerprint", "xpub"],
+)
+async def test_a_command_that_clears_what_an_earlier_host_left_is_said_twice(answers, op, args):
+    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
+        assert await driver.call(op, **args)
+
+
+async def test_it_is_said_twice_and_no_more():
+    async with scripted({VERSION: [version()], FINGERPRINT: [INCORRECT]}) as (script, endpoint):
+        async with driven(endpoint) as driver:
+            with fails_with("device-fault", "0x6A80"):
+                await driver.call("fingerprint")
+        assert script.count(FINGERPRINT) == 2
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "command"),
+    [
+        ("sign", SIGN_ARGS, SIGN),
+        ("sign_message", {"text": "I am here", "path": "m/84h/1h/0h/0/0"}, MESSAGE),
+        ("identify", {}, XPUB),
+    ],
+)
+async def test_what_a_person_is_asked_is_asked_once(op, args, command):
+    answers = {VERSION: [version()], FINGERPRINT: [MASTER], command: [INCORRECT]}
+    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
+        with fails_with("device-fault", "0x6A80"):
+            await driver.call(op, **args)
+        assert script.count(command) == 1
+
+
+async def test_a_harmless_question_stands_before_each_that_a_person_is_asked():
+    """It takes the answer meant for whoever was cut off; the signing after it starts afresh."""
+    answers = {VERSION: [version()], FINGERPRINT: [INCORRECT, MASTER], SIGN: [reply(0x6985)]}
+    async with scripted(answers) as (script, endpoint), driven(endpoint) as driver:
+        with fails_with("refused-by-person"):
+            await driver.call("sign", **SIGN_ARGS)
+    assert script.count(SIGN) == 1
+
+
+@pytest.mark.parametrize("status", [0x6901, 0x6985, 0xE000])
+async def test_a_question_of_an_earlier_host_keeps_the_device_busy(status):
+    async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
+        with fails_with("busy"):
+            await driver.call("probe")
+
+
+@pytest.mark.parametrize("status", [0x5515, 0x6511, 0x6804, 0x6982, 0x6A82, 0x6FAA])
+async def test_a_device_that_is_locked_or_asleep(status):
+    async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
+        assert (await driver.call("probe"))["obstacle"] == "locked"
+        with fails_with("locked"):
+            await driver.call("fingerprint")
+
+
+@pytest.mark.parametrize("status", [0x6D00, 0x6E00, 0x6E01])
+async def test_an_app_that_does_not_tell_its_name(status):
+    async with scripted({VERSION: [reply(status)]}) as (_script, endpoint), driven(endpoint) as driver:
+        answer = await driver.call("probe")
+    assert (answer["obstacle"], answer["detail"]) == ("wrong-app", None)
+
+
+async def test_an_answer_without_a_name():
+    async with scripted({VERSION: [reply(0x9000)]}) as (_script, endpoint), driven(endpoint) as driver:
+        with fails_with("device-fault", "it does not say which app is open"):
+            await driver.call("probe")
+
+
+@pytest.mark.parametrize(
+    ("network", "answer", "expected"),
+    [
+        (Network.MAINNET, reply(0x9000, b"xpub6"), None),
+        (Network.TESTNET4, reply(0x9000, b"tpubD"), None),
+        (Network.REGTEST, reply(0x9000, b"tpubD"), None),
+        (Network.MAINNET, reply(0x9000, b"tpubD"), "wrong-app"),
+        (Network.TESTNET4, reply(0x9000, b"xpub6"), "wrong-app"),
+        (Network.MAINNET, reply(0x6A82), "wrong-app"),
+    ],
+)
+async def test_s14_an_app_without_a_name_is_known_by_its_keys(network, answer, expected):
+    answers = {VERSION: [version("app")], FINGERPRINT: [MASTER], XPUB: [answer]}
+    async with scripted(answers) as (_script, endpoint), driven(endpoint, network) as driver:
+        assert (await driver.call("probe"))["obstacle"] == expected
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b"\x99", b"\x40\x00" + bytes(32), b"\x41" + bytes(34), b"\xa0", b"\x10\x07", b"\x10\xff"],
+    ids=["empty", "unknown", "preimage", "leaf", "more", "short-result", "shorter-number"],
+)
+async def test_a_device_that_asks_for_what_does_not_exist(junk):
+    answers = {
+        VERSION: [version()],
+        FINGERPRINT: [MASTER],
+        SIGN: [reply(0xE000, junk)],
+        CONTINUE: [reply(0x9000)],
+    }
+    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
+        with fails_with("device-fault"):
+            await driver.call("sign", **SIGN_ARGS)
+
+
+async def test_a_signature_for_an_input_that_does_not_exist():
+    result = b"\x10\x07\x21" + b"\x02" * 33 + b"\x30" * 71
+    answers = {
+        VERSION: [version()],
+        FINGERPRINT: [MASTER],
+        SIGN: [reply(0xE000, result)],
+        CONTINUE: [reply(0x9000)],
+    }
+    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
+        with fails_with("device-fault"):
+            await driver.call("sign", **SIGN_ARGS)
+
+
+class Unplugged:
+    """hidapi's handle on a device whose cable is pulled after the first report."""
+
+    def open_path(self, path):
+        self.path = path
+
+    def set_nonblocking(self, _value):
+        pass
+
+    def write(self, _report):
+        return -1
+
+    def read(self, _size, timeout_ms=0):
+        raise OSError("read error")
+
+    def close(self):
+        pass
+
+
+async def test_a_cable_that_is_pulled(monkeypatch):
+    monkeypatch.setattr(hid_device, "hid", SimpleNamespace(device=Unplugged))
+    async with driven(Endpoint(Family.LEDGER, "hid:1-2:1.0"), NETWORK) as driver:
+        with fails_with("disconnected"):
+            await driver.call("fingerprint")
+
+
+class OnTheBus(Unplugged):
+    """One that answers each command whole: reports of 64 bytes, channel 0101, tag 05, a running number."""
+
+    def write(self, report):
+        if report[4:6] == b"\x00\x00":
+            self.answers = iter(_reports(version() if report[8:10] == VERSION else MASTER))
+        return len(report)
+
+    def read(self, _size, timeout_ms=0):
+        return next(self.answers)
+
+
+def _reports(answer):
+    data = len(answer[4:]).to_bytes(2) + answer[4:]
+    for number, at in enumerate(range(0, len(data), 59)):
+        yield b"\x01\x01\x05" + number.to_bytes(2) + data[at : at + 59].ljust(59, b"\x00")
+
+
+async def test_on_the_bus_the_usb_numbers_tell_the_model(monkeypatch):
+    monkeypatch.setattr(hid_device, "hid", SimpleNamespace(device=OnTheBus))
+    async with driven(Endpoint(Family.LEDGER, "hid:1-2:1.0"), NETWORK) as driver:
+        answer = await driver.call("probe")
+    assert (answer["model"], answer["fingerprint"]) == ("", "d34db33f")

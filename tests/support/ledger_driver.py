@@ -1,0 +1,165 @@
+"""The Ledger driver in this process, with a caller that writes down what it is told, and a device that answers from a list."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from firmware_bridge import hwi_client
+from firmware_bridge.hwi_client.ledger import LedgerDevice
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.port import Opening, Question
+from firmware_bridge.virtual.ledger.device import VirtualLedger
+from firmware_bridge.virtual.panel import Happening, Panel, approve_all
+from firmware_bridge.virtual.seed import Seed
+from multisig import Network, Policy, Vault
+from tests.support.rigs import NETWORK, SEEDS
+
+NAME = "Family savings"
+ANOTHER = "11" * 32
+"""A proof that no device has given."""
+
+
+@dataclass
+class Caller:
+    """See `firmware_bridge.port.Caller`."""
+
+    notes: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        self.notes.append((step, text, done, total))
+
+    def ask(self, question: Question) -> str | None:
+        raise AssertionError(f"a Ledger asks nothing at the computer, and this one asked {question}")
+
+    @property
+    def steps(self) -> list[str]:
+        return [note[0] for note in self.notes]
+
+
+@dataclass
+class Driven:
+    """An open driver. Its calls block, so that each runs in a thread beside the device's event loop."""
+
+    client: LedgerDevice
+    caller: Caller
+
+    async def call(self, op: str, **args: Any) -> Any:
+        return await asyncio.to_thread(self.client.call, op, args)
+
+    async def enrol(self, vault: Vault, name: str = NAME) -> str:
+        answer = await self.call("enrol", policy=policy_of(vault, name=name), again=False)
+        return str(answer["hmac"])
+
+
+def policy_of(policy: Policy, *, hmac: str | None = None, name: str = NAME) -> dict[str, Any]:
+    keys = policy.cosigners if isinstance(policy, Vault) else (policy.key,)
+    return {
+        "kind": "vault" if isinstance(policy, Vault) else "profile",
+        "name": name if isinstance(policy, Vault) else "",
+        "threshold": policy.threshold if isinstance(policy, Vault) else 1,
+        "keys": [str(key) for key in keys],
+        "hmac": hmac,
+    }
+
+
+@asynccontextmanager
+async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterator[Driven]:
+    caller = Caller()
+    client = await asyncio.to_thread(hwi_client.open_device, endpoint, network, caller, Opening())
+    try:
+        yield Driven(client, caller)
+    finally:
+        client.close()
+
+
+@dataclass
+class Bench:
+    """A virtual Ledger, its screen, and the driver on it."""
+
+    device: VirtualLedger
+    panel: Panel
+    endpoint: Endpoint
+    driver: Driven
+    shown: list[tuple[str, tuple[str, ...]]]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for kind, _lines in self.shown]
+
+
+@asynccontextmanager
+async def bench(network: Network = NETWORK, seed: Seed = SEEDS[0], **options: Any) -> AsyncIterator[Bench]:
+    panel = Panel(approve_all)
+    device = VirtualLedger(seed, panel, NETWORK, **options)
+    shown: list[tuple[str, tuple[str, ...]]] = []
+
+    def note(event: Any) -> None:
+        if event.happening == Happening.SHOWN:
+            shown.append((event.prompt.kind, event.prompt.lines))
+
+    panel.watch(note)
+    endpoint = await device.start()
+    try:
+        async with driven(endpoint, network) as driver:
+            yield Bench(device, panel, endpoint, driver, shown)
+    finally:
+        await device.stop()
+
+
+def reply(status: int, data: bytes = b"") -> bytes:
+    return len(data).to_bytes(4) + data + status.to_bytes(2)
+
+
+def version(name: str = "Bitcoin Test", number: str = "2.4.6") -> bytes:
+    texts = b"".join(bytes([len(text)]) + text.encode() for text in (name, number))
+    return reply(0x9000, b"\x01" + texts + b"\x01\x00")
+
+
+class Cut(bytes):
+    """In a script: the beginning of an answer, after which the connection is closed."""
+
+
+@dataclass
+class Scripted:
+    """Answers every command by its first two bytes, the next of the list each time and the last one for ever."""
+
+    answers: Mapping[bytes, Sequence[bytes]]
+    commands: list[bytes] = field(default_factory=list)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    @property
+    def connections(self) -> int:
+        return len(self.writers)
+
+    def count(self, head: bytes) -> int:
+        return sum(command.startswith(head) for command in self.commands)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4))
+                command = await reader.readexactly(size)
+                listed = self.answers[command[:2]]
+                answer = listed[min(self.count(command[:2]), len(listed) - 1)]
+                self.commands.append(command)
+                writer.write(answer)
+                if isinstance(answer, Cut):
+                    return
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def scripted(answers: Mapping[bytes, Sequence[bytes]]) -> AsyncIterator[tuple[Scripted, Endpoint]]:
+    script = Scripted(answers)
+    server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()[:2]
+    try:
+        yield script, Endpoint(Family.LEDGER, f"tcp:{host}:{port}")
+    finally:
+        server.close()
