@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("inspection", "devices")
+NAMES = ("inspection", "devices", "idle")
 
 
 def main() -> int:
