@@ -24,7 +24,7 @@ from firmware_bridge.errors import (
 )
 from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.port import Question
-from firmware_bridge.process import START_METHOD, Spawner, WorkerProcess, spawn
+from firmware_bridge.process import START_METHOD, Process, Spawner, WorkerProcess, spawn
 from multisig import Network
 
 OnNote = Callable[[protocol.Note], None]
@@ -239,23 +239,38 @@ class Lane:
         return self._worker
 
     async def _start(self) -> WorkerProcess:
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            process = await asyncio.to_thread(self._spawner, theirs, str(self._endpoint), self._network.value)
-            reader, writer = await asyncio.open_connection(sock=ours.dup(), limit=protocol.MAX_FRAME)
-        driver = WorkerProcess(process, reader, writer, preloaded=False)
         try:
             async with asyncio.timeout(self._deadlines.start):
-                hello = await driver.receive()
-        except (TimeoutError, *_CRASHES) as error:
-            driver.kill()
+                return await self._greet(await self._open())
+        except (TimeoutError, OSError, *_CRASHES) as error:
             raise WorkerCrashed("The helper process that talks to devices does not start.") from error
+
+    async def _open(self) -> WorkerProcess:
+        spawning = asyncio.get_running_loop().run_in_executor(None, self._spawn)
+        try:
+            process, ours = await asyncio.shield(spawning)
         except asyncio.CancelledError:
+            # The thread goes on to its end, and what it started is nobody's.
+            spawning.add_done_callback(_abandon)
+            raise
+        reader, writer = await asyncio.open_connection(sock=ours, limit=protocol.MAX_FRAME)
+        return WorkerProcess(process, reader, writer, preloaded=False)
+
+    def _spawn(self) -> tuple[Process, socket.socket]:
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                return self._spawner(theirs, str(self._endpoint), self._network.value), ours
+        except BaseException:
+            ours.close()
+            raise
+
+    async def _greet(self, driver: WorkerProcess) -> WorkerProcess:
+        try:
+            hello = await _hear_hello(driver)
+        except BaseException:
             driver.kill()
             raise
-        if not isinstance(hello, protocol.Hello):
-            driver.kill()
-            raise DeviceFault("the helper process did not say hello")
         driver.preloaded = hello.preloaded
         if START_METHOD == "forkserver" and not hello.preloaded:
             _log.warning("HWI was not preloaded by the fork server: every worker imports it for itself")
@@ -269,6 +284,21 @@ class Lane:
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
+
+
+async def _hear_hello(driver: WorkerProcess) -> protocol.Hello:
+    hello = await driver.receive()
+    if not isinstance(hello, protocol.Hello):
+        raise DeviceFault("the helper process did not say hello")
+    return hello
+
+
+def _abandon(spawning: asyncio.Future[tuple[Process, socket.socket]]) -> None:
+    if spawning.cancelled() or spawning.exception() is not None:
+        return
+    process, ours = spawning.result()
+    process.kill()
+    ours.close()
 
 
 async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk) -> None:

@@ -78,7 +78,7 @@ class Answered:
     psbt: str = field(repr=False)
 
 
-@dataclass
+@dataclass(eq=False)
 class Use:
     """One operation's claim to a device, from the moment it looks for it. Somebody may give the operation up meanwhile."""
 
@@ -137,7 +137,7 @@ class Roster:
         self._deadlines = deadlines
         self._clock = clock
         self._records: dict[str, Record] = {}
-        self._uses: defaultdict[str, list[Use]] = defaultdict(list)
+        self._uses: defaultdict[str, set[Use]] = defaultdict(set)
         self._looking = asyncio.Lock()
 
     def devices(self) -> tuple[Device, ...]:
@@ -179,7 +179,7 @@ class Roster:
         :raises Disconnected: it is not there, or was never seen.
         """
         use = Use()
-        self._uses[device_id].append(use)
+        self._uses[device_id].add(use)
         try:
             async with self._using(await self._find(device_id), use) as record:
                 yield record
@@ -233,6 +233,8 @@ class Roster:
             happening = Happening.FOUND_READY
         except BridgeError as outcome:
             happening = _AFTER_ERROR.get(type(outcome), Happening.FAILED)
+            if happening == Happening.FOUND_LOCKED and _counts_tries(record.device.family):
+                record.lane.session = None
             if happening != Happening.FOUND_READY:
                 happening, detail = await self._explain(record, happening, in_words(outcome))
             raise
@@ -393,6 +395,10 @@ def _in_use_by(holder: str) -> str:
 
 def no_permission(family: Family) -> str:
     return f"{errors.NoPermission.sentence} Install the rules file {UDEV_RULES[family]}."
+
+
+def _counts_tries(family: Family) -> bool:
+    return family in MAKERS and MAKERS[family].counts_tries
 
 
 def _breaks_others(family: Family) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -370,3 +371,34 @@ async def test_a_session_goes_to_every_worker_that_opens_the_device():
         assert await lane.call("session", deadline=5) == "00ff"
         lane.release()
         assert await lane.call("session", deadline=5) == "00ff"
+
+
+async def test_an_operation_given_up_while_its_worker_starts_leaves_no_process():
+    started, gate, children = asyncio.Event(), threading.Event(), []
+    loop = asyncio.get_running_loop()
+
+    def slow(channel, endpoint, network):
+        loop.call_soon_threadsafe(started.set)
+        gate.wait(5)
+        children.append(spawn(channel, endpoint, network, entry=workers.scripted))
+        return children[-1]
+
+    lane = Lane(ENDPOINT, Network.REGTEST, deadlines=DEADLINES, spawner=slow)
+    call = asyncio.create_task(lane.call("echo", deadline=5))
+    await started.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    gate.set()
+    await loop.shutdown_default_executor()
+    await asyncio.sleep(0)
+    await until_gone(children[0].pid)
+
+
+async def test_a_worker_that_cannot_be_started_is_an_outcome():
+    def broken(_channel, _endpoint, _network):
+        raise OSError(11, "Resource temporarily unavailable")
+
+    lane = Lane(ENDPOINT, Network.REGTEST, deadlines=DEADLINES, spawner=broken)
+    with pytest.raises(WorkerCrashed, match="does not start"):
+        await lane.call("echo", deadline=5)

@@ -1,0 +1,164 @@
+"""The same bridge for programs without an event loop: each call waits for its outcome.
+
+with BlockingBridge(network=Network.SIGNET) as bridge:
+    for device in bridge.refresh():
+        ...
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import CancelledError as FutureCancelled
+from types import TracebackType
+from typing import Self, TypeVar
+
+from firmware_bridge.bridge import Bridge
+from firmware_bridge.conversation import Ask, OnProgress
+from firmware_bridge.errors import Cancelled
+from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
+from firmware_bridge.port import Question
+from firmware_bridge.registrations import Registrations
+from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Psbt, Vault
+
+_T = TypeVar("_T")
+BlockingAsk = Callable[[Question], str | None]
+
+
+class BlockingBridge:
+    """`Bridge`, method for method; see there. Use it in a `with` block. Any thread may call it, and several at once.
+
+    An event loop in a thread of its own does the work. Progress is told, and questions are asked, from other threads than the
+    caller's.
+    """
+
+    def __init__(
+        self,
+        *,
+        network: Network,
+        endpoints: Sequence[Endpoint] = (),
+        usb: bool = True,
+        registrations: Registrations | None = None,
+        deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
+        make: Callable[..., Bridge] = Bridge,
+    ) -> None:
+        self._bridge = make(
+            network=network, endpoints=endpoints, usb=usb, registrations=registrations, deadlines=deadlines
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="firmware-bridge", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._wait(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def list(self) -> tuple[Device, ...]:
+        return self._wait(self._bridge.list())
+
+    def refresh(self) -> tuple[Device, ...]:
+        return self._wait(self._bridge.refresh())
+
+    def events(self) -> Iterator[DeviceEvent]:
+        """Every change of state, for as long as the bridge is open. Devices are looked for while somebody iterates."""
+        stream, watching = self._wait(self._start_watching())
+        try:
+            while not self._loop.is_closed() and (event := self._wait(anext(stream, None))) is not None:
+                yield event
+        finally:
+            # The bridge may have been closed meanwhile, and the loop with it.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(watching.cancel)
+
+    def unlock(self, device_id: str, ask: BlockingAsk, *, on_progress: OnProgress | None = None) -> Device:
+        return self._wait(self._bridge.unlock(device_id, _in_thread(ask), on_progress=on_progress))
+
+    def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None:
+        self._wait(self._bridge.identify(device_id, on_progress=on_progress))
+
+    def fingerprint(self, device_id: str) -> Fingerprint:
+        return self._wait(self._bridge.fingerprint(device_id))
+
+    def accounts(self, device_id: str, numbers: Sequence[int] = (0,)) -> tuple[Account, ...]:
+        return self._wait(self._bridge.accounts(device_id, numbers))
+
+    def xpub(self, device_id: str, path: DerivationPath) -> OriginKey:
+        return self._wait(self._bridge.xpub(device_id, path))
+
+    def xpubs(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+        return self._wait(self._bridge.xpubs(device_id, paths))
+
+    def sign_message(
+        self, device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
+    ) -> bytes:
+        return self._wait(self._bridge.sign_message(device_id, text, path, on_progress=on_progress))
+
+    def enrol(
+        self, device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None
+    ) -> None:
+        self._wait(self._bridge.enrol(device_id, vault, name, on_progress=on_progress))
+
+    def show_address(
+        self,
+        device_id: str,
+        policy: Policy,
+        chain: int,
+        index: int,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> str:
+        return self._wait(self._bridge.show_address(device_id, policy, chain, index, on_progress=on_progress))
+
+    def sign(
+        self,
+        device_id: str,
+        psbt: Psbt,
+        policy: Policy,
+        *,
+        signer: Fingerprint | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Psbt:
+        return self._wait(self._bridge.sign(device_id, psbt, policy, signer=signer, on_progress=on_progress))
+
+    def cancel(self, device_id: str) -> None:
+        self._wait(self._bridge.cancel(device_id))
+
+    def _wait(self, work: Awaitable[_T]) -> _T:
+        """Ctrl-C while waiting gives the work up, and with it what runs on the device."""
+        future = asyncio.run_coroutine_threadsafe(_as_coroutine(work), self._loop)
+        try:
+            return future.result()
+        except FutureCancelled:
+            raise Cancelled from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def _start_watching(self) -> tuple[AsyncIterator[DeviceEvent], asyncio.Task[None]]:
+        return self._bridge.events(), asyncio.create_task(self._bridge.watch())
+
+    async def _close(self) -> None:
+        await self._bridge.__aexit__(None, None, None)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+
+async def _as_coroutine(work: Awaitable[_T]) -> _T:
+    return await work
+
+
+def _in_thread(ask: BlockingAsk) -> Ask:
+    async def put(question: Question) -> str | None:
+        return await asyncio.to_thread(ask, question)
+
+    return put

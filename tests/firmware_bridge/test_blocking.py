@@ -1,0 +1,124 @@
+"""The bridge without an event loop, on a virtual device that lives in a loop of its own."""
+
+import asyncio
+import contextlib
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, Disconnected, Family
+from firmware_bridge.blocking import BlockingBridge
+from firmware_bridge.virtual.panel import ask_person
+from multisig import recover_message_key, signer_progress
+from tests.support import rigs, wallets
+from tests.support.rigs import ACCOUNT, NETWORK, QUICK, make_rig
+
+VAULT = rigs.make_vault()
+MESSAGE_PATH = ACCOUNT / "0/0"
+
+
+class Elsewhere:
+    """A rig in another thread's event loop, as a device is in another place."""
+
+    def __init__(self, rig):
+        self.rig = rig
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self):
+        self._thread.start()
+        self.endpoint = self.run(self.rig.plug_in())
+        return self
+
+    def __exit__(self, *_):
+        self.run(self.rig.unplug())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
+
+
+@pytest.fixture
+def there():
+    with rigs.short_folder() as folder, Elsewhere(make_rig(Family.TREZOR, Path(folder))) as there:
+        yield there
+
+
+@pytest.fixture
+def bridge(there):
+    with BlockingBridge(network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK) as bridge:
+        yield bridge
+
+
+def test_every_method_of_the_bridge_is_there():
+    public = {name for name in vars(Bridge) if not name.startswith("_")} - {"watch"}
+    assert {name for name in vars(BlockingBridge) if not name.startswith("_")} == public
+    for name in public - {"events", "unlock"}:
+        theirs, ours = (inspect.signature(getattr(kind, name)) for kind in (Bridge, BlockingBridge))
+        assert ours == theirs, name
+
+
+def test_a_device_is_found_and_does_everything(there, bridge):
+    (device,) = bridge.refresh()
+    assert (device.state, device.fingerprint) == (DeviceState.READY, there.rig.seed.fingerprint)
+    assert bridge.list() == (device,)
+    assert bridge.fingerprint(device.id) == there.rig.seed.fingerprint
+    (account,) = bridge.accounts(device.id)
+    assert account.vault_key == bridge.xpub(device.id, ACCOUNT)
+    signature = bridge.sign_message(device.id, "I am here", MESSAGE_PATH)
+    assert recover_message_key("I am here", signature) == there.rig.seed.public_key(MESSAGE_PATH)
+    bridge.enrol(device.id, VAULT, "Savings")
+    signed = bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+    assert signer_progress(signed, VAULT, there.rig.seed.fingerprint).is_complete
+
+
+def test_outcomes_are_raised_as_they_are(bridge):
+    with pytest.raises(Disconnected):
+        bridge.fingerprint("trezor-000000000000")
+
+
+def test_another_thread_cancels(there, bridge):
+    (device,) = bridge.refresh()
+    there.rig.panel.script = ask_person
+    with ThreadPoolExecutor(1) as pool:
+        signing = pool.submit(bridge.sign, device.id, wallets.make_spend(VAULT), VAULT)
+        there.run(there.rig.shown())
+        with pytest.raises(Busy):
+            bridge.fingerprint(device.id)
+        bridge.cancel(device.id)
+        with pytest.raises(Cancelled):
+            signing.result(10)
+    assert bridge.fingerprint(device.id) == there.rig.seed.fingerprint
+
+
+def test_leaving_ends_what_another_thread_waits_for(there):
+    there.rig.panel.script = ask_person
+    with ThreadPoolExecutor(1) as pool:
+        with BlockingBridge(
+            network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK
+        ) as bridge:
+            (device,) = bridge.refresh()
+            signing = pool.submit(bridge.sign, device.id, wallets.make_spend(VAULT), VAULT)
+            there.run(there.rig.shown())
+        with pytest.raises(Cancelled):
+            signing.result(10)
+
+
+def test_events_come_while_somebody_iterates(there, bridge):
+    with contextlib.closing(bridge.events()) as events:
+        seen = [(event.old, event.new) for event in islice(events, 3)]
+    s = DeviceState
+    assert seen == [(s.ABSENT, s.PRESENT), (s.PRESENT, s.PROBING), (s.PROBING, s.READY)]
+
+
+def test_events_end_with_the_bridge(there):
+    with BlockingBridge(network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK) as bridge:
+        events = bridge.events()
+        next(events)
+    assert all(event.device_id == there.endpoint.device_id for event in events)
