@@ -44,7 +44,7 @@ class Maker:
     """How one maker's devices tell what is wrong: by status, else by phrase (lower case, first match).
 
     `shares_session`: whoever connects takes the device's one session away from whoever had it. `enrols`: its devices want to
-    know a vault before they sign for it.
+    know a vault before they sign for it. `counts_tries`: a secret that its device refused must not be sent to it again.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Maker:
     phrases: tuple[tuple[str, str], ...] = ()
     shares_session: bool = False
     enrols: bool = False
+    counts_tries: bool = False
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
@@ -116,6 +117,26 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("device is asleep", _LOCKED),
                 ("open failed", _PERMISSION),
             ),
+        ),
+        Family.DIGITALBITBOX: Maker(
+            "Digital Bitbox",
+            counts_tries=True,
+            # The errors of the firmware's commander, as hwilib.devices.digitalbitbox lists them.
+            statuses={
+                101: _UNSUPPORTED,
+                102: _LOCKED,
+                110: _UNSUPPORTED,
+                111: _UNSUPPORTED,
+                113: _LOCKED,
+                250: _UNSUPPORTED,
+                304: _LOCKED,
+                503: _BUSY,
+                600: _REFUSED,
+                601: _TIMED_OUT,
+                900: _LOCKED,
+                903: _LOCKED,
+            },
+            phrases=(("open failed", _PERMISSION),),
         ),
         Family.JADE: Maker(
             "Jade",
@@ -298,7 +319,7 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
         reason=_BOOTLOADER,
     ),
     UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", None, reason=_UNKNOWN),
-    UsbModel(0x03EB, 0x2402, Family.DIGITALBITBOX, "Digital Bitbox", reason=_LATER),
+    UsbModel(0x03EB, 0x2402, Family.DIGITALBITBOX, "Digital Bitbox"),
     UsbModel(0x10C4, 0xEA60, Family.JADE, "Jade", "serial"),
     UsbModel(0x1A86, 0x55D4, Family.JADE, "Jade", "serial"),
     # Jade Plus, and the Jade with Espressif's own USB.

@@ -10,6 +10,7 @@ from typing import Final
 from firmware_bridge.hwi_client import libusb
 from firmware_bridge.hwi_client.base import OpenDevice, failure
 from firmware_bridge.hwi_client.coldcard import open_coldcard
+from firmware_bridge.hwi_client.digitalbitbox import open_digitalbitbox
 from firmware_bridge.hwi_client.jade import open_jade
 from firmware_bridge.hwi_client.ledger import open_ledger
 from firmware_bridge.hwi_client.trezor import open_trezor
@@ -24,6 +25,7 @@ _OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
     Family.COLDCARD: open_coldcard,
     Family.LEDGER: open_ledger,
     Family.JADE: open_jade,
+    Family.DIGITALBITBOX: open_digitalbitbox,
 }
 
 

@@ -68,10 +68,21 @@ def parse_psbt(text: str) -> PSBT:
 
 
 def probed(
-    model: str, *, label: str | None = None, fingerprint: str | None = None, obstacle: str | None = None
+    model: str,
+    *,
+    label: str | None = None,
+    fingerprint: str | None = None,
+    obstacle: str | None = None,
+    detail: str | None = None,
 ) -> dict[str, Any]:
-    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working now."""
-    return {"model": model, "label": label, "fingerprint": fingerprint, "obstacle": obstacle}
+    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working now, `detail` why."""
+    return {
+        "model": model,
+        "label": label,
+        "fingerprint": fingerprint,
+        "obstacle": obstacle,
+        "detail": detail,
+    }
 
 
 def failure(family: Family, error: BaseException) -> DeviceFailure:

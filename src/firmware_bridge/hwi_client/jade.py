@@ -26,6 +26,7 @@ from firmware_bridge.hwi_client.base import (
     decode_base64,
     encode_base64,
     parse_psbt,
+    probed,
 )
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
@@ -131,15 +132,16 @@ class JadeDevice(OpenDevice):
 
     def _probe(self, _args: Args) -> Any:
         if (busy := _BUSY.get(self._hwi.jade.ping())) is not None:
-            return _probed("Jade", obstacle=(Busy.code, busy))
+            return probed("Jade", obstacle=Busy.code, detail=busy)
         info = self._hwi.jade.get_version_info()
         model = _MODELS.get(info.get("BOARD_TYPE"), "Jade")
         if (obstacle := self._obstacle(info)) is not None:
-            return _probed(model, obstacle=obstacle)
+            code, detail = obstacle
+            return probed(model, obstacle=code, detail=detail)
         if _binds(info):
             # Asking for a key would bind the wallet to our kind of network, which nobody has decided.
-            return _probed(model)
-        return _probed(model, fingerprint=self._fingerprint({}))
+            return probed(model)
+        return probed(model, fingerprint=self._fingerprint({}))
 
     def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str] | None:
         state, bound = info["JADE_STATE"], info.get("JADE_NETWORKS")
@@ -291,10 +293,3 @@ def _signers(policy: places.Policy) -> list[dict[str, Any]]:
         }
         for key in places.keys(policy)
     ]
-
-
-def _probed(
-    model: str, *, fingerprint: str | None = None, obstacle: tuple[str, str] | None = None
-) -> dict[str, Any]:
-    code, detail = obstacle or (None, None)
-    return {"model": model, "label": None, "fingerprint": fingerprint, "obstacle": code, "detail": detail}
