@@ -1,0 +1,176 @@
+"""A card that may be torn out, is full, is written by a stranger, or has the name already."""
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge.airgap import CardFault, CardProtected, NameTaken, NoCard, Unreadable, card
+from firmware_bridge.errors import BridgeError, DeviceFault, Disconnected, NoPermission
+
+
+def failing(code):
+    def fail(*_args, **_options):
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def test_what_is_written_is_there_and_nothing_else(tmp_path):
+    path = card.write(tmp_path, "rent.psbt", b"whole")
+    assert path == tmp_path / "rent.psbt"
+    assert path.read_bytes() == b"whole"
+    assert card.entries(tmp_path) == ["rent.psbt"]
+
+
+def test_the_same_again_is_no_second_writing(tmp_path):
+    path = card.write(tmp_path, "rent.psbt", b"whole")
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    assert card.write(tmp_path, "rent.psbt", b"whole") == path
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
+
+
+@pytest.mark.parametrize("old", [b"", b"other", b"whole and more", b"x" * 100_000])
+def test_another_file_is_never_overwritten(tmp_path, old):
+    path = tmp_path / "rent.psbt"
+    path.write_bytes(old)
+    with pytest.raises(NameTaken, match=r"rent\.psbt"):
+        card.write(tmp_path, "rent.psbt", b"whole")
+    assert path.read_bytes() == old
+    assert card.entries(tmp_path) == ["rent.psbt"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "dangling link", "pipe"])
+def test_whatever_has_the_name_keeps_it(tmp_path, kind):
+    path = tmp_path / "rent.psbt"
+    make = {
+        "folder": path.mkdir,
+        "dangling link": lambda: path.symlink_to("x"),
+        "pipe": lambda: os.mkfifo(path),
+    }
+    make[kind]()
+    with pytest.raises(NameTaken):
+        card.write(tmp_path, "rent.psbt", b"whole")
+    assert card.entries(tmp_path) == ["rent.psbt"]
+
+
+def without_links(monkeypatch):
+    monkeypatch.setattr(os, "link", failing(errno.EPERM))
+
+
+def test_a_card_without_links_as_fat_is(tmp_path, monkeypatch):
+    without_links(monkeypatch)
+    assert card.write(tmp_path, "rent.psbt", b"whole").read_bytes() == b"whole"
+    assert card.entries(tmp_path) == ["rent.psbt"]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_name_that_is_taken_meanwhile(tmp_path, monkeypatch, links):
+    """Somebody else writes after we have looked: between the temporary file and its name."""
+    if not links:
+        without_links(monkeypatch)
+    target, fsync = tmp_path / "rent.psbt", os.fsync
+
+    def intrude(descriptor):
+        fsync(descriptor)
+        target.write_bytes(b"theirs")
+
+    monkeypatch.setattr(os, "fsync", intrude)
+    with pytest.raises(NameTaken):
+        card.write(tmp_path, "rent.psbt", b"ours")
+    assert target.read_bytes() == b"theirs"
+    assert card.entries(tmp_path) == ["rent.psbt"]
+
+
+def test_the_bytes_are_on_the_card_before_the_name_is(tmp_path, monkeypatch):
+    order, fsync, link = [], os.fsync, os.link
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (order.append("fsync"), fsync(descriptor)))
+    monkeypatch.setattr(os, "link", lambda *args: (order.append("name"), link(*args)))
+    card.write(tmp_path, "rent.psbt", b"whole")
+    assert order == ["fsync", "name", "fsync"]
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "leaf"),
+    [
+        (errno.ENOSPC, CardFault, DeviceFault),
+        (errno.EIO, CardFault, DeviceFault),
+        (errno.EROFS, CardProtected, NoPermission),
+        (errno.EACCES, CardProtected, NoPermission),
+        (errno.ENOENT, NoCard, Disconnected),
+    ],
+)
+@pytest.mark.parametrize("where", ["create", "fsync", "read", "list"])
+def test_what_a_card_does(tmp_path, monkeypatch, code, outcome, leaf, where):
+    seam, name = {
+        "create": (tempfile, "mkstemp"),
+        "fsync": (os, "fsync"),
+        "read": (os, "open"),
+        "list": (os, "scandir"),
+    }[where]
+    work = {
+        "read": lambda: card.read(tmp_path / "rent.psbt", 10),
+        "list": lambda: card.entries(tmp_path),
+    }.get(where, lambda: card.write(tmp_path, "rent.psbt", b"whole"))
+    with monkeypatch.context() as patched:
+        patched.setattr(seam, name, failing(code))
+        with pytest.raises(outcome) as caught:
+            work()
+    assert isinstance(caught.value, leaf)
+    assert caught.value.code == leaf.code
+    assert str(caught.value).endswith(".")
+    assert caught.value.hint != leaf.hint
+    assert card.entries(tmp_path) == []
+
+
+@pytest.mark.parametrize("work", [card.entries, lambda folder: card.write(folder, "a.psbt", b"x")])
+def test_no_card(tmp_path, work):
+    (tmp_path / "file").write_bytes(b"")
+    for folder in (tmp_path / "gone", tmp_path / "file"):
+        with pytest.raises(NoCard):
+            work(folder)
+
+
+def test_read_back(tmp_path):
+    path = tmp_path / "answer.psbt"
+    path.write_bytes(b"1234567890")
+    assert card.read(path, 10) == b"1234567890"
+    with pytest.raises(Unreadable, match="more than the 9 bytes"):
+        card.read(path, 9)
+    with pytest.raises(NoCard):
+        card.read(tmp_path / "other.psbt", 10)
+
+
+def test_s23_a_huge_file_is_not_read(tmp_path):
+    path = tmp_path / "huge.psbt"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(Unreadable, match="more than"):
+        card.read(path, 1_000)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/maps"])
+def test_s23_files_that_lie_of_their_size(path):
+    with pytest.raises(Unreadable):
+        card.read(Path(path), 100)
+
+
+def test_s23_a_pipe_or_folder_is_no_file_and_nobody_waits(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(Unreadable, match="no file"):
+            card.read(path, 10)
+
+
+def test_a_name_that_no_system_takes(tmp_path):
+    with pytest.raises(BridgeError):
+        card.read(tmp_path / "zero\0byte", 10)
+
+
+def test_a_folder_of_a_stranger_is_listed_so_far(tmp_path, monkeypatch):
+    monkeypatch.setattr(card, "MAX_ENTRIES", 3)
+    for number in range(5):
+        (tmp_path / str(number)).touch()
+    assert len(card.entries(tmp_path)) == 3

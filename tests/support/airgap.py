@@ -1,0 +1,80 @@
+"""A virtual Coldcard without its cable: it enrols, reviews and signs as the virtual one does, from files and QR codes."""
+
+import base64
+from itertools import count
+
+from firmware_bridge.airgap import bbqr
+from firmware_bridge.airgap.transfer import Content
+from firmware_bridge.virtual.coldcard import XpubPolicy
+from firmware_bridge.virtual.coldcard.review import check_own_keys, check_previous_transactions, read, review
+from firmware_bridge.virtual.coldcard.signing import sign
+from firmware_bridge.virtual.coldcard.wallet_choice import choose_wallet
+from firmware_bridge.virtual.coldcard.wallet_file import parse_wallet_file
+from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
+from firmware_bridge.virtual.faults import Faults
+from multisig import multisig_account_path
+from tests.support.coldcard import NETWORK, SEED
+
+
+class CardDevice:
+    """Its person agrees to everything that the device does not refuse by itself."""
+
+    def __init__(self, seed=SEED, faults=None):
+        self.seed = seed
+        self._faults = faults or Faults()
+        self._store = WalletStore(NETWORK)
+
+    def export_key(self):
+        """`ccxp-0F056943.json`: the keys in SLIP-132 form, as the firmware writes them."""
+        path = multisig_account_path(NETWORK)
+        xpub = self.seed.xpub(path, NETWORK)
+        return {
+            "p2wsh_deriv": str(path).replace("h", "'"),
+            "p2wsh": slip132(xpub),
+            "account": "0",
+            "xfp": self.seed.fingerprint.hex.upper(),
+        }
+
+    def enrol(self, content):
+        self._store.keep(parse_wallet_file(content, self.seed, NETWORK))
+
+    def sign_bytes(self, content):
+        psbt = read(content)
+        check_previous_transactions(psbt)
+        choice = choose_wallet(psbt, self.seed, self._store, XpubPolicy.VERIFY)
+        check_own_keys(psbt, self.seed)
+        return sign(review(psbt, self.seed, self._store, choice.wallet), self.seed, self._faults).to_bytes()
+
+    def sign_file(self, request, ending="part"):
+        """Answers beside the request and in its form, under the first free name, as the firmware does."""
+        content = request.read_bytes()
+        is_text = content.startswith(b"cHNidP")
+        signed = self.sign_bytes(base64.b64decode(content) if is_text else content)
+        answer = _free_name(request, ending)
+        answer.write_bytes(base64.b64encode(signed) if is_text else signed)
+        return answer
+
+    def sign_codes(self, texts):
+        """What its screen shows after it has read the texts."""
+        assembler = bbqr.Assembler()
+        for text in texts:
+            assembler.add(text)
+        return bbqr.split(self.sign_bytes(assembler.result.data), Content.PSBT, max_characters=400)
+
+
+def slip132(xpub):
+    """The same key with the prefix that says P2WSH of several keys."""
+    from multisig import base58
+
+    version = {"0488b21e": "02aa7ed3", "043587cf": "02575483"}[xpub.serialize()[:4].hex()]
+    return base58.encode_check(bytes.fromhex(version) + xpub.serialize()[4:])
+
+
+def _free_name(request, ending):
+    stem = request.stem.replace("-part", "") if ending == "part" else request.stem
+    for number in count(1):
+        mark = "" if number == 1 else f"-{number}"
+        path = request.with_name(f"{stem}-{ending}{mark}.psbt")
+        if not path.exists():
+            return path
+    raise AssertionError
