@@ -1,7 +1,7 @@
 """The Ledger driver in this process, with a caller that writes down what it is told, and a device that answers from a list."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,9 +123,9 @@ class Cut(bytes):
 
 @dataclass
 class Scripted:
-    """Answers every command by its first two bytes, the next of the list each time and the last one for ever."""
+    """Answers every command by its first two bytes: with the next of the list each time and the last one for ever, or as told."""
 
-    answers: Mapping[bytes, Sequence[bytes]]
+    answers: Mapping[bytes, Sequence[bytes] | Callable[[bytes], bytes]]
     commands: list[bytes] = field(default_factory=list)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
@@ -136,14 +136,17 @@ class Scripted:
     def count(self, head: bytes) -> int:
         return sum(command.startswith(head) for command in self.commands)
 
+    def _answer(self, command: bytes) -> bytes:
+        listed = self.answers[command[:2]]
+        return listed(command) if callable(listed) else listed[min(self.count(command[:2]), len(listed) - 1)]
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.writers.append(writer)
         try:
             while True:
                 size = int.from_bytes(await reader.readexactly(4))
                 command = await reader.readexactly(size)
-                listed = self.answers[command[:2]]
-                answer = listed[min(self.count(command[:2]), len(listed) - 1)]
+                answer = self._answer(command)
                 self.commands.append(command)
                 writer.write(answer)
                 if isinstance(answer, Cut):
@@ -155,7 +158,9 @@ class Scripted:
 
 
 @asynccontextmanager
-async def scripted(answers: Mapping[bytes, Sequence[bytes]]) -> AsyncIterator[tuple[Scripted, Endpoint]]:
+async def scripted(
+    answers: Mapping[bytes, Sequence[bytes] | Callable[[bytes], bytes]],
+) -> AsyncIterator[tuple[Scripted, Endpoint]]:
     script = Scripted(answers)
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()[:2]

@@ -45,6 +45,9 @@ from multisig import Network
 
 # What a probe reports as the device's state; everything else is a failure of the probe.
 _OBSTACLES: Final = frozenset({Locked.code, WrongApp.code})
+# What a person's no is. Older apps say so with the word that newer ones have for "locked".
+_REFUSALS: Final = frozenset({DENIED})
+_LEGACY_REFUSALS: Final = frozenset({DENIED, SECURITY_NOT_SATISFIED})
 
 
 class LedgerDevice(OpenDevice):
@@ -179,15 +182,16 @@ class LedgerDevice(OpenDevice):
 
     @contextlib.contextmanager
     def _asking(self, client: Any, step: str, text: str) -> Iterator[None]:
-        """A person is asked something. Older apps answer a refusal with the word that means "locked" to newer ones."""
+        """A person is asked something on the device, and may say no."""
+        refusals = _LEGACY_REFUSALS if is_legacy(client) else _REFUSALS
         self._caller.tell(step, text)
-        try:
-            yield
-        except Exception as error:
-            refusals = {DENIED, SECURITY_NOT_SATISFIED} if is_legacy(client) else {DENIED}
-            if status_of(error) in refusals:
-                raise DeviceFailure(RefusedByPerson.code, None) from error
-            raise
+        with self._link.refusals(refusals) as was_refused:
+            try:
+                yield
+            except Exception as error:
+                if was_refused():
+                    raise DeviceFailure(RefusedByPerson.code, None) from error
+                raise
 
 
 class _Progress:

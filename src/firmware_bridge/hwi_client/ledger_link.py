@@ -95,6 +95,8 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
         self._on_yield: OnYield | None = None
+        self._refusals: frozenset[int] = frozenset()
+        self._refused = False
 
     def apdu_exchange(self, cla: int, ins: int, data: bytes = b"", p1: int = 0, p2: int = 0) -> bytes:
         """:raises ApduException: any status but success."""
@@ -105,9 +107,23 @@ class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped
             status, answer = self._comm.exchange(command)
         if status == INTERRUPTED and answer[:1] == bytes([ClientCommandCode.YIELD]) and self._on_yield:
             self._on_yield()
+        self._refused = self._refused or status in self._refusals
         if status != OK:
             raise ApduException(status, answer)
         return bytes(answer)
+
+    @contextlib.contextmanager
+    def refusals(self, statuses: frozenset[int]) -> Iterator[Callable[[], bool]]:
+        """Meanwhile these words are a person's no; gives the way to learn whether there was one.
+
+        HWI's legacy client swallows every failure where the person looks at the outputs, goes on with another command, and
+        fails with the answer to that.
+        """
+        self._refusals, self._refused = statuses, False
+        try:
+            yield lambda: self._refused
+        finally:
+            self._refusals = frozenset()
 
     @contextlib.contextmanager
     def watching(self, on_yield: OnYield) -> Iterator[None]:
