@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import hid
-from hwilib.devices.ckcc.client import ColdcardDevice as Ckcc
 from hwilib.devices.ckcc.client import UnixSimulatorPipe
 from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_BLK_LEN
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
@@ -31,6 +30,7 @@ from firmware_bridge.hwi_client.base import (
     encode_base64,
     probed,
 )
+from firmware_bridge.hwi_client.coldcard_cipher import Ckcc
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network

@@ -1,0 +1,107 @@
+"""What worker processes cost: their memory, how soon a new one is ready, and how soon a killed one is replaced."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from multiprocessing import forkserver, resource_tracker
+from pathlib import Path
+from typing import Any
+
+from benchmarks.devices.desk import Desk
+from benchmarks.devices.rivals import bridge_to
+from firmware_bridge import Bridge, protocol
+from firmware_bridge.process import spawn
+from tests.support.virtual import NETWORK, spend, vault
+
+_ROUNDS = 20
+
+
+@dataclass(frozen=True)
+class Memory:
+    """In KiB. `full`: files in memory counted whole and once, as if no other Python ran on the machine."""
+
+    proportional: int
+    full: int
+
+
+async def memory(desks: Iterable[Desk]) -> dict[str, Memory]:
+    """Of the workers and of what serves them, each device open and a transaction signed."""
+    devices = [each.ours for each in desks]
+    async with bridge_to(devices) as bridge:
+        for device in await bridge.list():
+            await bridge.sign(device.id, spend(vault(), inputs=10), vault())
+        workers = worker_pids(bridge)
+        serving = _serving_pids()
+        return {
+            f"{len(workers)} workers": _memory(workers),
+            "fork server": _memory(serving[:1]),
+            "together": _memory([*workers, *serving]),
+        }
+
+
+async def ready_ms() -> list[float]:
+    """From the wish for a worker until it says hello."""
+    return [await _hello_ms() for _ in range(_ROUNDS)]
+
+
+async def replaced_ms(each: Desk) -> list[float]:
+    """A worker is killed; what the next operation takes longer than one with a worker."""
+    async with bridge_to([each.ours]) as bridge:
+        (device,) = await bridge.list()
+        return [await _replacement_ms(bridge, device.id) for _ in range(_ROUNDS)]
+
+
+def worker_pids(bridge: Bridge) -> list[int]:
+    records = bridge._roster.records()  # noqa: SLF001 - the figures are about what no caller sees
+    return [pid for record in records if (pid := record.lane.worker_pid) is not None]
+
+
+async def _hello_ms() -> float:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        started = time.perf_counter()
+        process = await asyncio.to_thread(spawn, theirs, "trezor:udp:127.0.0.1:1", NETWORK.value)
+        reader, writer = await asyncio.open_connection(sock=ours.dup())
+        hello = await reader.readexactly(protocol.body_size(await reader.readexactly(protocol.HEADER_SIZE)))
+        elapsed = time.perf_counter() - started
+        protocol.decode(hello)
+        writer.close()
+    await asyncio.to_thread(process.join, 5)
+    return elapsed * 1000
+
+
+async def _replacement_ms(bridge: Bridge, device_id: str) -> float:
+    path = vault().cosigners[0].origin.path
+    (pid,) = worker_pids(bridge)
+    warm = await _timed_ms(bridge, device_id, path)
+    os.kill(pid, signal.SIGKILL)
+    return await _timed_ms(bridge, device_id, path) - warm
+
+
+async def _timed_ms(bridge: Bridge, device_id: str, path: Any) -> float:
+    started = time.perf_counter()
+    await bridge.xpub(device_id, path)
+    return (time.perf_counter() - started) * 1000
+
+
+def _serving_pids() -> list[int]:
+    server: Any = forkserver._forkserver  # type: ignore[attr-defined]  # noqa: SLF001 - nobody else knows them
+    tracker: Any = resource_tracker._resource_tracker  # noqa: SLF001
+    return [pid for pid in (server._forkserver_pid, tracker._pid) if pid is not None]  # noqa: SLF001
+
+
+def _memory(pids: list[int]) -> Memory:
+    fields = [_smaps(pid) for pid in pids]
+    proportional = sum(each["Pss"] for each in fields)
+    own = sum(each["Pss_Anon"] for each in fields)
+    files = max((each["Rss"] - each["Anonymous"] for each in fields), default=0)
+    return Memory(proportional, own + files)
+
+
+def _smaps(pid: int) -> dict[str, int]:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
+    return {name: int(value.split()[0]) for name, value in (line.split(":") for line in lines)}
