@@ -1,0 +1,164 @@
+"""What is taken of an answer, and the words for each mistake (S19, S20, S23)."""
+
+import pytest
+
+from firmware_bridge.airgap import (
+    Content,
+    FinalTransaction,
+    NothingSigned,
+    OtherTransaction,
+    Transfer,
+    Unreadable,
+    read_signed,
+    take_signed,
+)
+from firmware_bridge.airgap import card as card_module
+from firmware_bridge.airgap.psbt_text import MAX_CARRIED
+from firmware_bridge.airgap.transfer import MAX_BYTES
+from firmware_bridge.errors import BadDeviceSignature, BridgeError, DeviceFault, Unsupported, WrongDevice
+from multisig import finalise
+from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_spend, make_vault, with_input
+
+VAULT = make_vault()
+PSBT = make_spend(VAULT)
+SIGNED = ALICE.sign(PSBT)
+OTHER = make_spend(VAULT, fee=2_000)
+
+
+def take(answer, signer=ALICE, base=PSBT, policy=VAULT):
+    return take_signed(answer, base, policy, signer.fingerprint)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        SIGNED.to_bytes(),
+        SIGNED.to_base64().encode(),
+        SIGNED.to_base64().encode() + b"\r\n",
+        SIGNED.to_bytes().hex().encode(),
+        SIGNED.to_bytes().hex().upper().encode(),
+        b"\xef\xbb\xbf" + SIGNED.to_base64().encode(),
+        b"\n".join(SIGNED.to_base64().encode()[start : start + 76] for start in range(0, 10_000, 76)),
+        Transfer(Content.PSBT, SIGNED.to_bytes()),
+        Transfer(Content.BINARY, SIGNED.to_bytes()),
+        Transfer(Content.TEXT, SIGNED.to_base64().encode()),
+    ],
+    ids=["binary", "base64", "line end", "hex", "HEX", "mark", "lines", "qr psbt", "qr bytes", "qr text"],
+)
+def test_every_form(answer):
+    assert take(answer) == SIGNED
+
+
+def test_s19_nothing_but_signatures_is_taken():
+    assert take(with_input(SIGNED, 0, witness_utxo=None, derivations={}).to_bytes()) == SIGNED
+
+
+def test_s20_a_bad_signature_names_its_input():
+    with pytest.raises(BadDeviceSignature) as caught:
+        take(ALICE.sign(PSBT, sighash=0x03, inputs=[1]).to_bytes())
+    assert caught.value.input_index == 1
+
+
+def test_a_colleague_s_answer_is_an_honest_mistake():
+    with pytest.raises(WrongDevice, match="another cosigner") as caught:
+        take(BOB.sign(PSBT).to_bytes())
+    assert not isinstance(caught.value, DeviceFault)
+    with pytest.raises(WrongDevice):
+        take(BOB.sign(SIGNED).to_bytes())
+
+
+def test_s19_a_stranger_s_signature_is_not():
+    key, signature = next(iter(MALLORY.signatures(make_spend(make_vault((ALICE, MALLORY))), 0).items()))
+    with pytest.raises(BadDeviceSignature) as caught:
+        take(PSBT.with_signatures({0: {key: signature}}).to_bytes())
+    assert caught.value.input_index == 0
+
+
+def test_s19_a_colleague_s_bad_signature_is_not_either():
+    with pytest.raises(BadDeviceSignature):
+        take(BOB.sign(PSBT, sighash=0x03).to_bytes())
+    with pytest.raises(BadDeviceSignature):
+        take(ALICE.sign(BOB.sign(PSBT), sighash=0x03, inputs=[1]).to_bytes())
+
+
+def test_a_signer_who_is_no_cosigner():
+    with pytest.raises(WrongDevice, match="no cosigner"):
+        take(SIGNED.to_bytes(), MALLORY)
+
+
+def test_another_transaction_s_answer():
+    with pytest.raises(OtherTransaction, match="another transaction") as caught:
+        take(ALICE.sign(OTHER).to_bytes())
+    assert caught.value.code == DeviceFault.code
+    assert "names" in caught.value.hint
+
+
+@pytest.mark.parametrize("answer", [PSBT, BOB.sign(PSBT)])
+def test_nothing_new(answer):
+    base = BOB.sign(PSBT)
+    with pytest.raises(NothingSigned, match=ALICE.fingerprint.hex):
+        take(answer.to_bytes(), base=base)
+
+
+def test_the_same_answer_again_is_harmless():
+    assert take(SIGNED.to_bytes(), base=SIGNED) == SIGNED
+
+
+def test_a_profile_has_one_signer():
+    profile = ALICE.profile()
+    psbt = make_spend(profile)
+    assert take(ALICE.sign(psbt).to_bytes(), base=psbt, policy=profile) == ALICE.sign(psbt)
+
+
+@pytest.mark.parametrize("form", ["binary", "hex", "qr"])
+def test_a_finalised_transaction_is_not_needed(form):
+    raw = finalise(BOB.sign(SIGNED), VAULT).serialize()
+    answer = {
+        "binary": raw,
+        "hex": raw.hex().encode() + b"\n",
+        "qr": Transfer(Content.TRANSACTION, raw),
+    }[form]
+    with pytest.raises(FinalTransaction, match="not needed") as caught:
+        take(answer)
+    assert isinstance(caught.value, Unsupported)
+    assert "-signed.psbt" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"", "no PSBT"),
+        (b"\0" * 50, "no PSBT"),
+        (b"hello", "no PSBT"),
+        (b"\x1b[2J", "no PSBT"),
+        (b"%PDF-1.7", "no PSBT"),
+        (b"cHNidP8=", "cannot be read"),
+        (b"cHNidP8B!", "base64"),
+        (SIGNED.to_base64()[:-1].encode(), "base64"),
+        (SIGNED.to_bytes().hex().encode()[:-1], "break off"),
+        (SIGNED.to_bytes()[:-1], "cannot be read"),
+        (SIGNED.to_bytes() + b"\0", "cannot be read"),
+        (b"psbt\xff" + bytes(MAX_BYTES), "at most"),
+        (b"psbt\xff" + bytes(MAX_CARRIED), "larger than"),
+        (b"A" * (MAX_CARRIED + 1), "larger than"),
+        (Transfer(Content.JSON, b"{}"), "no PSBT"),
+    ],
+)
+def test_s23_what_is_no_answer(answer, words):
+    with pytest.raises(Unreadable, match=words) as caught:
+        take(answer)
+    assert str(caught.value).isprintable()
+
+
+def test_the_largest_file_is_read_and_no_larger_one(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(card_module, "read", lambda path, limit: asked.append(limit) or SIGNED.to_bytes())
+    assert read_signed(tmp_path / "x", PSBT, VAULT, ALICE.fingerprint) == SIGNED
+    assert asked == [MAX_CARRIED]
+    assert MAX_CARRIED > 2 * MAX_BYTES
+
+
+def test_every_outcome_is_one_of_the_bridge():
+    for answer, signer in ((b"", ALICE), (BOB.sign(PSBT).to_bytes(), CAROL), (PSBT.to_bytes(), ALICE)):
+        with pytest.raises(BridgeError):
+            take(answer, signer)

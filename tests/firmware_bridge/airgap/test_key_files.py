@@ -1,0 +1,189 @@
+"""A cosigner's key from a device's file: every form, and what is wrong with it (S14, S15, S17, S23)."""
+
+import json
+
+import pytest
+
+from firmware_bridge.airgap import Unreadable, parse_key, read_key
+from firmware_bridge.airgap.key_files import MAX_FILE
+from firmware_bridge.errors import WrongDevice
+from multisig import (
+    DerivationPath,
+    InvalidKey,
+    InvalidPath,
+    MultisigError,
+    Network,
+    WrongNetwork,
+    multisig_account_path,
+    profile_account_path,
+)
+from tests.support.airgap import slip132
+from tests.support.vectors import official
+from tests.support.wallets import ALICE, BOB
+
+NETWORK = Network.REGTEST
+KEY = ALICE.vault_key()
+PATH = multisig_account_path(NETWORK)
+
+# Published with its seed's words ("zoo … buddy") in a guide of seedpicker.net.
+PUBLISHED = {
+    "xfp": "669dce62",
+    "p2wsh": "Zpub74sb5KB3Ak1RwabGr8SHQnMTkd2mC3boVDgPf1jBFNxcXh7Nx4KV3XakPDtWLN5RpszdM7qcBN4wm7xreh8Ys2xYUBqQ9GtkTN8h5kRVecc",
+    "p2wsh_deriv": "m/48'/0'/0'/2'",
+}
+
+
+def ccxp(key=KEY, **changes):
+    """Coldcard's export for vaults; it has two other kinds of script as well."""
+    return {
+        "p2sh_deriv": "m/45'",
+        "p2sh": "tpubD8NXmKsmWp3a3DXhbihAYbYLGaRNVdTnr6JoSxxfXYQcmwVtW2hv8QoDwng6JtEonmJoL3cNEwfd2cLXMpGezwZ2vL2dQ7259bueNKj9C8n",
+        "p2wsh_deriv": str(key.origin.path).replace("h", "'"),
+        "p2wsh": slip132(key.xpub),
+        "account": "0",
+        "xfp": key.fingerprint.hex.upper(),
+        **changes,
+    }
+
+
+def generic(key=KEY, **changes):
+    """Coldcard's generic export, as far as it matters."""
+    return {
+        "chain": "XRT",
+        "xfp": key.fingerprint.hex.upper(),
+        "xpub": str(ALICE.origin_key(DerivationPath()).xpub),
+        "account": 0,
+        "bip84": {"name": "p2wpkh", "xpub": "tpub", "deriv": "m/84'/1'/0'"},
+        "bip48_2": {
+            "name": "p2wsh",
+            "xfp": key.xpub.fingerprint.hex.upper(),
+            "deriv": str(key.origin.path).replace("h", "'"),
+            "xpub": str(key.xpub),
+            "_pub": slip132(key.xpub),
+            **changes,
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ccxp()),
+        json.dumps(ccxp(), indent=4).replace("\n", "\r\n"),
+        json.dumps(ccxp(p2wsh=str(KEY.xpub))),
+        json.dumps(generic()),
+        json.dumps(generic(xfp=None)),
+        str(KEY),
+        f"  {KEY}\n",
+        str(KEY).replace("h", "'", 4),
+    ],
+    ids=["ccxp", "indented", "plain", "generic", "no own", "text", "spaces", "apostrophes"],
+)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_every_form(tmp_path, text, mark):
+    (tmp_path / "key").write_text(mark + text, encoding="utf-8", newline="")
+    assert read_key(tmp_path / "key", NETWORK) == KEY
+    assert read_key(tmp_path / "key", NETWORK, signer=ALICE.fingerprint) == KEY
+
+
+def test_a_published_export():
+    key = parse_key(json.dumps(PUBLISHED), Network.MAINNET)
+    assert key.fingerprint.hex == "669dce62"
+    assert str(key.xpub).startswith("xpub")
+
+
+def test_another_account():
+    key = ALICE.vault_key(account=7)
+    assert parse_key(json.dumps(ccxp(key)), NETWORK) == key
+
+
+def test_s14_another_device():
+    with pytest.raises(WrongDevice, match=BOB.fingerprint.hex):
+        parse_key(str(KEY), NETWORK, signer=BOB.fingerprint)
+
+
+MAINNET = ALICE.vault_key(Network.MAINNET)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        (str(MAINNET), WrongNetwork, "mainnet|main"),
+        (json.dumps(ccxp(MAINNET)), WrongNetwork, "main"),
+        (str(KEY).replace("/1h/", "/0h/", 1), WrongNetwork, "another network"),
+        (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/0'/1'")), InvalidPath, "native segwit"),
+        (str(ALICE.origin_key(profile_account_path(NETWORK))), InvalidPath, "native segwit"),
+        (str(ALICE.origin_key(PATH / 0)), InvalidPath, "native segwit"),
+        (str(ALICE.origin_key(DerivationPath.parse("m/48/1h/0h/2h"))), InvalidPath, "native segwit"),
+        (json.dumps(ccxp(p2wsh_deriv="m/48'/1'/1'/2'")), None, ""),
+        (str(KEY).replace(str(KEY.xpub), str(ALICE.origin_key(PATH / 0).xpub)), InvalidKey, "depth"),
+        (f"[00000000/48h/1h/0h/2h]{KEY.xpub}", InvalidKey, "00000000"),
+        (json.dumps(ccxp(xfp="12")), InvalidKey, "eight"),
+        (json.dumps(ccxp(p2wsh_deriv="m/x")), InvalidPath, "number"),
+        (json.dumps(ccxp(p2wsh=str(KEY.xpub)[:-1])), InvalidKey, "checksum"),
+        (json.dumps(ccxp(p2wsh="vpub5Y5a91QvDT45EnXQaKeuvJupVvX8f9BiywDcadSTtaeJ1VgJPPXMitnYsqd9k7GnEqh44FKJ5McJfu6KrihFXhAmvSWgm7BAVVK8Gupu4fL")), InvalidKey, "vpub"),
+        (json.dumps(generic(xfp="00000001")), InvalidKey, "contradicts"),
+        (json.dumps({"xfp": "0F056943", "bip84": {}}), InvalidKey, "no key for a vault"),
+        (f"{KEY}/<0;1>/*", InvalidKey, "origin"),
+    ],
+)  # fmt: skip
+def test_s15_s17_keys_that_are_not_taken(text, error, words):
+    if error is None:
+        # The account number is of no check: the file alone says it, and the key's own place says only the last level.
+        assert parse_key(text, NETWORK).origin.path == multisig_account_path(NETWORK, 1)
+        return
+    with pytest.raises(error, match=words):
+        parse_key(text, NETWORK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "{",
+        "{}",
+        '{"xfp": 5}',
+        '{"xfp": "0F056943", "xfp": "0F056943"}',
+        '{"a": ' + "[" * 50_000,
+        '{"a": ' + "9" * 10_000 + "}",
+        "\x1b]0;title\x07",
+        str(KEY.xpub),
+        "[" + "x" * MAX_FILE,
+    ],
+)
+def test_s23_texts_that_are_no_key(text):
+    with pytest.raises((Unreadable, MultisigError)) as caught:
+        parse_key(text, NETWORK)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\0", bytes(MAX_FILE + 1)])
+def test_s23_files_that_are_no_text(tmp_path, content):
+    (tmp_path / "key").write_bytes(content)
+    with pytest.raises(Unreadable):
+        read_key(tmp_path / "key", NETWORK)
+
+
+@pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))
+def test_signed_key_records(vector):
+    for signer in vector["round_1_signers"]:
+        key = parse_key(signer["key_record"] + "\n", Network.MAINNET)
+        assert str(key.xpub) == signer["xpub"]
+        assert key.fingerprint.hex == signer["master_key_fingerprint"]
+
+
+@pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))
+@pytest.mark.parametrize("spoil", ["words", "signature", "swap", "lines", "token", "version"])
+def test_key_records_that_are_not_taken(vector, spoil):
+    first, second = (signer["key_record"].split("\n") for signer in vector["round_1_signers"])
+    spoilt = {
+        "words": [*first[:3], "Signer 9 key", first[4]],
+        "signature": [*first[:4], "!" + first[4][1:]],
+        "swap": [*first[:4], second[4]],
+        "lines": first[:4],
+        "token": [first[0], "a54044308ceac9b7", *first[2:]],
+        "version": ["BSMS 1.0 ", *first[1:]],
+    }[spoil]
+    with pytest.raises(InvalidKey):
+        parse_key("\n".join(spoilt), Network.MAINNET)
