@@ -1,0 +1,34 @@
+"""The example in docs/devices.md, run as it stands there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import airgap
+from multisig import signer_progress
+from tests.support.airgap import CardDevice
+from tests.support.coldcard import SEED, VAULT
+from tests.support.wallets import make_spend
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "devices.md"
+
+
+@pytest.fixture
+def example():
+    section = DOCUMENT.read_text(encoding="utf-8").partition("\n## Air-gapped\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    return code
+
+
+def test_the_example(tmp_path, example):
+    device = CardDevice()
+    device.enrol(airgap.enrolment_text(VAULT, "Treasury").encode())
+    names = {name: getattr(airgap, name) for name in airgap.__all__}
+    names |= {"card": tmp_path / "card", "vault": VAULT, "psbt": make_spend(VAULT)}
+    names |= {"device": device, "signer": SEED.fingerprint}
+    exec(compile(example, str(DOCUMENT), "exec"), names)
+    assert signer_progress(names["psbt"], VAULT, SEED.fingerprint).is_complete
+    assert names["received"].complete
+    assert all(picture.startswith(b"<?xml") for picture in names["pictures"])
+    assert len(list((tmp_path / "card").iterdir())) == 3
