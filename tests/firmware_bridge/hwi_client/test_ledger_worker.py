@@ -1,0 +1,211 @@
+"""A Ledger driven by a worker process that is killed, cancelled or left waiting, and the next one after it."""
+
+import asyncio
+import os
+import signal
+from contextlib import asynccontextmanager
+
+import pytest
+
+from firmware_bridge.errors import (
+    Busy,
+    Cancelled,
+    Disconnected,
+    RefusedByPerson,
+    TimedOut,
+    WorkerCrashed,
+)
+from firmware_bridge.lane import Lane
+from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.panel import Happening, approve_all, ask_person
+from multisig import Psbt, accept_signatures, signer_progress
+from tests.support import rigs, wallets
+from tests.support.ledger_driver import bench, policy_of
+
+pytestmark = pytest.mark.anyio
+
+VAULT = rigs.make_vault()
+SEED = rigs.SEEDS[0]
+PERSON = 8.0
+
+
+@asynccontextmanager
+async def workbench():
+    """A device that knows the vault, and a lane to it."""
+    async with bench() as b:
+        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
+        b.driver.client.close()
+        lane = Lane(b.endpoint, rigs.NETWORK, deadlines=rigs.QUICK)
+        try:
+            yield b, lane, policy
+        finally:
+            lane.release()
+
+
+async def sign(lane, psbt, policy, *, deadline=PERSON, on_note=None):
+    args = {"psbt": psbt.to_base64(), "policy": policy, "payments": 1, "resume": False}
+    return Psbt.parse(await lane.call("sign", args, deadline=deadline, on_note=on_note))
+
+
+async def signs(lane, policy) -> bool:
+    psbt = wallets.make_spend(VAULT)
+    signed = accept_signatures(psbt, await sign(lane, psbt, policy), VAULT, SEED.fingerprint)
+    return signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+
+
+@asynccontextmanager
+async def asked(b, lane, policy):
+    """A signing that waits for the person."""
+    shown = asyncio.Event()
+    unwatch = b.panel.watch(lambda event: shown.set() if event.happening == Happening.SHOWN else None)
+    b.panel.script = ask_person
+    signing = asyncio.create_task(sign(lane, wallets.make_spend(VAULT), policy))
+    try:
+        async with asyncio.timeout(PERSON):
+            await shown.wait()
+        yield signing
+    finally:
+        unwatch()
+        signing.cancel()
+
+
+async def test_ten_inputs_with_progress_through_the_worker():
+    notes = []
+    psbt = wallets.make_spend(VAULT, n_inputs=10)
+    async with workbench() as (b, lane, policy):
+        b.shown.clear()
+        answer = await sign(
+            lane, psbt, policy, on_note=lambda note: notes.append((note.step, note.done, note.total))
+        )
+    signed = accept_signatures(psbt, answer, VAULT, SEED.fingerprint)
+    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+    assert notes == [("confirm-transaction", None, None), *(("signing", at, 10) for at in range(1, 11))]
+    assert b.kinds == ["sign-output", "sign-total"]
+
+
+async def test_a_question_that_a_killed_worker_left_keeps_the_device_busy_until_it_is_answered():
+    async with workbench() as (b, lane, policy):
+        async with asked(b, lane, policy) as signing:
+            os.kill(lane.worker_pid, signal.SIGKILL)
+            with pytest.raises(WorkerCrashed):
+                await signing
+        assert b.panel.pending is not None
+        for _ in range(2):
+            with pytest.raises(Busy):
+                await lane.call("fingerprint", deadline=5)
+        b.panel.script = approve_all
+        b.panel.press_yes()
+        await _settled(b.panel)
+        assert await lane.call("fingerprint", deadline=5) == str(SEED.fingerprint)
+        assert await signs(lane, policy)
+
+
+async def test_a_no_to_a_question_that_a_killed_worker_left():
+    async with workbench() as (b, lane, policy):
+        async with asked(b, lane, policy) as signing:
+            os.kill(lane.worker_pid, signal.SIGKILL)
+            with pytest.raises(WorkerCrashed):
+                await signing
+        b.panel.script = approve_all
+        b.panel.press_no()
+        await _settled(b.panel)
+        assert await signs(lane, policy)
+
+
+async def test_a_cancel_ends_the_worker_and_leaves_the_question_to_the_person():
+    async with workbench() as (b, lane, policy):
+        async with asked(b, lane, policy) as signing:
+            pid = lane.worker_pid
+            await lane.cancel()
+            with pytest.raises(Cancelled):
+                await signing
+        assert lane.worker_pid != pid
+        assert b.panel.pending is not None
+        b.panel.script = approve_all
+        b.panel.press_yes()
+        await _settled(b.panel)
+        assert await signs(lane, policy)
+
+
+async def test_a_no_on_the_device_keeps_the_worker():
+    async with workbench() as (b, lane, policy):
+        async with asked(b, lane, policy) as signing:
+            pid = lane.worker_pid
+            b.panel.press_no()
+            with pytest.raises(RefusedByPerson):
+                await signing
+        b.panel.script = approve_all
+        assert await signs(lane, policy)
+        assert lane.worker_pid == pid
+
+
+@pytest.mark.parametrize("phase", [Phase.PROBE, Phase.RECEIVE, Phase.PROMPT, Phase.SIGN, Phase.RETURN])
+async def test_a_stalled_device_times_out_and_works_again(phase):
+    async with workbench() as (b, lane, policy):
+        b.device.faults = Faults(stall_at=phase)
+        with pytest.raises(TimedOut):
+            await sign(lane, wallets.make_spend(VAULT), policy, deadline=0.7)
+        await _plug_in_again(b)
+        assert await signs(lane, policy)
+
+
+@pytest.mark.parametrize("phase", [Phase.PROBE, Phase.RECEIVE, Phase.PROMPT, Phase.SIGN, Phase.RETURN])
+async def test_a_device_that_vanishes_is_disconnected_long_before_the_deadline(phase):
+    async with workbench() as (b, lane, policy):
+        b.device.faults = Faults(vanish_at=phase)
+        async with asyncio.timeout(PERSON):
+            with pytest.raises(Disconnected):
+                await sign(lane, wallets.make_spend(VAULT), policy, deadline=60)
+        with pytest.raises(Disconnected):
+            await lane.call("fingerprint", deadline=5)
+        await _plug_in_again(b)
+        assert await signs(lane, policy)
+
+
+async def test_another_host_takes_the_connection_and_is_noticed_by_the_deadline():
+    """An emulator answers whoever came last; the first one's connection stays open and silent."""
+    async with workbench() as (b, lane, policy):
+        await lane.call("fingerprint", deadline=5)
+        _reader, writer = await asyncio.open_connection(*_address(b.endpoint))
+        with pytest.raises(TimedOut):
+            await lane.call("fingerprint", deadline=0.5)
+        writer.close()
+        assert await signs(lane, policy)
+
+
+async def test_a_host_that_was_cut_off_in_the_middle_is_cleared_up_after():
+    """The device waits for data of a command that nobody will continue; the first question of the next host ends that."""
+    async with workbench() as (b, lane, policy):
+        reader, writer = await asyncio.open_connection(*_address(b.endpoint))
+        message = (
+            b"\x03"
+            + b"".join(n.to_bytes(4) for n in (0x80000054, 0x80000001, 0x80000000))
+            + b"\x04"
+            + bytes(32)
+        )
+        command = b"\xe1\x10\x00\x01" + bytes([len(message)]) + message
+        writer.write(len(command).to_bytes(4) + command)
+        # It answers with a request of its own: it is in the middle.
+        assert await reader.readexactly(4)
+        writer.close()
+        assert await signs(lane, policy)
+
+
+def _address(endpoint) -> tuple[str, int]:
+    host, _, port = endpoint.place.rpartition(":")
+    return host, int(port)
+
+
+async def _plug_in_again(b) -> None:
+    b.device.faults = Faults()
+    await b.device.stop()
+    await b.device.start(port=_address(b.endpoint)[1])
+
+
+async def _settled(panel) -> None:
+    """Until what followed the person's answer has come to rest: nothing is on the screen for a whole turn."""
+    async with asyncio.timeout(5):
+        quiet = 0
+        while quiet < 20:
+            await asyncio.sleep(0)
+            quiet = 0 if panel.pending is not None else quiet + 1
