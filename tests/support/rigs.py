@@ -1,13 +1,17 @@
-"""A virtual device of each make with a person at its buttons, a vault it belongs to, and a bridge to it."""
+"""A virtual device of each make, or a fake of it, with a person at its buttons, a vault it belongs to, and a bridge to it."""
 
 import asyncio
+import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family
+from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family, Registrations
+from firmware_bridge.fake import FakeDevice, listing_of, spawner_of
+from firmware_bridge.presence import endpoint_listing
+from firmware_bridge.process import Process, Spawner, spawn
 from firmware_bridge.virtual.coldcard.device import VirtualColdcard
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.faults import Faults
@@ -27,7 +31,7 @@ __all__ = ["XpubPolicy"]
 
 NETWORK = Network.TESTNET4
 ACCOUNT = multisig_account_path(NETWORK)
-MAKES = (Family.TREZOR, Family.COLDCARD)
+MAKES = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
 VIRTUAL = {
     Family.TREZOR: VirtualTrezor,
     Family.COLDCARD: VirtualColdcard,
@@ -53,17 +57,26 @@ def make_vault(threshold: int = 2) -> Vault:
 
 @dataclass
 class Rig:
-    """One virtual device. Its seed is the first of `SEEDS` unless another is asked for."""
+    """One virtual device, or a fake of one. Its seed is the first of `SEEDS` unless another is asked for."""
 
     family: Family
-    device: VirtualTrezor | VirtualColdcard | VirtualLedger
+    device: VirtualTrezor | VirtualColdcard | VirtualLedger | FakeDevice
     panel: Panel
     seed: Seed
     socket: Path
     endpoint: Endpoint | None = None
+    workers: list[Process] = field(default_factory=list)
+    """Every worker that was started for it, the last one last."""
+
+    @property
+    def is_fake(self) -> bool:
+        return isinstance(self.device, FakeDevice)
 
     async def plug_in(self) -> Endpoint:
-        if isinstance(self.device, VirtualColdcard):
+        if isinstance(self.device, FakeDevice):
+            self.device.plug_in()
+            self.endpoint = self.device.endpoint
+        elif isinstance(self.device, VirtualColdcard):
             self.endpoint = await self.device.start(self.socket)
         else:
             port = 0 if self.endpoint is None else int(self.endpoint.address.rpartition(":")[2])
@@ -71,7 +84,10 @@ class Rig:
         return self.endpoint
 
     async def unplug(self) -> None:
-        await self.device.stop()
+        if isinstance(self.device, FakeDevice):
+            self.device.unplug()
+        else:
+            await self.device.stop()
 
     async def mend(self) -> None:
         """Take the fault away, and plug the device in again if it has gone or stopped answering."""
@@ -99,6 +115,12 @@ def make_rig(
     return Rig(family, device, panel, seed, folder / f"coldcard-{seed.fingerprint}.sock")
 
 
+def make_fake(family: Family, *, seed: Seed = SEEDS[0], **options: object) -> Rig:
+    """A fake that plays a device of this make."""
+    device = FakeDevice(seed, NETWORK, family=family, **options)
+    return Rig(family, device, device.panel, seed, Path())
+
+
 @asynccontextmanager
 async def plugged_in(rig: Rig) -> AsyncIterator[Endpoint]:
     try:
@@ -109,20 +131,44 @@ async def plugged_in(rig: Rig) -> AsyncIterator[Endpoint]:
 
 @asynccontextmanager
 async def bridged(
-    *rigs: Rig, deadlines: Deadlines = QUICK, clock: Callable[[], float] | None = None
+    *rigs: Rig,
+    deadlines: Deadlines = QUICK,
+    clock: Callable[[], float] | None = None,
+    registrations: Registrations | None = None,
 ) -> AsyncIterator[tuple[Bridge, list[Device]]]:
     """The devices plugged in, and a bridge that has found them; in the order of the rigs."""
     endpoints = [await rig.plug_in() for rig in rigs]
     options = {} if clock is None else {"clock": clock}
+    fakes = [rig.device for rig in rigs if isinstance(rig.device, FakeDevice)]
+    places = [rig.endpoint for rig in rigs if not rig.is_fake]
     try:
         async with Bridge(
-            network=NETWORK, endpoints=endpoints, usb=False, deadlines=deadlines, **options
+            network=NETWORK,
+            usb=False,
+            deadlines=deadlines,
+            registrations=registrations,
+            listings=[endpoint_listing(places), listing_of(*fakes)],
+            spawner=_recording(rigs, spawner_of(*fakes)),
+            **options,
         ) as bridge:
             found = {device.endpoint: device for device in await bridge.refresh()}
             yield bridge, [found[endpoint] for endpoint in endpoints]
     finally:
         for rig in rigs:
             await rig.unplug()
+
+
+def _recording(rigs: Sequence[Rig], spawn_fake: Spawner) -> Spawner:
+    """Starts workers, and tells the rigs which."""
+    by_endpoint = {str(rig.endpoint): rig for rig in rigs}
+
+    def start(channel: socket.socket, endpoint: str, network: str) -> Process:
+        rig = by_endpoint[endpoint]
+        process = (spawn_fake if rig.is_fake else spawn)(channel, endpoint, network)
+        rig.workers.append(process)
+        return process
+
+    return start
 
 
 @asynccontextmanager

@@ -1,0 +1,145 @@
+"""The makes that the contract is run over, and in what they differ, as data; what every test of the contract does."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from firmware_bridge import Bridge, Device, DeviceState, Family
+from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
+from firmware_bridge.virtual.faults import Faults
+from firmware_bridge.virtual.panel import Decision, Happening, Prompt, approve_all
+from firmware_bridge.virtual.seed import Seed
+from multisig import KeyOrigin, OriginKey, Profile, Vault, profile_account_path, signer_progress
+from tests.support import rigs, wallets
+from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, Rig
+
+VAULT = rigs.make_vault()
+NAME = "Savings"
+PIN = "1234"
+
+
+@dataclass(frozen=True)
+class Make:
+    """A family of devices, virtual or faked.
+
+    `enrols`: a person confirms a vault once on the device. `proves`: what it says then is kept by the bridge, not by the device.
+    `strict`: options of a device that signs only for vaults it knows. `clears`: given up, it takes its question off the screen.
+    `polite`: given up, its worker lives on. `pin`: options of a device with a PIN; `types_pin`: it is entered at the computer.
+    `screens`: kinds of prompts that one payment, with change, is shown in.
+    """
+
+    family: Family
+    fake: bool = False
+    enrols: bool = False
+    proves: bool = False
+    strict: Mapping[str, object] = field(default_factory=dict)
+    clears: bool = False
+    polite: bool = True
+    pin: Mapping[str, object] = field(default_factory=dict)
+    types_pin: bool = False
+    screens: tuple[str, ...] = ("sign-output", "sign-total")
+
+    @property
+    def name(self) -> str:
+        return f"fake-{self.family}" if self.fake else str(self.family)
+
+    def rig(self, folder: Path, *, seed: Seed = SEEDS[0], faults: Faults | None = None, **options) -> Rig:
+        if self.fake:
+            return rigs.make_fake(self.family, seed=seed, faults=faults, **options)
+        return rigs.make_rig(self.family, folder, seed=seed, faults=faults, **options)
+
+
+TREZOR = Make(Family.TREZOR, clears=True, pin={"pin": PIN}, types_pin=True)
+COLDCARD = Make(
+    Family.COLDCARD, enrols=True, strict={"xpub_policy": XpubPolicy.VERIFY}, screens=("sign-transaction",)
+)
+LEDGER = Make(Family.LEDGER, enrols=True, proves=True, polite=False)
+VIRTUAL = (TREZOR, COLDCARD, LEDGER)
+# One fake for each way in which vaults are known.
+FAKES = (
+    Make(Family.TREZOR, fake=True, clears=True, pin={"pin": PIN}, types_pin=True),
+    Make(Family.COLDCARD, fake=True, clears=True, pin={"pin": PIN}, types_pin=True, enrols=True),
+    Make(Family.LEDGER, fake=True, clears=True, pin={"pin": PIN}, types_pin=True, enrols=True, proves=True),
+)
+ALL = VIRTUAL + FAKES
+ENROLLING = tuple(make for make in ALL if make.enrols)
+
+
+def named(make: Make) -> str:
+    """How pytest calls it."""
+    return make.name
+
+
+class Shown:
+    """What the panel shows from now on."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.prompts: list[Prompt] = []
+        self._unwatch = rig.panel.watch(self._take)
+
+    def _take(self, event) -> None:
+        if event.happening is Happening.SHOWN:
+            self.prompts.append(event.prompt)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [prompt.kind for prompt in self.prompts]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line for prompt in self.prompts for line in prompt.lines)
+
+
+async def enrol(bridge: Bridge, device: Device, vault: Vault = VAULT) -> None:
+    await bridge.enrol(device.id, vault, NAME)
+
+
+def profile_of(rig: Rig) -> Profile:
+    path = profile_account_path(NETWORK)
+    key = OriginKey(KeyOrigin(rig.seed.fingerprint, path), rig.seed.xpub(path, NETWORK))
+    return Profile(NETWORK, key)
+
+
+def approve_once_asked(rig: Rig):
+    """A person who waits until the test presses, and says yes to all that follows."""
+
+    def decide(_prompt: Prompt) -> Decision:
+        rig.panel.script = approve_all
+        return Decision.WAIT
+
+    return decide
+
+
+async def sign_and_check(bridge: Bridge, device: Device, rig: Rig, psbt=None, **options):
+    """Signed by this device on every input."""
+    signed = await bridge.sign(
+        device.id, wallets.make_spend(VAULT) if psbt is None else psbt, VAULT, **options
+    )
+    assert signer_progress(signed, VAULT, rig.seed.fingerprint).is_complete
+    return signed
+
+
+def settle(rig: Rig) -> None:
+    """A person tidies up: what is still on the screen is answered, and everything is approved from now on."""
+    rig.panel.script = approve_all
+    if rig.panel.pending is not None:
+        rig.panel.press_yes()
+
+
+async def works_again(bridge: Bridge, device: Device, rig: Rig) -> None:
+    """After whatever happened: keys, enrolment and a signature, and the device is at rest."""
+    settle(rig)
+    assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == rig.seed.fingerprint
+    await enrol(bridge, device)
+    await sign_and_check(bridge, device, rig)
+    (now,) = await bridge.list()
+    assert now.state == DeviceState.READY
+
+
+async def elapsed(coroutine) -> float:
+    """Seconds until it ends, however it ends; that is for another to look at."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await asyncio.wait({asyncio.ensure_future(coroutine)})
+    return loop.time() - started
