@@ -58,6 +58,13 @@ def wake_ups(number: int) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
 
 
+def what_is(number: int) -> str:
+    """Of the processes that multiprocessing keeps, the one it forks workers from, and the one that counts what they share."""
+    if number == os.getpid():
+        return "this process"
+    return "tracker" if "resource_tracker" in Path(f"/proc/{number}/cmdline").read_text() else "fork server"
+
+
 def memory_mb(number: int) -> tuple[float, float]:
     """Resident, and the share of it that is this process's own where pages are shared."""
     fields = dict(
@@ -102,9 +109,11 @@ async def measure(devices: list[Device]) -> None:
             family = str(device.endpoint.family)
             print(f"{family:>16} {states[family]:>8} {then - first:19} {woken:17}")
         print(f"{'':>16} {'CPU ms/s':>8} {'% of a core':>19} {'RSS MB':>17} {'PSS MB':>8}")
-        for name, number, ms in zip(("this process", "fork server", *ours[2:]), ours, used, strict=False):
+        for number, ms in zip(ours, used, strict=True):
             resident, share = memory_mb(number)
-            print(f"{name!s:>16} {ms / lasted:8.3f} {ms / lasted / 10:19.4f} {resident:17.1f} {share:8.1f}")
+            print(
+                f"{what_is(number):>16} {ms / lasted:8.3f} {ms / lasted / 10:19.4f} {resident:17.1f} {share:8.1f}"
+            )
         print(f"{'together':>16} {sum(used) / lasted:8.3f} {sum(used) / lasted / 10:19.4f}")
 
 
@@ -128,7 +137,7 @@ def look_ms(root: Path, devices: list[Device]) -> None:
     with asyncio.Runner() as runner:
         for name, listing in (("three virtual devices", emulators), (f"a bus of {BUS}, three signing", bus)):
             cost = best_ms(lambda listing=listing: runner.run(listing([])))
-            print(f"one look at {name}: {cost:.3f} ms, every {Polling().patience:.0f} s unless udev tells")
+            print(f"one look at {name}: {cost:.3f} ms, every {Polling().patience:.0f} s")
 
 
 def main() -> None:

@@ -58,8 +58,8 @@ class Bridge:
         hotplug: Callable[[], Awaitable[Hotplug]] | None = None,
     ) -> None:
         self._deadlines = deadlines
-        self._hotplug = hotplug or (presence.best_hotplug if usb and listings is None else presence.no_bus)
-        self._looks_often = bool(endpoints) or listings is not None
+        self._hotplug = hotplug or (presence.best_hotplug if usb else presence.no_bus)
+        self._looks_often = bool(endpoints)
         self._roster = Roster(
             listings=_default_listings(endpoints, usb=usb) if listings is None else listings,
             make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=spawner),

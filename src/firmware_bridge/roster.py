@@ -152,7 +152,7 @@ class Roster:
         """Notice who came and who left. Nothing is opened."""
         async with self._looking:
             in_use = [record.device.endpoint for record in self._records.values() if self._is_working(record)]
-            seen = await asyncio.gather(*(listing(in_use) for listing in self._listings))
+            seen = [await listing(in_use) for listing in self._listings]
             sightings = {s.endpoint.device_id: s for listed in seen for s in listed}
             for device_id, sighting in sightings.items():
                 self._notice(device_id, sighting)

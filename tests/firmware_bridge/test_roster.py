@@ -217,7 +217,6 @@ async def test_what_is_plugged_in_is_noticed_at_once_and_else_hardly_looked_for(
     async with Bridge(
         network=Network.REGTEST, listings=[bus], spawner=never, clock=Clock(), hotplug=hotplug
     ) as bridge:
-        bridge._looks_often = False
         events = bridge.events()
         watching = asyncio.create_task(bridge.watch())
         await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from firmware_bridge.families import VIRTUAL_MODELS
 from firmware_bridge.model import Endpoint
@@ -17,6 +17,7 @@ from firmware_bridge.presence import asking, sock_diag
 from firmware_bridge.presence.kernel_sockets import (
     CLOSED,
     LISTENING,
+    Address,
     InetSocket,
     inet_sockets,
     loopback_hosts,
@@ -25,6 +26,7 @@ from firmware_bridge.presence.kernel_sockets import (
 from firmware_bridge.sighting import Listing, Sighting
 
 TABLES: Final = Path("/proc/net")
+_CHUNK: Final = 1 << 16
 Listening = Callable[[], list[InetSocket]]
 _ASK: Final[Mapping[str, Callable[[str, int], Awaitable[bool]]]] = {
     "udp": asking.udp_answers,
@@ -32,44 +34,64 @@ _ASK: Final[Mapping[str, Callable[[str, int], Awaitable[bool]]]] = {
 }
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An endpoint's address, taken apart once. No `hosts`: no table of this machine tells about it."""
+
+    endpoint: Endpoint
+    hosts: tuple[Address, ...] = ()
+    port: int = 0
+
+    @classmethod
+    def of(cls, endpoint: Endpoint) -> Self:
+        if endpoint.kind not in _ASK:
+            return cls(endpoint)
+        host, port = host_and_port(endpoint.place)
+        return cls(endpoint, loopback_hosts(host), port)
+
+
 @dataclass
 class _Reading:
     """The tables as they are at one moment; each is read at most once, and only if an endpoint of its kind is looked for."""
 
-    tables: Path
+    tables: str
     listening: Listening
     ports: frozenset[int]
     _read: dict[str, list[InetSocket]] = field(default_factory=dict)
     _paths: frozenset[str] | None = None
 
-    def hears(self, kind: str, place: str) -> bool | None:
-        """Whether somebody is bound to it, or None where the tables do not tell."""
-        host, port = host_and_port(place)
-        hosts = loopback_hosts(host)
-        if not hosts:
-            return None
-        try:
-            sockets = self._sockets(kind)
-        except OSError:
-            return None
-        wanted = LISTENING if kind == "tcp" else CLOSED
-        return any(s.state == wanted and s.port == port and s.hears(hosts) for s in sockets)
+    def tells(self, place: _Place, *, in_use: bool) -> bool | None:
+        """Whether somebody is there, or None where the tables do not tell."""
+        kind = place.endpoint.kind
+        if kind == "unix":
+            return self._binds(place.endpoint.place)
+        if kind not in _ASK or (kind == "tcp" and in_use):
+            # A TCP emulator may have stopped listening while it serves the one connection that it has: ours.
+            return True
+        told = self._hears(kind, place) if place.hosts else None
+        return in_use or None if told is None else told
 
-    def binds(self, path: str) -> bool:
+    def _hears(self, kind: str, place: _Place) -> bool | None:
+        if kind not in self._read:
+            try:
+                self._read[kind] = self._tcp() if kind == "tcp" else self._table(kind)
+            except OSError:
+                return None
+        wanted = LISTENING if kind == "tcp" else CLOSED
+        return any(
+            s.state == wanted and s.port == place.port and s.hears(place.hosts) for s in self._read[kind]
+        )
+
+    def _binds(self, path: str) -> bool:
         if not os.path.exists(path):  # noqa: PTH110 - a Path costs more than the question
             return False
         if self._paths is None:
             try:
-                self._paths = unix_paths((self.tables / "unix").read_text(errors="replace"))
+                self._paths = unix_paths(_text(f"{self.tables}/unix"))
             except OSError:
                 self._paths = frozenset()
         # A path that was bound from inside its folder is in the table without the folder.
         return path in self._paths or asking.unix_is_bound(path)
-
-    def _sockets(self, kind: str) -> list[InetSocket]:
-        if kind not in self._read:
-            self._read[kind] = self._tcp() if kind == "tcp" else self._table(kind)
-        return self._read[kind]
 
     def _tcp(self) -> list[InetSocket]:
         try:
@@ -79,22 +101,28 @@ class _Reading:
             return self._table("tcp")
 
     def _table(self, kind: str) -> list[InetSocket]:
-        found = inet_sockets((self.tables / kind).read_text(), self.ports)
-        six = self.tables / f"{kind}6"
-        # A kernel without IPv6 has no such table.
-        return [*found, *inet_sockets(six.read_text(), self.ports)] if six.exists() else found
+        found = inet_sockets(_text(f"{self.tables}/{kind}"), self.ports)
+        try:
+            return [*found, *inet_sockets(_text(f"{self.tables}/{kind}6"), self.ports)]
+        except FileNotFoundError:
+            # A kernel without IPv6.
+            return found
 
 
 def endpoint_listing(
     endpoints: Sequence[Endpoint], *, tables: Path = TABLES, listening: Listening = sock_diag.listening
 ) -> Listing:
     """Looks after virtual devices and emulators at fixed addresses."""
-    ports = frozenset(host_and_port(e.place)[1] for e in endpoints if e.kind in {"udp", "tcp"})
+    places = [_Place.of(endpoint) for endpoint in endpoints]
+    ports = frozenset(place.port for place in places)
 
     async def look(in_use: Collection[Endpoint]) -> Sequence[Sighting]:
-        reading = _Reading(tables, listening, ports)
-        answers = await asyncio.gather(*(_is_there(endpoint, in_use, reading) for endpoint in endpoints))
-        return [_virtual(endpoint) for endpoint, there in zip(endpoints, answers, strict=True) if there]
+        reading = _Reading(str(tables), listening, ports)
+        told = [reading.tells(place, in_use=place.endpoint in in_use) for place in places]
+        unknown = [place for place, there in zip(places, told, strict=True) if there is None]
+        answers = iter(await asyncio.gather(*map(_ask, unknown)) if unknown else ())
+        there = [next(answers) if said is None else said for said in told]
+        return [_virtual(place.endpoint) for place, is_there in zip(places, there, strict=True) if is_there]
 
     return look
 
@@ -103,19 +131,20 @@ def _virtual(endpoint: Endpoint) -> Sighting:
     return Sighting(endpoint, VIRTUAL_MODELS.get(endpoint.family, str(endpoint.family)))
 
 
-async def _is_there(endpoint: Endpoint, in_use: Collection[Endpoint], reading: _Reading) -> bool:
-    if endpoint.kind == "unix":
-        return reading.binds(endpoint.place)
-    if endpoint.kind == "tcp" and endpoint in in_use:
-        # It may have stopped listening while it serves the one connection that it has: ours.
-        return True
-    ask = _ASK.get(endpoint.kind)
-    if ask is None:
-        return True
-    told = reading.hears(endpoint.kind, endpoint.place)
-    if told is not None:
-        return told
-    return endpoint in in_use or await ask(*host_and_port(endpoint.place))
+async def _ask(place: _Place) -> bool:
+    return await _ASK[place.endpoint.kind](*host_and_port(place.endpoint.place))
+
+
+def _text(path: str) -> str:
+    """A table of the kernel, which has no size. Plain calls: this is done every other second, day and night."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        chunks = []
+        while chunk := os.read(descriptor, _CHUNK):
+            chunks.append(chunk)
+        return b"".join(chunks).decode(errors="surrogateescape")
+    finally:
+        os.close(descriptor)
 
 
 def host_and_port(place: str) -> tuple[str, int]:

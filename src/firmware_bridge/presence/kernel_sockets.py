@@ -58,7 +58,9 @@ def loopback_hosts(host: str) -> tuple[Address, ...]:
 def inet_sockets(table: str, ports: Iterable[int]) -> list[InetSocket]:
     """Those of one table that have one of these ports at either end. What is no line of such a table is passed over."""
     endings = tuple(f":{port:04X}" for port in ports)
-    found = []
+    found: list[InetSocket] = []
+    if not any(ending in table for ending in endings):
+        return found
     for line in table.splitlines()[1:]:
         fields = line.split(maxsplit=10)
         if len(fields) > 9 and (fields[1].endswith(endings) or fields[2].endswith(endings)):

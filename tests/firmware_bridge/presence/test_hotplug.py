@@ -1,7 +1,10 @@
 """What makes the bridge look at once, and what it does where nothing tells."""
 
 import asyncio
+import os
 import socket
+import struct
+import sys
 
 import pytest
 
@@ -82,6 +85,54 @@ async def test_where_udev_runs_its_socket_is_listened_to(tmp_path):
         assert isinstance(found, Udev)
     finally:
         found.close()
+
+
+def murmur2(data):
+    """The hash under which udev files a subsystem's name, as its socket filters compare it."""
+    mask, value = 0xFFFFFFFF, len(data)
+    for at in range(0, len(data) - 3, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * 0x5BD1E995 & mask
+        value = (value * 0x5BD1E995 & mask) ^ ((word ^ word >> 24) * 0x5BD1E995 & mask)
+    if rest := data[len(data) & ~3 :]:
+        value = (value ^ int.from_bytes(rest, "little")) * 0x5BD1E995 & mask
+    value = (value ^ value >> 13) * 0x5BD1E995 & mask
+    return value ^ value >> 15
+
+
+def udev_message(subsystem):
+    """As udevd tells of a device: struct udev_monitor_netlink_header, then properties."""
+    properties = b"ACTION=add\0SUBSYSTEM=" + subsystem + b"\0"
+    header = struct.pack("=8sIIII", b"libudev\0", socket.htonl(0xFEEDCAFE), 40, 40, len(properties))
+    return header + struct.pack(">IIII", murmur2(subsystem), 0, 0, 0) + properties
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="udev is Linux's")
+async def test_what_udev_tells_of_usb_ends_the_wait_and_of_disks_does_not(tmp_path):
+    control = tmp_path / "control"
+    control.touch()
+    found = await best_hotplug(control)
+    if not isinstance(found, Udev):
+        pytest.skip("no libudev here")
+    uevents = 15  # NETLINK_KOBJECT_UEVENT
+    with (
+        socket.socket(fileno=os.dup(found._monitor.fileno())) as ours,
+        socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, uevents) as udevd,
+    ):
+        # To our socket alone: nobody else on this machine hears of it.
+        address = (ours.getsockname()[0], 0)
+        try:
+            udevd.sendto(udev_message(b"block"), address)
+        except PermissionError:
+            found.close()
+            pytest.skip("only root speaks as udevd does")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await found.wait(LONG)
+        for subsystem in (b"usb", b"hidraw", b"tty"):
+            udevd.sendto(udev_message(subsystem), address)
+            async with asyncio.timeout(5):
+                await found.wait(LONG)
+    found.close()
 
 
 @pytest.mark.parametrize("error", [ImportError("no library named udev"), OSError(97, "no such family")])
