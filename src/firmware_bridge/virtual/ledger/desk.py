@@ -17,7 +17,7 @@ from firmware_bridge.virtual.ledger.commands import (
 from firmware_bridge.virtual.ledger.errors import Refused, Silenced
 from firmware_bridge.virtual.ledger.signing import sign_psbt
 from firmware_bridge.virtual.ledger.wallet import Wallet
-from firmware_bridge.virtual.ledger.work import Work
+from firmware_bridge.virtual.ledger.work import Send, Work
 from firmware_bridge.virtual.panel import Panel
 from multisig import MultisigError
 from multisig.wire import WireError, with_length
@@ -53,14 +53,13 @@ class App:
 
 
 class Desk:
-    """`send` answers the host that is connected now, if any. `strike` tells the faults of a phase."""
+    """`strike` tells the faults of a phase."""
 
     def __init__(
         self,
         wallet: Wallet,
         panel: Panel,
         app: Callable[[], App],
-        send: Callable[[Reply], None],
         strike: Callable[[Phase], None],
         faults: Callable[[], Faults],
     ) -> None:
@@ -68,39 +67,39 @@ class Desk:
         self._wallet = wallet
         self._panel = panel
         self._app = app
-        self._send = send
         self._strike = strike
         self._faults = faults
         self._work: Work | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def heed(self, raw: bytes) -> None:
-        """Take one command of whichever host is connected. What it continues may be another host's: as on the hardware."""
+    def heed(self, raw: bytes, send: Send) -> None:
+        """Take one command; `send` answers the host that it comes from, as long as that is there."""
         if self.locked:
-            self._send(Reply(Status.LOCKED))
+            send(Reply(Status.LOCKED))
             return
         try:
             apdu = Apdu.parse(raw)
         except MalformedApdu:
-            self._send(Reply(Status.WRONG_LENGTH))
+            send(Reply(Status.WRONG_LENGTH))
             return
         if self._work is None:
-            self._begin(apdu)
+            self._begin(apdu, send)
         elif not self._work.interrupted:
-            self._send(Reply(Status.BUSY))
+            send(Reply(Status.BUSY))
         elif apdu.continues:
+            self._work.send = send
             self._work.deliver(apdu.data)
         else:
             # Whoever was served has gone: its command ends here, and the next one is taken.
             self.drop()
-            self._send(Reply(Status.INCORRECT_DATA))
+            send(Reply(Status.INCORRECT_DATA))
 
     def lock(self) -> None:
         """The screen asks for the PIN; what was under way is over."""
         self.locked = True
         if self._work is not None:
+            self._work.send(Reply(Status.LOCKED))
             self.drop()
-            self._send(Reply(Status.LOCKED))
 
     def drop(self) -> None:
         """End the work under way without a word; its prompt leaves the screen before another one comes."""
@@ -114,15 +113,15 @@ class Desk:
         if self._task is not None:
             await asyncio.wait({self._task})
 
-    def _begin(self, apdu: Apdu) -> None:
+    def _begin(self, apdu: Apdu, send: Send) -> None:
         try:
             reply = self._at_once(apdu)
         except Silenced:
             return
         if reply is not None:
-            self._send(reply)
+            send(reply)
             return
-        self._work = Work(self._panel, self._send, self._strike, self._faults())
+        self._work = Work(self._panel, send, self._strike, self._faults())
         self._task = asyncio.create_task(self._run(self._work, apdu, self._task))
 
     def _at_once(self, apdu: Apdu) -> Reply | None:
@@ -164,7 +163,7 @@ class Desk:
             # Free before the host hears of it: its next command comes at once.
             self._work = None
             if reply is not None:
-                self._send(reply)
+                work.send(reply)
 
     async def _answer(self, work: Work, apdu: Apdu) -> Reply | None:
         try:

@@ -1,12 +1,14 @@
 """The virtual Ledger: its port, its app, its faults; the desk behind them does the work."""
 
+from functools import partial
+
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.ledger.apdu import Reply
 from firmware_bridge.virtual.ledger.desk import App, Desk
 from firmware_bridge.virtual.ledger.errors import Silenced
 from firmware_bridge.virtual.ledger.framing import GARBAGE, to_bytes
-from firmware_bridge.virtual.ledger.link import Link
+from firmware_bridge.virtual.ledger.link import Connection, Link
 from firmware_bridge.virtual.ledger.wallet import Wallet
 from firmware_bridge.virtual.panel import Panel
 from firmware_bridge.virtual.seed import Seed
@@ -39,9 +41,7 @@ class VirtualLedger:
         self.fingerprint: Fingerprint = seed.fingerprint
         self.app_name = app_name or ("Bitcoin" if network is Network.MAINNET else "Bitcoin Test")
         self.app_version = app_version
-        self._desk = Desk(
-            Wallet(seed, network), panel, self._app, self._send, self._strike, lambda: self.faults
-        )
+        self._desk = Desk(Wallet(seed, network), panel, self._app, self._strike, lambda: self.faults)
         self._link: Link | None = None
         self._silent = False
         self._garble = False
@@ -78,18 +78,18 @@ class VirtualLedger:
     def _app(self) -> App:
         return App(self.app_name, self.app_version)
 
-    def _on_command(self, raw: bytes) -> None:
+    def _on_command(self, raw: bytes, connection: Connection) -> None:
         if not self._silent:
-            self._desk.heed(raw)
+            self._desk.heed(raw, partial(self._send, connection))
 
-    def _send(self, reply: Reply) -> None:
-        if self._silent or self._link is None:
+    def _send(self, connection: Connection, reply: Reply) -> None:
+        if self._silent:
             return
         garble, self._garble = self._garble, False
-        self._link.send(GARBAGE if garble else to_bytes(reply))
+        connection.send(GARBAGE if garble else to_bytes(reply))
         if garble:
             # After an answer of a wrong length nothing on this connection can be understood any more.
-            self._link.hang_up()
+            connection.close()
 
     def _strike(self, phase: Phase) -> None:
         """Misbehave, if that is due at this phase."""

@@ -14,17 +14,15 @@ from firmware_bridge.virtual.ledger.framing import Assembler, MalformedStream
 MAX_LEFT_BEHIND = 16
 """Of connections beside the one that is served: of more, the oldest are closed."""
 
-Receiver = Callable[[bytes], None]
-
 
 class Link:
-    """An open port. `receive` is given each whole command of the connection that is served."""
+    """An open port. `receive` is given each whole command of the connection that is served, and that connection."""
 
-    def __init__(self, receive: Receiver) -> None:
+    def __init__(self, receive: "Receiver") -> None:
         self._receive = receive
         self._server: asyncio.Server | None = None
-        self._connections: OrderedDict[_Connection, None] = OrderedDict()
-        self._served: _Connection | None = None
+        self._connections: OrderedDict[Connection, None] = OrderedDict()
+        self._served: Connection | None = None
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -37,7 +35,7 @@ class Link:
         _require_loopback(host)
         try:
             self._server = await asyncio.get_running_loop().create_server(
-                lambda: _Connection(self), host, port
+                lambda: Connection(self), host, port
             )
         except OverflowError:
             raise InvalidListenAddress(f"there is no port {port}") from None
@@ -45,16 +43,6 @@ class Link:
             raise AddressUnavailable(f"{host}:{port} is taken") from error
         name: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return name
-
-    def send(self, data: bytes) -> None:
-        """To the connection that is served; to nobody if there is none."""
-        if self._served is not None:
-            self._served.send(data)
-
-    def hang_up(self) -> None:
-        """Close the connection that is served, after what was sent."""
-        if self._served is not None:
-            self._served.close()
 
     def close(self) -> None:
         """Close the port and every connection."""
@@ -69,14 +57,14 @@ class Link:
         if self._server is not None:
             await self._server.wait_closed()
 
-    def opened(self, connection: "_Connection") -> None:
+    def opened(self, connection: "Connection") -> None:
         self._connections[connection] = None
         self._served = connection
         self._empty.clear()
         if len(self._connections) > 1 + MAX_LEFT_BEHIND:
             next(iter(self._connections)).abort()
 
-    def closed(self, connection: "_Connection") -> None:
+    def closed(self, connection: "Connection") -> None:
         """Whoever was left behind before is not served again."""
         self._connections.pop(connection, None)
         if connection is self._served:
@@ -84,12 +72,17 @@ class Link:
         if not self._connections:
             self._empty.set()
 
-    def received(self, connection: "_Connection", command: bytes) -> None:
+    def received(self, connection: "Connection", command: bytes) -> None:
         if connection is self._served:
-            self._receive(command)
+            self._receive(command, connection)
+
+    def serves(self, connection: "Connection") -> bool:
+        return connection is self._served
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
+    """One host."""
+
     def __init__(self, link: Link) -> None:
         self._link = link
         self._assembler = Assembler()
@@ -113,14 +106,19 @@ class _Connection(asyncio.Protocol):
             self._link.received(self, command)
 
     def send(self, data: bytes) -> None:
-        if not self._transport.is_closing():
+        """Nothing is sent to a host that another one has taken the place of."""
+        if self._link.serves(self) and not self._transport.is_closing():
             self._transport.write(data)
 
     def close(self) -> None:
+        """After what was sent."""
         self._transport.close()
 
     def abort(self) -> None:
         self._transport.abort()
+
+
+Receiver = Callable[[bytes, Connection], None]
 
 
 def _require_loopback(host: str) -> None:

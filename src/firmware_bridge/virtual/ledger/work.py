@@ -8,6 +8,8 @@ from firmware_bridge.virtual.ledger.apdu import Reply, Status
 from firmware_bridge.virtual.ledger.errors import Refused
 from firmware_bridge.virtual.panel import Panel, Prompt
 
+Send = Callable[[Reply], None]
+
 
 class Work:
     """A command under way. It is interrupted while the host has to answer, and prompting while the person has to."""
@@ -15,15 +17,16 @@ class Work:
     def __init__(
         self,
         panel: Panel,
-        send: Callable[[Reply], None],
+        send: Send,
         strike: Callable[[Phase], None],
         faults: Faults,
     ) -> None:
         self.reach = strike
         """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
+        self.send = send
+        """To the host that was heard last; to nobody once it has gone."""
         self.faults = faults
         self._panel = panel
-        self._send = send
         self._answer: asyncio.Future[bytes] | None = None
 
     @property
@@ -38,7 +41,7 @@ class Work:
     async def ask_host(self, request: bytes) -> bytes:
         """Interrupt the command for a request to the host, and wait for what it has to say."""
         self._answer = asyncio.get_running_loop().create_future()
-        self._send(Reply(Status.INTERRUPTED, request))
+        self.send(Reply(Status.INTERRUPTED, request))
         try:
             return await self._answer
         finally:
