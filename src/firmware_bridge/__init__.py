@@ -9,6 +9,7 @@
 Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs elsewhere.
 """
 
+from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import (
     AddressMismatch,
@@ -40,12 +41,19 @@ from firmware_bridge.model import (
     Progress,
 )
 from firmware_bridge.port import Question
-from firmware_bridge.registrations import Registration, RegistrationFile, Registrations, RegistrationsInMemory
+from firmware_bridge.registrations import (
+    Registration,
+    RegistrationFile,
+    Registrations,
+    RegistrationsInMemory,
+    UnreadableRegistrations,
+)
 
 __all__ = [
     "Account",
     "AddressMismatch",
     "BadDeviceSignature",
+    "BlockingBridge",
     "Bridge",
     "BridgeError",
     "Busy",
@@ -70,6 +78,7 @@ __all__ = [
     "Registrations",
     "RegistrationsInMemory",
     "TimedOut",
+    "UnreadableRegistrations",
     "Unsupported",
     "WorkerCrashed",
     "WrongApp",

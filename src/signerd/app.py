@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from firmware_bridge import Bridge
+from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
@@ -27,10 +27,14 @@ from signerd.account.secrets import (
 from signerd.account.session import Account
 from signerd.daemon import Daemon
 from signerd.devices import DeviceBridge, Devices
+from signerd.errors import RegistrationsUnreadable
 from signerd.faults import FaultPoint, no_fault
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.runner import Runner
+
+REGISTRATIONS_FILE = "registrations.json"
+"""The proofs that Ledgers returned for the vaults that they know."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +104,24 @@ async def open_daemon(
         await account.restore()
         bridge = around.bridge
         if bridge is None:
-            bridge = await stack.enter_async_context(
-                Bridge(network=config.network, endpoints=config.endpoints(), usb=config.devices.usb)
-            )
+            bridge = await stack.enter_async_context(_bridge(config, state))
         yield await stack.enter_async_context(
             _wire(config, state, journal, account, bridge, around).running()
         )
+
+
+def _bridge(config: Config, state: Path) -> Bridge:
+    """Raises RegistrationsUnreadable."""
+    try:
+        registrations = RegistrationFile.open(state / REGISTRATIONS_FILE)
+    except UnreadableRegistrations as error:
+        raise RegistrationsUnreadable(str(error)) from error
+    return Bridge(
+        network=config.network,
+        endpoints=config.endpoints(),
+        usb=config.devices.usb,
+        registrations=registrations,
+    )
 
 
 def _wire(

@@ -51,7 +51,13 @@ class DeviceBridge(Protocol):
     ) -> None: ...
 
     async def sign(
-        self, device_id: str, psbt: Psbt, policy: Policy, *, on_progress: OnProgress | None = None
+        self,
+        device_id: str,
+        psbt: Psbt,
+        policy: Policy,
+        *,
+        signer: Fingerprint | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Psbt: ...
 
 
@@ -99,7 +105,9 @@ class Devices:
         self.fault("device:before:sign")
         try:
             psbt = Psbt.parse(effect.psbt)
-            signed = await self.bridge.sign(effect.device, psbt, effect.vault, on_progress=on_progress)
+            signed = await self.bridge.sign(
+                effect.device, psbt, effect.vault, signer=effect.fingerprint, on_progress=on_progress
+            )
         except BridgeError as error:
             asked = not isinstance(error, NOT_ASKED)
             return events.DeviceFailed(error.code, f"{said(error)} {error.hint}", asked=asked)

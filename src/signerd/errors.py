@@ -157,6 +157,14 @@ class UnsafeFolder(JournalError):
     )
 
 
+class RegistrationsUnreadable(JournalError):
+    code = "registrations-unreadable"
+    default_hint = (
+        "Restore the file from a backup, or move it away and start signerd again: "
+        "a Ledger then shows each vault once more when it is pinned again."
+    )
+
+
 class ConfigError(SignerdError):
     """The configuration file."""
 

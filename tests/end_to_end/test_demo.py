@@ -21,7 +21,7 @@ def test_the_main_job_runs_unattended_and_prints_the_confirmed_transaction_id_la
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert re.fullmatch(r"[0-9a-f]{64}", ran.stdout.splitlines()[-1])
     assert "Coldcard of the second signer shows" in ran.stdout
-    assert "Trezor of the first signer shows" in ran.stdout
+    assert "Ledger of the first signer shows" in ran.stdout
 
 
 def test_a_refusal_on_a_device_fails_the_demo_loudly(monkeypatch, capsys):

@@ -8,7 +8,7 @@ from pathlib import Path
 from coincurve import PrivateKey
 
 from firmware_bridge import BridgeError, Device, DeviceEvent, DeviceState, Endpoint, Progress
-from multisig import DerivationPath, OriginKey, Policy, Psbt, Vault, message_hash
+from multisig import DerivationPath, Fingerprint, OriginKey, Policy, Psbt, Vault, message_hash
 from tests.support.wallets import ALICE, Signer
 
 OnProgress = Callable[[Progress], None]
@@ -80,8 +80,15 @@ class FakeBridge:
         self.enrolled.append(vault.verification_code)
 
     async def sign(
-        self, device_id: str, psbt: Psbt, _policy: Policy, *, on_progress: OnProgress | None = None
+        self,
+        device_id: str,
+        psbt: Psbt,
+        _policy: Policy,
+        *,
+        signer: Fingerprint | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Psbt:
+        assert signer in {None, self.signer.fingerprint}
         if self.failures:
             raise self.failures.pop(0)
         self.asked += 1

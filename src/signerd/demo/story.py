@@ -27,7 +27,7 @@ FUNDED_BTC = "0.5"
 PAID_SATS = 12_345_678
 # The generator point's public key: nobody's coins, the same address in every run.
 PAYEE_KEY = bytes.fromhex("0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
-MAKERS = ("trezor", "coldcard", "trezor")
+MAKERS = ("ledger", "coldcard", "trezor")
 NAMES = ("first", "second", "third")
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
@@ -177,7 +177,7 @@ async def _desk(demo: Demo, name: str, maker: str) -> Signer:
     )  # fmt: skip
     demo.user_ids.append(placed["user_id"])
     title = f"{maker.capitalize()} of the {name} signer"
-    listen = "127.0.0.1:0" if maker == "trezor" else str(demo.root / f"{name}.sock")
+    listen = str(demo.root / f"{name}.sock") if maker == "coldcard" else "127.0.0.1:0"
     device = await start_device(
         demo.programs, maker, title, listen, demo.root / f"{name}.seed", _finger(demo)
     )

@@ -33,6 +33,7 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.JournalTooNew: HTTPStatus.SERVICE_UNAVAILABLE,
         e.JournalUnwritable: HTTPStatus.SERVICE_UNAVAILABLE,
         e.UnsafeFolder: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.RegistrationsUnreadable: HTTPStatus.SERVICE_UNAVAILABLE,
         e.ConfigMissing: HTTPStatus.SERVICE_UNAVAILABLE,
         e.ConfigInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
         e.NoSecretStore: HTTPStatus.SERVICE_UNAVAILABLE,
