@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,3 +168,7 @@ async def scripted(
         yield script, Endpoint(Family.LEDGER, f"tcp:{host}:{port}")
     finally:
         server.close()
+        for writer in script.writers:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()

@@ -28,7 +28,7 @@ from firmware_bridge.hwi_client.ledger_policy import (
     ledger_path,
     legacy_address_wallet,
     proof_of,
-    version_2,
+    to_version_2,
     wallet_of,
 )
 from firmware_bridge.hwi_client.ledger_status import (
@@ -98,8 +98,8 @@ class LedgerDevice(OpenDevice):
             failed = error if isinstance(error, DeviceFailure) else ledger_failure(error)
             if failed.code not in _OBSTACLES:
                 raise
-            return {**probed(self._model(), obstacle=failed.code), "detail": failed.detail}
-        return {**probed(self._model(), fingerprint=master), "detail": None}
+            return probed(self._model(), obstacle=failed.code, detail=failed.detail)
+        return probed(self._model(), fingerprint=master)
 
     def _model(self) -> str:
         """On the bus, the USB numbers tell the model; an emulator tells nothing but its app."""
@@ -119,18 +119,19 @@ class LedgerDevice(OpenDevice):
         policy: Policy = args["policy"]
         wallet, proof = wallet_of(policy), proof_of(policy)
         client = self._steady()
+        psbt = parse_psbt(args["psbt"])
         if is_legacy(client):
             _require_no_vault(policy)
-            prepared = parse_psbt(args["psbt"])
         else:
-            prepared = version_2(args["psbt"])
-        progress = _Progress(self._caller, len(prepared.inputs))
+            to_version_2(psbt)
+        progress = _Progress(self._caller, len(psbt.inputs))
         with (
             self._asking(client, "confirm-transaction", "Confirm the transaction on the device"),
             self._link.watching(progress.signed_one),
         ):
-            signatures = client.sign_psbt(prepared, wallet, proof)
-        return _with_signatures(parse_psbt(args["psbt"]), signatures).serialize()
+            signatures = client.sign_psbt(psbt, wallet, proof)
+        psbt.convert_to_v0()
+        return _with_signatures(psbt, signatures).serialize()
 
     def _sign_message(self, args: Args) -> Any:
         client = self._steady()

@@ -45,7 +45,8 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
-        self._socket: socket.socket | None = None
+        self._socket: Any = None
+        self._answers: Any = None
 
     def open(self) -> None:
         self._socket = socket.create_connection(self._address, timeout=_CONNECT_SECONDS)
@@ -53,9 +54,10 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
         self._socket.settimeout(None)
         # A machine that is gone without a word is noticed all the same.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._answers = self._socket.makefile("rb")
 
     def send(self, data: bytes) -> int:
-        self._connected.sendall(len(data).to_bytes(4) + data)
+        self._socket.sendall(len(data).to_bytes(4) + data)
         return len(data)
 
     def recv(self) -> tuple[int, bytes]:
@@ -70,23 +72,14 @@ class Tcp(Comm):  # type: ignore[misc]  # HWI is untyped
         return self.recv()
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-
-    @property
-    def _connected(self) -> socket.socket:
-        if self._socket is None:
-            raise ConnectionError("the connection is not open")
-        return self._socket
+        self._answers.close()
+        self._socket.close()
 
     def _receive(self, size: int) -> bytes:
-        chunks = bytearray()
-        while len(chunks) < size:
-            chunk = self._connected.recv(size - len(chunks))
-            if not chunk:
-                raise ConnectionResetError("the device closed the connection")
-            chunks += chunk
-        return bytes(chunks)
+        data = bytes(self._answers.read(size))
+        if len(data) < size:
+            raise ConnectionResetError("the device closed the connection")
+        return data
 
 
 class Link(TransportClient):  # type: ignore[misc]  # HWI is untyped

@@ -12,7 +12,7 @@ from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import NotEnrolled
-from firmware_bridge.hwi_client.base import NotAvailable, parse_psbt
+from firmware_bridge.hwi_client.base import NotAvailable
 from firmware_bridge.port import DeviceFailure
 
 Policy = Mapping[str, Any]
@@ -72,9 +72,11 @@ def ledger_path(path: str) -> str:
     return path.replace("h", "'")
 
 
-def version_2(text: str) -> PSBT:
-    """The PSBT as the app reads it (BIP-370), with every input's coin stated as a witness UTXO too."""
-    psbt = parse_psbt(text)
+def to_version_2(psbt: PSBT) -> None:
+    """Make it what the app reads (BIP-370), with every input's coin stated as a witness UTXO too.
+
+    :raises NotAvailable: it is larger than the app takes.
+    """
     if len(psbt.inputs) > MAX_INPUTS or len(psbt.outputs) > MAX_OUTPUTS:
         raise NotAvailable(
             f"A Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction."
@@ -83,4 +85,3 @@ def version_2(text: str) -> PSBT:
     for item in psbt.inputs:
         if item.non_witness_utxo is not None:
             item.witness_utxo = item.non_witness_utxo.vout[item.prev_out]
-    return psbt

@@ -2,8 +2,8 @@
 
 import pytest
 
-from firmware_bridge.hwi_client.base import NotAvailable
-from firmware_bridge.hwi_client.ledger_policy import MAX_INPUTS, MAX_KEYS, ledger_key, version_2, wallet_of
+from firmware_bridge.hwi_client.base import NotAvailable, parse_psbt
+from firmware_bridge.hwi_client.ledger_policy import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
 from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
 from tests.support import rigs, wallets
 from tests.support.ledger_driver import policy_of
@@ -61,10 +61,16 @@ def test_no_more_keys_than_the_app_takes(count):
             wallet_of(policy)
 
 
+def prepared(psbt):
+    theirs = parse_psbt(psbt.to_base64())
+    to_version_2(theirs)
+    return theirs
+
+
 @pytest.mark.parametrize("locktime", [0, 800_000])
 def test_version_2_says_what_version_0_said(locktime):
     psbt = wallets.make_spend(VAULT, n_inputs=3, locktime=locktime)
-    theirs = version_2(psbt.to_base64())
+    theirs = prepared(psbt)
     assert theirs.version == 2
     assert (theirs.tx_version, theirs.fallback_locktime) == (psbt.tx.version, locktime)
     spent = [(item.prev_txid[::-1].hex(), item.prev_out, item.sequence) for item in theirs.inputs]
@@ -76,7 +82,7 @@ def test_version_2_says_what_version_0_said(locktime):
 def test_every_input_states_its_coin_as_the_previous_transaction_has_it():
     psbt = wallets.make_spend(VAULT)
     bare = wallets.with_input(psbt, 0, witness_utxo=None)
-    coin = version_2(bare.to_base64()).inputs[0].witness_utxo
+    coin = prepared(bare).inputs[0].witness_utxo
     expected = psbt.inputs[0].non_witness_utxo.outputs[1]
     assert (coin.nValue, coin.scriptPubKey) == (expected.amount, expected.script_pubkey)
 
@@ -84,4 +90,4 @@ def test_every_input_states_its_coin_as_the_previous_transaction_has_it():
 def test_no_more_inputs_than_the_app_signs():
     psbt = wallets.make_spend(PROFILE, n_inputs=MAX_INPUTS + 1)
     with pytest.raises(NotAvailable, match="512 inputs"):
-        version_2(psbt.to_base64())
+        prepared(psbt)
