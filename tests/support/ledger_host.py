@@ -39,8 +39,14 @@ build = BitcoinCommandBuilder()
 
 
 def client_of(endpoint: Endpoint, chain: Chain = Chain.TEST) -> LedgerClient:
-    """HWI's client of a device at an address of our own."""
-    return LedgerClient(endpoint.address, chain=chain)
+    """HWI's client of a device at an address of our own. Where the device refuses it, HWI leaves its socket open."""
+    client = LedgerClient.__new__(LedgerClient)
+    try:
+        client.__init__(endpoint.address, chain=chain)
+    except Exception:
+        client.transport_client.stop()
+        raise
+    return client
 
 
 def key_text(key: OriginKey) -> str:
