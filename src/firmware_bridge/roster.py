@@ -237,6 +237,8 @@ class Roster:
                 record.lane.session = None
             if happening != Happening.FOUND_READY:
                 happening, detail = await self._explain(record, happening, in_words(outcome))
+            if record.held and isinstance(outcome, errors.Busy | errors.NoPermission):
+                raise errors.Busy(detail) from outcome
             raise
         finally:
             # The device may have been unplugged, and noticed as gone, in the meantime.

@@ -168,6 +168,23 @@ async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_
         assert len(started) == 2
 
 
+@pytest.mark.parametrize("outcome", [errors.Busy, errors.NoPermission])
+async def test_who_wants_a_device_in_another_programs_hands_is_told_whose(outcome):
+    bus = Bus(Sighting(ENDPOINT, "Coldcard"))
+    async with bridge_to(bus) as bridge:
+
+        async def find_holder(_endpoint):
+            return "Trezor Suite"
+
+        bridge._roster._find_holder = find_holder
+        await bridge._roster.look()
+        with pytest.raises(errors.Busy, match=r"In use by Trezor Suite\."):
+            async with bridge._roster.using(ENDPOINT.device_id):
+                raise outcome
+        (device,) = await bridge.list()
+        assert (device.state, device.detail) == (DeviceState.BUSY, "In use by Trezor Suite.")
+
+
 async def test_what_was_plugged_in_again_between_two_looks_went_and_came():
     bus = Bus(Sighting(ENDPOINT, "Nano S", unsupported="Too old.", incarnation="1/7"))
     async with bridge_to(bus) as bridge:

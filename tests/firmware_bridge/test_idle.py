@@ -1,0 +1,84 @@
+"""Attached devices that nobody uses hear nothing from the bridge, however long it watches."""
+
+import asyncio
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import Bridge, DeviceState, Endpoint, Family
+from tests.support.rigs import NETWORK, replace_deadlines, running, short_folder
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how often a process was woken"),
+]
+LOOKS = 100
+DEVICE = """
+import asyncio, sys
+from pathlib import Path
+from firmware_bridge import Family
+from tests.support.rigs import make_rig, plugged_in
+
+async def main():
+    async with plugged_in(make_rig(Family(sys.argv[1]), Path(sys.argv[2]))) as endpoint:
+        print(endpoint, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def device(family, folder, root):
+    command = [sys.executable, "-c", DEVICE, str(family), str(folder)]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process.pid, Endpoint.parse(process.stdout.readline().strip())
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+
+
+def wake_ups(pid):
+    """A device is a process asleep: whatever reaches it, on any socket, wakes it."""
+    statuses = [path.read_text().splitlines() for path in Path(f"/proc/{pid}/task").glob("*/status")]
+    lines = [line for lines in statuses for line in lines if line.startswith("voluntary_ctxt_switches")]
+    return sum(int(line.split()[1]) for line in lines)
+
+
+class Sleep:
+    """Counts how many looks in a row the device has slept through."""
+
+    def __init__(self, bridge, pid):
+        self._look, self._pid = bridge._roster.look, pid
+        self._woken, self._looks = wake_ups(pid), 0
+        self.long = asyncio.Event()
+        bridge._roster.look = self.look
+
+    async def look(self):
+        await self._look()
+        woken = wake_ups(self._pid)
+        self._looks = self._looks + 1 if woken == self._woken else 0
+        self._woken = woken
+        if self._looks == LOOKS:
+            self.long.set()
+
+
+@pytest.mark.parametrize("family", [Family.TREZOR, Family.COLDCARD, Family.LEDGER])
+async def test_a_watched_device_sleeps(family, request):
+    with short_folder() as folder, device(family, Path(folder), request.config.rootpath) as (pid, endpoint):
+        deadlines = replace_deadlines(idle=0.0, retry=0.0)
+        async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=deadlines) as bridge:
+            before = wake_ups(pid)
+            (found,) = await bridge.refresh()
+            assert found.state == DeviceState.READY
+            assert wake_ups(pid) > before, "its probe must wake it, or this test proves nothing"
+            sleep = Sleep(bridge, pid)
+            # The worker lets go of the device, which wakes it once more; after that nothing does.
+            async with running(bridge.watch(0.001)), asyncio.timeout(20):
+                await sleep.long.wait()
+            assert await bridge.list() == (found,)
