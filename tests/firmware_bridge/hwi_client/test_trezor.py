@@ -1,150 +1,491 @@
-"""What is mended on the way from HWI to a Trezor."""
+"""The Trezor's driver against virtual devices on the real wire: PIN, passphrase, addresses, progress, models."""
 
-import io
-from types import SimpleNamespace
+import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
-from hwilib.devices.trezorlib import messages, protobuf
 
-from firmware_bridge.hwi_client.trezor import (
-    PassphraseNeeded,
-    PinNeeded,
-    _Connection,
-    _mend_multisig,
-    _mend_op_return,
-    _Screen,
-)
-from multisig import op_return_script
+from firmware_bridge import handover
+from firmware_bridge.hwi_client.trezor_screen import SigningProgress
+from firmware_bridge.port import DeviceFailure, Question
+from firmware_bridge.virtual.panel import Panel, approve_all, ask_person, refuse_all, refuse_kind
+from firmware_bridge.virtual.trezor import VirtualTrezor
+from multisig import Profile, Psbt, multisig_account_path, profile_account_path, signer_progress
+from tests.support import rigs, wallets
+from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
+from tests.support.rigs import NETWORK, SEEDS
+from tests.support.trezor_host import host_of
+from tests.support.virtual import Record
 
+pytestmark = pytest.mark.anyio
 
-def test_keys_in_lexicographic_order_are_declared_as_field_6():
-    plain = messages.TxOutputType(amount=1, multisig=messages.MultisigRedeemScriptType(m=2))
-    mended = _mend_multisig(plain)
-    wire = io.BytesIO()
-    protobuf.dump_message(wire, mended.multisig)
-    assert wire.getvalue().endswith(b"\x30\x01")
-    # HWI sends the same object again when the device asks again.
-    assert not hasattr(plain.multisig, "pubkeys_order")
+VAULT = rigs.make_vault()
+ACCOUNT = str(multisig_account_path(NETWORK))
+PIN = "1379"
 
 
-def test_a_single_signature_item_stays_as_it_is():
-    plain = messages.TxOutputType(amount=1)
-    assert _mend_multisig(plain) is plain
+@asynccontextmanager
+async def trezor(script=approve_all, *, seed=SEEDS[0], **options):
+    device = VirtualTrezor(seed, Panel(script), NETWORK, **options)
+    endpoint = await device.start()
+    try:
+        yield device, endpoint
+    finally:
+        await device.stop()
 
 
-@pytest.mark.parametrize("size", range(1, 81))
-def test_op_return_data_is_the_pushed_data(size):
-    data = bytes(range(100, 100 + size))
-    as_hwi_cuts_it = op_return_script(data)[2:]
-    output = messages.TxOutputType(amount=0, op_return_data=as_hwi_cuts_it)
-    assert _mend_op_return(output).op_return_data == data
-    assert output.op_return_data == as_hwi_cuts_it
+def places(device, pin=PIN) -> str:
+    """What the person types who sees the matrix on the device's screen."""
+    return "".join(str(device._access.matrix.index(digit) + 1) for digit in pin)
 
 
-def test_op_return_of_several_pushes_is_refused():
-    output = messages.TxOutputType(amount=0, op_return_data=b"\x01" * 78)
-    with pytest.raises(ValueError, match="more than one push"):
-        _mend_op_return(output)
+def knows_pin(device, pin=PIN, passphrase=None) -> Person:
+    def answer(question):
+        return places(device, pin) if question is Question.PIN else passphrase
+
+    return Person(on_ask=answer)
 
 
-def test_the_screen_tells_and_decides_nothing():
-    told = []
-    screen = _Screen(lambda *note: told.append(note))
-    screen.button_request(SimpleNamespace(code=messages.ButtonRequestType.ConfirmOutput))
-    screen.button_request(SimpleNamespace(code=9999))
-    assert [step for step, _text in told] == ["confirm-output", "confirm"]
-    with pytest.raises(PinNeeded):
-        screen.get_pin()
-    with pytest.raises(PassphraseNeeded):
-        screen.get_passphrase(available_on_device=False)
+def hidden(passphrase) -> str:
+    return SEEDS[0].with_passphrase(passphrase).fingerprint.hex
 
 
-class Transport:
-    """Records what is written; answers from a list of messages."""
-
-    def __init__(self, *answers):
-        self.answers = list(answers)
-        self.written = []
-
-    def get_path(self):
-        return "test"
-
-    def begin_session(self):
-        pass
-
-    def end_session(self):
-        pass
-
-    def write(self, number, data):
-        self.written.append(messages.MessageType(number).name)
-
-    def read(self):
-        answer = self.answers.pop(0)
-        if callable(answer):
-            answer = answer()
-        data = io.BytesIO()
-        protobuf.dump_message(data, answer)
-        return answer.MESSAGE_WIRE_TYPE, data.getvalue()
+def profile() -> Profile:
+    path = profile_account_path(NETWORK)
+    key = rigs.OriginKey(rigs.KeyOrigin(SEEDS[0].fingerprint, path), SEEDS[0].xpub(path, NETWORK))
+    return Profile(NETWORK, key)
 
 
-def connection(*answers):
-    transport = Transport(*answers)
-    return transport, _Connection(transport, _Screen(lambda *_note: None))
+def sign_args(psbt, policy=VAULT, payments=None):
+    import base64
+
+    content = base64.b64encode(handover.for_device(psbt, policy)).decode()
+    return {"psbt": content, "policy": policy_args(policy), "payments": payments, "resume": False}
 
 
-BUTTON = messages.ButtonRequest(code=messages.ButtonRequestType.SignTx)
-GIVEN_UP = messages.Failure(code=messages.FailureType.ActionCancelled)
+# PIN
 
 
-def test_cancel_is_sent_while_a_button_is_pending():
-    def person_waits():
-        wire.request_cancel()
-        return GIVEN_UP
-
-    transport, wire = connection(BUTTON, person_waits)
-    with pytest.raises(Exception, match=r"^$"):
-        wire.call(messages.GetFeatures(), check_fw=False)
-    assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
-
-
-def test_cancel_is_said_once_however_often_it_is_asked():
-    def person_waits():
-        wire.request_cancel()
-        wire.request_cancel()
-        return GIVEN_UP
-
-    transport, wire = connection(BUTTON, person_waits)
-    with pytest.raises(Exception, match=r"^$"):
-        wire.call(messages.GetFeatures(), check_fw=False)
-    assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
+async def test_a_locked_device_asks_nobody_by_itself():
+    async with trezor(pin=PIN) as (device, endpoint):
+        person = knows_pin(device)
+        for op, args in (
+            ("fingerprint", {}),
+            ("xpubs", {"paths": [ACCOUNT]}),
+            ("sign", sign_args(wallets.make_spend(VAULT))),
+            ("sign_message", {"text": "hi", "path": f"{ACCOUNT}/0/0"}),
+            ("show_address", {"policy": policy_args(VAULT), "chain": 0, "index": 0}),
+        ):
+            assert await fails(endpoint, op, args, person=person) == ("locked", "the device asks for its PIN")
+        assert (await drive(endpoint, "probe", person=person))["obstacle"] == "locked"
+        assert person.asked == []
 
 
-def test_cancel_before_the_button_is_kept_for_it():
-    transport, wire = connection(BUTTON, GIVEN_UP)
-    wire.request_cancel()
-    assert transport.written == []
-    with pytest.raises(Exception, match=r"^$"):
-        wire.call(messages.GetFeatures(), check_fw=False)
-    assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
+async def test_unlock_by_the_places_of_the_pin():
+    async with trezor(pin=PIN) as (device, endpoint):
+        person = knows_pin(device)
+        answer = await drive(endpoint, "unlock", person=person)
+        assert answer == {"fingerprint": SEEDS[0].fingerprint.hex, "session": None}
+        assert person.asked == [Question.PIN]
+        assert (await drive(endpoint, "probe"))["fingerprint"] == SEEDS[0].fingerprint.hex
 
 
-def test_cancel_that_came_too_late_is_forgotten():
-    transport, wire = connection(BUTTON, messages.Success())
-    wire.request_cancel()
-    wire.start_over()
-    wire.call(messages.GetFeatures(), check_fw=False)
-    assert transport.written == ["GetFeatures", "ButtonAck"]
+async def test_a_wrong_pin_and_then_the_right_one():
+    async with trezor(pin=PIN) as (device, endpoint):
+        assert await fails(endpoint, "unlock", person=knows_pin(device, "1111")) == (
+            "locked",
+            "the PIN was wrong",
+        )
+        assert (await drive(endpoint, "probe"))["obstacle"] == "locked"
+        await drive(endpoint, "unlock", person=knows_pin(device))
 
 
-def test_a_cut_off_conversation_is_cleared():
-    rest = messages.Features(major_version=1, minor_version=14, patch_version=1)
-    transport, wire = connection(BUTTON, GIVEN_UP, rest)
-    wire.clear()
-    assert transport.written == ["Cancel", "Initialize"]
-    assert transport.answers == []
+async def test_nobody_to_ask_for_the_pin():
+    async with trezor(pin=PIN) as (device, endpoint):
+        assert await fails(endpoint, "unlock") == ("locked", "the device asks for its PIN")
+        # The device does not go on waiting for it.
+        await drive(endpoint, "unlock", person=knows_pin(device))
 
 
-def test_a_device_that_never_comes_to_rest():
-    _transport, wire = connection(*[GIVEN_UP] * 100)
-    with pytest.raises(Exception, match="does not return to rest"):
-        wire.clear()
+@pytest.mark.parametrize("typed", ["", "12a4", "0", "1" * 51])
+async def test_what_is_no_pin_never_reaches_the_device(typed):
+    async with trezor(pin=PIN) as (_device, endpoint):
+        code, detail = await fails(endpoint, "unlock", person=Person({Question.PIN: [typed]}))
+        assert code == "locked"
+        assert "places" in detail
+
+
+@pytest.mark.parametrize("question", [Question.PIN, Question.PASSPHRASE])
+async def test_a_question_that_is_given_up_leaves_the_device_usable(question):
+    options = {"pin": PIN} if question is Question.PIN else {"passphrase_protection": True}
+    async with trezor(**options) as (device, endpoint):
+        person = Person({question: [DeviceFailure("cancelled", None)]})
+        assert await fails(endpoint, "unlock", person=person) == ("cancelled", None)
+        await drive(endpoint, "unlock", person=knows_pin(device, passphrase="x"))
+
+
+async def test_unlocking_what_is_not_locked_asks_nothing():
+    async with trezor() as (_device, endpoint):
+        person = Person()
+        answer = await drive(endpoint, "unlock", person=person)
+        assert answer == {"fingerprint": SEEDS[0].fingerprint.hex, "session": None}
+        assert person.asked == []
+
+
+# Passphrase and session
+
+
+async def test_a_passphrase_is_asked_by_unlock_only_and_the_session_remembers_it():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        assert (await fails(endpoint, "fingerprint"))[0] == "needs-passphrase"
+        assert (await drive(endpoint, "probe"))["obstacle"] == "needs-passphrase"
+        person = Person({Question.PASSPHRASE: ["x"]})
+        unlocked = await drive(endpoint, "unlock", person=person)
+        assert unlocked["fingerprint"] == hidden("x")
+        session = unlocked["session"]
+        assert await drive(endpoint, "fingerprint", session=session) == hidden("x")
+        ready = await drive(endpoint, "probe", session=session)
+        assert (ready["obstacle"], ready["fingerprint"]) == (None, hidden("x"))
+        # Whoever does not know the session is not let into the hidden wallet.
+        assert (await fails(endpoint, "fingerprint"))[0] == "needs-passphrase"
+
+
+async def test_the_empty_passphrase_is_an_answer():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: [""]}))
+        assert unlocked["fingerprint"] == SEEDS[0].fingerprint.hex
+        assert unlocked["session"] is not None
+
+
+async def test_the_worker_that_unlocked_goes_on_in_the_session():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        person = Person({Question.PASSPHRASE: ["x"]})
+
+        def work():
+            with opened(endpoint, person) as client:
+                client.call("unlock", {})
+                return client.call("fingerprint", {}), client.call("probe", {})
+
+        master, probe = await asyncio.to_thread(work)
+        assert master == probe["fingerprint"] == hidden("x")
+        assert person.asked == [Question.PASSPHRASE]
+
+
+async def test_a_forgotten_session_is_never_silently_another_wallet():
+    async with trezor(passphrase_protection=True) as (device, endpoint):
+        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
+        await device.stop()
+        await device.start(port=int(endpoint.place.rpartition(":")[2]))
+        for op in ("fingerprint", "probe"):
+            if op == "probe":
+                answer = await drive(endpoint, op, session=unlocked["session"])
+                code, detail = answer["obstacle"], answer["detail"]
+                assert answer["fingerprint"] is None
+            else:
+                code, detail = await fails(endpoint, op, session=unlocked["session"])
+            assert (code, detail) == ("needs-passphrase", "the device has forgotten the passphrase")
+
+
+async def test_a_session_that_exists_but_has_no_passphrase_yet():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        async with host_of(endpoint) as host:
+            fresh = (await host.initialize()).session_id.hex()
+        assert (await fails(endpoint, "fingerprint", session=fresh))[0] == "needs-passphrase"
+
+
+async def test_a_mistyped_passphrase_is_corrected_by_unlocking_again():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        first = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
+        person = Person({Question.PASSPHRASE: ["y"]})
+        second = await drive(endpoint, "unlock", person=person, session=first["session"])
+        assert second["fingerprint"] == hidden("y")
+        assert second["session"] != first["session"]
+
+
+async def test_after_the_lock_only_the_pin_is_asked_again():
+    async with trezor(pin=PIN, passphrase_protection=True) as (device, endpoint):
+        person = knows_pin(device, passphrase="x")
+        first = await drive(endpoint, "unlock", person=person)
+        assert person.asked == [Question.PIN, Question.PASSPHRASE]
+        device.lock()
+        assert (await fails(endpoint, "fingerprint", session=first["session"]))[0] == "locked"
+        again = knows_pin(device, passphrase="never asked")
+        assert await drive(endpoint, "unlock", person=again, session=first["session"]) == first
+        assert again.asked == [Question.PIN]
+
+
+async def test_a_killed_worker_s_successor_keeps_the_session():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
+        session = unlocked["session"]
+        assert await drive(endpoint, "fingerprint", session=session, recover=True) == hidden("x")
+
+
+async def test_a_passphrase_is_normalised_as_bip_39_has_it():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        composed, decomposed = "\u00fc", "u\u0308"
+        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: [composed]}))
+        assert unlocked["fingerprint"] == hidden(decomposed)
+
+
+@pytest.mark.parametrize(("typed", "fits"), [("ü" * 16, True), ("ü" * 17, False), ("x" * 51, False)])
+async def test_a_passphrase_is_measured_in_bytes(typed, fits):
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        person = Person({Question.PASSPHRASE: [typed]})
+        if fits:
+            assert (await drive(endpoint, "unlock", person=person))["session"]
+        else:
+            assert await fails(endpoint, "unlock", person=person) == (
+                "needs-passphrase",
+                "a Trezor takes a passphrase of 50 bytes at most",
+            )
+
+
+async def test_a_trezor_one_cannot_take_the_passphrase_itself():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        assert (await fails(endpoint, "unlock"))[0] == "needs-passphrase"
+
+
+# Newer models
+
+
+async def test_a_locked_newer_model_is_probed_without_a_prompt():
+    async with trezor(ask_person, model="T", pin=PIN) as (device, endpoint):
+        record = Record(device.panel)
+        answer = await drive(endpoint, "probe")
+        assert (answer["model"], answer["obstacle"]) == ("Trezor Model T", "locked")
+        assert (await fails(endpoint, "fingerprint"))[0] == "locked"
+        assert (await fails(endpoint, "identify"))[0] == "locked"
+        assert device.panel.pending is None
+        assert set(record.kinds) <= {"enter-pin"}
+
+
+async def test_a_newer_model_is_unlocked_on_its_own_screen():
+    async with trezor(model="Safe 3", pin=PIN) as (_device, endpoint):
+        person = Person()
+        assert (await drive(endpoint, "unlock", person=person))["session"] is None
+        assert person.asked == []
+        assert person.steps == ["enter-pin"]
+
+
+async def test_an_entry_that_is_cancelled_on_the_device():
+    async with trezor(refuse_all, model="T", pin=PIN) as (_device, endpoint):
+        assert (await fails(endpoint, "unlock"))[0] == "locked"
+
+
+async def test_without_an_answer_the_passphrase_is_entered_on_the_device():
+    async with trezor(model="T", passphrase_protection=True) as (device, endpoint):
+        device.enter_passphrase("on the device")
+        person = Person()
+        unlocked = await drive(endpoint, "unlock", person=person)
+        assert unlocked["fingerprint"] == hidden("on the device")
+        assert (person.asked, person.steps) == ([Question.PASSPHRASE], ["enter-passphrase"])
+
+
+async def test_a_newer_model_takes_it_from_the_host_too():
+    async with trezor(model="T", passphrase_protection=True) as (_device, endpoint):
+        unlocked = await drive(endpoint, "unlock", person=Person({Question.PASSPHRASE: ["x"]}))
+        assert unlocked["fingerprint"] == hidden("x")
+
+
+async def test_always_on_device_is_respected():
+    options = {"model": "T", "passphrase_protection": True, "always_on_device": True}
+    async with trezor(**options) as (device, endpoint):
+        device.enter_passphrase("y")
+        person = Person({Question.PASSPHRASE: ["never asked"]})
+        unlocked = await drive(endpoint, "unlock", person=person)
+        assert (unlocked["fingerprint"], person.asked) == (hidden("y"), [])
+        async with host_of(endpoint) as host:
+            fresh = (await host.initialize()).session_id.hex()
+        # Another operation does not let the device ask, either.
+        assert (await fails(endpoint, "fingerprint", session=fresh))[0] == "needs-passphrase"
+        assert device.panel.pending is None
+
+
+async def test_a_newer_model_signs_and_counts_its_outputs():
+    async with trezor(model="Safe 5") as (_device, endpoint):
+        person = Person()
+        answer = await drive(
+            endpoint, "sign", sign_args(wallets.make_spend(VAULT), payments=1), person=person
+        )
+        assert signer_progress(Psbt.parse(answer), VAULT, SEEDS[0].fingerprint).is_complete
+        assert ("confirm-output", "Confirm output 1 of 1 on the device", 1, 1) in person.told
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "detail"),
+    [
+        ({"model": "Safe 9"}, "Trezor Safe 9", "HWI does not know this Trezor model."),
+        ({"initialized": False}, "Trezor One", "The device has no keys yet: set it up first."),
+        ({"bootloader": True}, "Trezor One", "The device is in its bootloader: connect it again without pressing a button."),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_worked_with_says_why(options, model, detail):
+    async with trezor(**options) as (_device, endpoint):
+        answer = await drive(endpoint, "probe")
+        assert (answer["model"], answer["obstacle"], answer["detail"]) == (model, "unsupported", detail)
+        for op in ("fingerprint", "unlock", "identify"):
+            assert await fails(endpoint, op) == ("unsupported", detail)
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(("chain", "index"), [(0, 0), (1, 7), (0, 1_000)])
+async def test_the_vault_s_address_is_shown_and_told(chain, index):
+    async with trezor() as (device, endpoint):
+        record = Record(device.panel)
+        person = Person()
+        args = {"policy": policy_args(VAULT), "chain": chain, "index": index}
+        answer = await drive(endpoint, "show_address", args, person=person)
+        assert answer == {"address": VAULT.address(chain, index)}
+        (prompt,) = record.prompts
+        assert VAULT.address(chain, index) in prompt.lines
+        assert "Multisig 2 of 3" in prompt.lines
+        assert person.steps == ["confirm-address"]
+
+
+async def test_every_cosigner_is_asked_by_its_own_path():
+    for seed in SEEDS:
+        async with trezor(seed=seed) as (_device, endpoint):
+            args = {"policy": policy_args(VAULT), "chain": 0, "index": 3}
+            assert (await drive(endpoint, "show_address", args))["address"] == VAULT.address(0, 3)
+
+
+async def test_the_profile_s_address_is_shown():
+    async with trezor() as (_device, endpoint):
+        args = {"policy": policy_args(profile()), "chain": 0, "index": 5}
+        assert (await drive(endpoint, "show_address", args))["address"] == profile().address(0, 5)
+
+
+async def test_a_no_to_an_address_is_a_refusal_and_is_asked_once():
+    async with trezor(refuse_all) as (device, endpoint):
+        record = Record(device.panel)
+        args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
+        assert (await fails(endpoint, "show_address", args))[0] == "refused-by-person"
+        assert record.kinds == ["address"]
+
+
+async def test_s18_a_device_of_other_keys_shows_no_address():
+    async with trezor(seed=rigs.Seed.from_entropy(b"9" * 16)) as (device, endpoint):
+        record = Record(device.panel)
+        args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
+        assert (await fails(endpoint, "show_address", args))[0] == "wrong-device"
+        assert record.prompts == []
+
+
+async def test_an_address_that_is_given_up_leaves_the_screen():
+    async with trezor(ask_person) as (device, endpoint):
+        args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
+        shown = asyncio.Event()
+        device.panel.watch(lambda _event: shown.set())
+        async with under_way(endpoint, "show_address", args) as (client, showing):
+            await shown.wait()
+            await asyncio.to_thread(client.cancel)
+            with pytest.raises(DeviceFailure) as caught:
+                await showing
+            assert caught.value.code == "refused-by-person"
+            assert device.panel.pending is None
+            assert await asyncio.to_thread(client.call, "fingerprint", {}) == SEEDS[0].fingerprint.hex
+
+
+# Identify
+
+
+async def test_identify_shows_itself_and_nothing_hangs_on_it():
+    async with trezor() as (device, endpoint):
+        record = Record(device.panel)
+        assert await drive(endpoint, "identify") is None
+        assert record.kinds == ["ping"]
+        assert "Is this the device you mean?" in record.prompts[0].lines
+
+
+async def test_identify_that_is_refused():
+    async with trezor(refuse_all) as (_device, endpoint):
+        assert (await fails(endpoint, "identify"))[0] == "refused-by-person"
+
+
+async def test_identify_needs_no_passphrase():
+    async with trezor(passphrase_protection=True) as (_device, endpoint):
+        assert await drive(endpoint, "identify") is None
+
+
+# Progress
+
+
+def _three_payments() -> Psbt:
+    from multisig import CHANGE, ChangeTo, build_psbt
+
+    coins = [wallets.fund(VAULT, 100_000, index=index) for index in range(12)]
+    outputs = [wallets.pay(50_000), wallets.pay(60_000), wallets.pay(70_000)]
+    return build_psbt(VAULT, coins, [*outputs, ChangeTo(wallets.sats(1_015_000), CHANGE, 7)], 0)
+
+
+async def test_payments_are_counted_and_inputs_too():
+    async with trezor() as (_device, endpoint):
+        person = Person()
+        await drive(endpoint, "sign", sign_args(_three_payments(), payments=3), person=person)
+    outputs = [(text, done, total) for step, text, done, total in person.told if step == "confirm-output"]
+    assert outputs == [(f"Confirm output {n} of 3 on the device", n, 3) for n in (1, 2, 3)]
+    signing = [(done, total) for step, _text, done, total in person.told if step == "signing"]
+    assert signing[-1] == (12, 12)
+    assert signing == sorted(signing)
+    assert len(signing) <= 10
+    assert person.steps.index("confirm-transaction") < person.steps.index("signing")
+
+
+@pytest.mark.parametrize("payments", [None, 2])
+async def test_what_cannot_be_counted_is_not(payments):
+    async with trezor() as (_device, endpoint):
+        person = Person()
+        await drive(endpoint, "sign", sign_args(_three_payments(), payments=payments), person=person)
+    numbers = [done for step, _text, done, _total in person.told if step == "confirm-output"]
+    assert numbers == ([None] * 3 if payments is None else [1, 2, None])
+
+
+async def test_the_count_starts_anew_with_each_signing():
+    async with trezor(refuse_kind("sign-total")) as (_device, endpoint):
+        person = Person()
+        args = sign_args(wallets.make_spend(VAULT), payments=1)
+
+        def work():
+            with opened(endpoint, person) as client:
+                for _ in range(2):
+                    with pytest.raises(DeviceFailure):
+                        client.call("sign", args)
+
+        await asyncio.to_thread(work)
+    assert [done for step, _text, done, _total in person.told if step == "confirm-output"] == [1, 1]
+
+
+def test_several_screens_of_one_output_count_once_on_newer_models():
+    from types import SimpleNamespace
+
+    def output(index, tx_hash=None):
+        details = SimpleNamespace(request_index=index, tx_hash=tx_hash)
+        return SimpleNamespace(request_type=1, details=details, serialized=None)
+
+    progress = SigningProgress(inputs=1, payments=2, once_each=False)
+    counted = []
+    for index in (0, 1):
+        assert progress.follow(output(index)) is None
+        # The address, then the amount; what is asked about a previous transaction is no output of ours.
+        counted += [progress.confirm_output(), progress.confirm_output()]
+        progress.follow(output(5, b"previous"))
+    assert counted == [(1, 2), (1, 2), (2, 2), (2, 2)]
+
+
+# Recovery
+
+
+async def test_a_conversation_that_was_cut_off_is_cleared():
+    async with trezor(ask_person) as (device, endpoint):
+        shown = asyncio.Event()
+        device.panel.watch(lambda _event: shown.set())
+        async with under_way(endpoint, "sign", sign_args(wallets.make_spend(VAULT))) as (_client, signing):
+            await shown.wait()
+            master = await drive(endpoint, "fingerprint", recover=True)
+            assert master == SEEDS[0].fingerprint.hex
+            assert device.panel.pending is None
+            with pytest.raises(DeviceFailure):
+                await signing

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from firmware_bridge.virtual.seed import Seed
 from firmware_bridge.virtual.trezor import screens
 from firmware_bridge.virtual.trezor.messages import (
+    ButtonCode,
     FailureCode,
     PassphraseAck,
     PassphraseRequest,
@@ -17,7 +18,7 @@ from firmware_bridge.virtual.trezor.work import Refused, Work, data_error
 
 MAX_SESSIONS = 10
 SESSION_ID_BYTES = 32
-MAX_PASSPHRASE_CHARACTERS = 50
+MAX_PASSPHRASE_BYTES = 50
 """Limits of the firmware."""
 
 _DIGITS = "123456789"
@@ -25,7 +26,10 @@ _CURRENT_PIN = 1
 
 
 class Access:
-    """The lock and the sessions. Without a PIN the device is never locked, as a real one."""
+    """The lock and the sessions. Without a PIN the device is never locked, as a real one.
+
+    `on_device`: it has a screen to enter secrets on; `always_on_device`: passphrases there only.
+    """
 
     def __init__(
         self,
@@ -33,6 +37,8 @@ class Access:
         pin: str | None,
         *,
         passphrase_protection: bool,
+        on_device: bool = False,
+        always_on_device: bool = False,
         random_bytes: Callable[[int], bytes],
     ) -> None:
         if pin is not None and (not pin or not set(pin) <= set(_DIGITS)):
@@ -42,6 +48,10 @@ class Access:
         self._random_bytes = random_bytes
         self._sessions: OrderedDict[bytes, Seed | None] = OrderedDict()
         self.passphrase_protection = passphrase_protection
+        self.on_device = on_device
+        self.always_on_device = always_on_device
+        self.entered = ""
+        """The passphrase that a person enters on the device."""
         self.unlocked = pin is None
         self.matrix: str | None = None
         """The digits as they stand on the screen while a PIN is asked for: bottom row first, as places are numbered."""
@@ -78,14 +88,18 @@ class Access:
 
         :raises Refused: a wrong PIN, a passphrase that is too long.
         """
-        if not self.unlocked:
-            await self._ask_pin(work)
+        await self.unlock(work)
         if not self.passphrase_protection:
             return self._seed
         seed = self._sessions.get(session_id)
         if seed is None:
             seed = self._sessions[session_id] = await self._ask_passphrase(work)
         return seed
+
+    async def unlock(self, work: Work) -> None:
+        """:raises Refused: a wrong PIN, or none."""
+        if not self.unlocked:
+            await (self._enter_pin(work) if self.on_device else self._ask_pin(work))
 
     async def _ask_pin(self, work: Work) -> None:
         self.matrix = self._shuffle()
@@ -100,6 +114,13 @@ class Access:
             raise Refused(FailureCode.PIN_INVALID, "PIN invalid")
         self.unlocked = True
 
+    async def _enter_pin(self, work: Work) -> None:
+        try:
+            await work.confirm(ButtonCode.PIN_ENTRY, screens.enter_pin())
+        except Refused:
+            raise Refused(FailureCode.PIN_CANCELLED, "PIN entry cancelled") from None
+        self.unlocked = True
+
     def _read_places(self, places: str, matrix: str) -> str:
         if not set(places) <= set(_DIGITS):
             raise Refused(FailureCode.PIN_INVALID, "PIN invalid")
@@ -110,8 +131,17 @@ class Access:
         return "".join(sorted(_DIGITS, key=lambda digit: weights[8 * int(digit) - 8 : 8 * int(digit)]))
 
     async def _ask_passphrase(self, work: Work) -> Seed:
+        if self.always_on_device:
+            return await self._enter_passphrase(work)
         work.send(PassphraseRequest())
-        passphrase = (await work.receive(PassphraseAck)).passphrase or ""
-        if len(passphrase) > MAX_PASSPHRASE_CHARACTERS:
+        answer = await work.receive(PassphraseAck)
+        if answer.on_device and self.on_device:
+            return await self._enter_passphrase(work)
+        passphrase = answer.passphrase or ""
+        if len(passphrase.encode()) > MAX_PASSPHRASE_BYTES:
             raise data_error("Passphrase too long")
         return self._seed.with_passphrase(passphrase)
+
+    async def _enter_passphrase(self, work: Work) -> Seed:
+        await work.confirm(ButtonCode.PASSPHRASE_ENTRY, screens.enter_passphrase())
+        return self._seed.with_passphrase(self.entered)

@@ -81,11 +81,15 @@ class Desk:
     @property
     def features(self) -> Features:
         """As they are now."""
+        access = self._access
+        hidden = access.on_device and not access.unlocked
         return replace(
             self._features,
-            pin_protection=self._access.pin_protection,
-            passphrase_protection=self._access.passphrase_protection,
-            unlocked=self._access.unlocked,
+            pin_protection=access.pin_protection,
+            # Newer models keep it to themselves while they are locked.
+            passphrase_protection=None if hidden else access.passphrase_protection,
+            passphrase_always_on_device=None if hidden else access.always_on_device,
+            unlocked=access.unlocked,
         )
 
     async def heed(self, peer: Peer, message: Message) -> None:
@@ -182,6 +186,8 @@ class Desk:
         handler = _WITH_SEED.get(type(message))
         if handler is None:
             raise Refused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
+        if not self._features.initialized:
+            raise Refused(FailureCode.NOT_INITIALIZED, "Device not initialized")
         seed = await self._access.open(work, self._session(work.peer, self._sessions.get(work.peer)))
         return await handler(work, Wallet(seed, self._network), message)
 
@@ -191,6 +197,9 @@ class Desk:
 
     async def _ping(self, work: Work, message: Ping) -> Success:
         text = message.message or ""
+        if self._access.on_device:
+            # Newer models answer nothing but what tells who they are before they are unlocked.
+            await self._access.unlock(work)
         if message.button_protection:
             await work.confirm(ButtonCode.PROTECT_CALL, screens.ping(text))
         return Success(message=text)

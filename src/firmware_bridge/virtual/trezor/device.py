@@ -5,7 +5,6 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from hashlib import sha256
 
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.errors import NoSuchPrompt, NothingToLock
@@ -31,27 +30,24 @@ from firmware_bridge.virtual.trezor.messages import (
     DebugLinkState,
     Failure,
     FailureCode,
-    Features,
 )
+from firmware_bridge.virtual.trezor.models import MODELS, features_of, model_of
 from firmware_bridge.virtual.trezor.protobuf import MalformedMessage, Message, decode, encode
 from firmware_bridge.virtual.trezor.work import Peer, Silenced
 from multisig import Fingerprint, Network
 
 DEFAULT_HOST = "127.0.0.1"
-VERSION = (1, 14, 1)
-"""The firmware whose behaviour this follows."""
-
-_BITCOIN_CAPABILITY = 1
 _GARBAGE = b"\xff" * CHUNK
 _MAX_QUEUED = 4096
 """Chunks: more than a hundred of the largest messages. What comes on top is lost, as UDP may."""
 
 
 class VirtualTrezor:
-    """A Trezor model 1 on two neighbouring UDP ports of this machine.
+    """A Trezor on two neighbouring UDP ports of this machine.
 
     `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI does with every
-    emulator. Without a `pin` it is never locked; with one it starts locked. `clock` is in seconds.
+    emulator. Without a `pin` it is never locked; with one it starts locked. `model` is one of `models.MODELS`, or a name that
+    nobody knows. `always_on_device`: a newer model's setting to take a passphrase on its own screen only. `clock` is in seconds.
     """
 
     def __init__(
@@ -63,6 +59,10 @@ class VirtualTrezor:
         label: str = "Virtual Trezor",
         pin: str | None = None,
         passphrase_protection: bool = False,
+        always_on_device: bool = False,
+        model: str = MODELS[0].name,
+        initialized: bool = True,
+        bootloader: bool = False,
         faults: Faults | None = None,
         allow_keypress: bool = False,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
@@ -72,11 +72,19 @@ class VirtualTrezor:
         self.faults = faults or Faults()
         self.fingerprint: Fingerprint = seed.fingerprint
         self._allow_keypress = allow_keypress
+        kind = model_of(model)
         self._access = Access(
-            seed, pin, passphrase_protection=passphrase_protection, random_bytes=random_bytes
+            seed,
+            pin,
+            passphrase_protection=passphrase_protection,
+            on_device=kind.on_device,
+            always_on_device=always_on_device,
+            random_bytes=random_bytes,
         )
         self._desk = Desk(
-            features=_features(seed.fingerprint, label),
+            features=features_of(
+                kind, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
+            ),
             access=self._access,
             network=network,
             panel=panel,
@@ -129,6 +137,10 @@ class VirtualTrezor:
     def unlock(self) -> None:
         """As if the right PIN had been given."""
         self._access.unlocked = True
+
+    def enter_passphrase(self, passphrase: str) -> None:
+        """What the person enters on the device when it asks there and is told yes."""
+        self._access.entered = passphrase
 
     def _on_wire(self, peer: Peer, data: bytes) -> None:
         if self._silent or self._link is None:
@@ -235,22 +247,3 @@ def _parse(number: int, payload: bytes) -> Message | None:
     """
     kind = BY_NUMBER.get(number)
     return None if kind is None else decode(kind, payload)
-
-
-def _features(fingerprint: Fingerprint, label: str) -> Features:
-    return Features(
-        vendor="trezor.io",
-        major_version=VERSION[0],
-        minor_version=VERSION[1],
-        patch_version=VERSION[2],
-        bootloader_mode=False,
-        device_id=sha256(bytes(fingerprint)).hexdigest()[:24].upper(),
-        pin_protection=False,
-        passphrase_protection=False,
-        label=label,
-        initialized=True,
-        unlocked=True,
-        firmware_present=True,
-        model="1",
-        capabilities=(_BITCOIN_CAPABILITY,),
-    )

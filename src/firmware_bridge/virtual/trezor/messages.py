@@ -14,9 +14,11 @@ class FailureCode(IntEnum):
     UNEXPECTED_MESSAGE = 1
     DATA_ERROR = 3
     ACTION_CANCELLED = 4
+    PIN_CANCELLED = 6
     PIN_INVALID = 7
     PROCESS_ERROR = 9
     NOT_ENOUGH_FUNDS = 10
+    NOT_INITIALIZED = 11
 
 
 class ButtonCode(IntEnum):
@@ -28,6 +30,8 @@ class ButtonCode(IntEnum):
     ADDRESS = 10
     PUBLIC_KEY = 11
     UNKNOWN_DERIVATION_PATH = 15
+    PASSPHRASE_ENTRY = 19
+    PIN_ENTRY = 20
 
 
 class InputScript(IntEnum):
@@ -76,7 +80,7 @@ class Features(Message):
     bootloader_mode: bool | None = optional(5, Kind.BOOL)
     device_id: str = required(6, Kind.TEXT)
     pin_protection: bool = required(7, Kind.BOOL)
-    passphrase_protection: bool = required(8, Kind.BOOL)
+    passphrase_protection: bool | None = optional(8, Kind.BOOL)
     label: str = required(10, Kind.TEXT)
     initialized: bool = required(12, Kind.BOOL)
     unlocked: bool = required(16, Kind.BOOL)
@@ -84,6 +88,7 @@ class Features(Message):
     model: str = required(21, Kind.TEXT)
     capabilities: tuple[int, ...] = repeated(30, Kind.UINT32)
     session_id: bytes | None = optional(35, Kind.BYTES)
+    passphrase_always_on_device: bool | None = optional(36, Kind.BOOL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +151,7 @@ class PassphraseRequest(Message):
 @dataclass(frozen=True, kw_only=True)
 class PassphraseAck(Message):
     passphrase: str | None = optional(1, Kind.TEXT)
+    on_device: bool | None = optional(3, Kind.BOOL)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,6 +63,16 @@ def pin_matrix(matrix: str) -> Prompt:
     return Prompt("pin", ("Enter your PIN", matrix[6:], matrix[3:6], matrix[:3]))
 
 
+def enter_pin() -> Prompt:
+    """Where the device has a touchscreen. Yes: the person has entered the right one."""
+    return Prompt("enter-pin", ("Enter your PIN",))
+
+
+def enter_passphrase() -> Prompt:
+    """Where the device has a touchscreen. Yes: the person has entered it."""
+    return Prompt("enter-passphrase", ("Enter your passphrase",))
+
+
 def _path(path: tuple[int, ...]) -> str:
     return str(DerivationPath(path))
 

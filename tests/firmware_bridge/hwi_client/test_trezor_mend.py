@@ -1,0 +1,44 @@
+"""What is mended on the way from HWI to a Trezor."""
+
+import io
+
+import pytest
+from hwilib.devices.trezorlib import messages, protobuf
+
+from firmware_bridge.hwi_client.trezor_mend import mend, mend_multisig, mend_op_return
+from multisig import op_return_script
+
+
+def test_keys_in_lexicographic_order_are_declared_as_field_6():
+    plain = messages.TxOutputType(amount=1, multisig=messages.MultisigRedeemScriptType(m=2))
+    mended = mend_multisig(plain)
+    wire = io.BytesIO()
+    protobuf.dump_message(wire, mended.multisig)
+    assert wire.getvalue().endswith(b"\x30\x01")
+    # HWI sends the same object again when the device asks again.
+    assert not hasattr(plain.multisig, "pubkeys_order")
+
+
+def test_a_single_signature_item_stays_as_it_is():
+    plain = messages.TxOutputType(amount=1)
+    assert mend_multisig(plain) is plain
+
+
+@pytest.mark.parametrize("size", range(1, 81))
+def test_op_return_data_is_the_pushed_data(size):
+    data = bytes(range(100, 100 + size))
+    as_hwi_cuts_it = op_return_script(data)[2:]
+    output = messages.TxOutputType(amount=0, op_return_data=as_hwi_cuts_it)
+    assert mend_op_return(output).op_return_data == data
+    assert output.op_return_data == as_hwi_cuts_it
+
+
+def test_op_return_of_several_pushes_is_refused():
+    output = messages.TxOutputType(amount=0, op_return_data=b"\x01" * 78)
+    with pytest.raises(ValueError, match="more than one push"):
+        mend_op_return(output)
+
+
+def test_every_other_message_goes_as_it_is():
+    message = messages.GetFeatures()
+    assert mend(message) is message

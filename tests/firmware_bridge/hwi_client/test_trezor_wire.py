@@ -1,0 +1,133 @@
+"""The conversation with a Trezor, message by message: cancel, clearing, and what no log may hold."""
+
+import io
+import logging
+
+import pytest
+from hwilib.devices.trezorlib import messages, protobuf
+from hwilib.devices.trezorlib.exceptions import TrezorFailure
+
+from firmware_bridge.errors import Unsupported
+from firmware_bridge.families import outcome
+from firmware_bridge.hwi_client.base import describe
+from firmware_bridge.hwi_client.trezor_screen import Screen
+from firmware_bridge.hwi_client.trezor_wire import Connection
+from firmware_bridge.model import Family
+from firmware_bridge.port import Question
+from tests.support.driver import Person
+
+
+class Transport:
+    """Records what is written; answers from a list of messages."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.written = []
+
+    def get_path(self):
+        return "test"
+
+    def begin_session(self):
+        pass
+
+    def end_session(self):
+        pass
+
+    def write(self, number, _data):
+        self.written.append(messages.MessageType(number).name)
+
+    def read(self):
+        answer = self.answers.pop(0)
+        if isinstance(answer, tuple):
+            return answer
+        if callable(answer):
+            answer = answer()
+        data = io.BytesIO()
+        protobuf.dump_message(data, answer)
+        return answer.MESSAGE_WIRE_TYPE, data.getvalue()
+
+
+def connection(*answers):
+    transport = Transport(*answers)
+    return transport, Connection(transport, Screen(Person()))
+
+
+BUTTON = messages.ButtonRequest(code=messages.ButtonRequestType.SignTx)
+GIVEN_UP = messages.Failure(code=messages.FailureType.ActionCancelled)
+
+
+def test_cancel_is_sent_while_a_button_is_pending():
+    def person_waits():
+        wire.request_cancel()
+        return GIVEN_UP
+
+    transport, wire = connection(BUTTON, person_waits)
+    with pytest.raises(Exception, match=r"^$"):
+        wire.call(messages.GetFeatures(), check_fw=False)
+    assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
+
+
+def test_cancel_is_said_once_however_often_it_is_asked():
+    def person_waits():
+        wire.request_cancel()
+        wire.request_cancel()
+        return GIVEN_UP
+
+    transport, wire = connection(BUTTON, person_waits)
+    with pytest.raises(Exception, match=r"^$"):
+        wire.call(messages.GetFeatures(), check_fw=False)
+    assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
+
+
+def test_cancel_before_the_button_is_kept_for_it():
+    transport, wire = connection(BUTTON, GIVEN_UP)
+    wire.request_cancel()
+    assert transport.written == []
+    with pytest.raises(Exception, match=r"^$"):
+        wire.call(messages.GetFeatures(), check_fw=False)
+    assert transport.written == ["GetFeatures", "ButtonAck", "Cancel"]
+
+
+def test_cancel_that_came_too_late_is_forgotten():
+    transport, wire = connection(BUTTON, messages.Success())
+    wire.request_cancel()
+    wire.start_over()
+    wire.call(messages.GetFeatures(), check_fw=False)
+    assert transport.written == ["GetFeatures", "ButtonAck"]
+
+
+def test_a_cut_off_conversation_is_cleared():
+    rest = messages.Features(major_version=1, minor_version=14, patch_version=1)
+    transport, wire = connection(BUTTON, GIVEN_UP, rest)
+    wire.clear()
+    assert transport.written == ["Cancel", "Initialize"]
+    assert transport.answers == []
+
+
+def test_a_device_that_never_comes_to_rest():
+    _transport, wire = connection(*[GIVEN_UP] * 100)
+    with pytest.raises(Exception, match="does not return to rest"):
+        wire.clear()
+
+
+def test_a_failure_instead_of_features_keeps_its_code():
+    """As a Safe 7 answers, which speaks another protocol; trezorlib would say no more than that this is unexpected."""
+    _transport, wire = connection((messages.Failure.MESSAGE_WIRE_TYPE, b"\x08\x11\x12\x07foreign"))
+    with pytest.raises(TrezorFailure) as caught:
+        wire.look()
+    assert outcome(Family.TREZOR, describe(caught.value)) == (Unsupported.code, "foreign")
+
+
+def test_no_secret_is_logged(caplog):
+    caplog.set_level(1)
+    pin = messages.PinMatrixRequest()
+    transport = Transport(pin, messages.PassphraseRequest(), messages.Success())
+    person = Person({Question.PIN: ["1379"], Question.PASSPHRASE: ["correct horse"]})
+    wire = Connection(transport, Screen(person))
+    wire.features = messages.Features(major_version=1, minor_version=14, patch_version=1)
+    with wire.ui.person():
+        wire.call(messages.GetFeatures(), check_fw=False)
+    assert transport.written[1:] == ["PinMatrixAck", "PassphraseAck"]
+    for secret in ("1379", "correct horse", b"1379".hex(), b"correct horse".hex()):
+        assert secret not in caplog.text
+    assert logging.getLogger("hwilib").getEffectiveLevel() == 1

@@ -1,0 +1,107 @@
+"""A driver of `firmware_bridge.hwi_client` without a worker around it: called in a thread, beside the virtual device's loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from firmware_bridge.hwi_client import open_device
+from firmware_bridge.model import Endpoint
+from firmware_bridge.port import DeviceClient, DeviceFailure, Opening, Question
+from multisig import Network, Policy, Vault
+from tests.support.rigs import NETWORK
+
+_PLAIN = Opening()
+
+
+@dataclass
+class Person:
+    """Whoever asked: writes down what is told, and answers what is asked. No answer is left: there is nobody."""
+
+    answers: dict[Question, list[str | Exception]] = field(default_factory=dict)
+    told: list[tuple[str, str, int | None, int | None]] = field(default_factory=list)
+    asked: list[Question] = field(default_factory=list)
+    on_ask: Callable[[Question], str] | None = None
+
+    def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
+        self.told.append((step, text, done, total))
+
+    def ask(self, question: Question) -> str | None:
+        self.asked.append(question)
+        if self.on_ask is not None:
+            return self.on_ask(question)
+        waiting = self.answers.get(question)
+        answer = waiting.pop(0) if waiting else None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    @property
+    def steps(self) -> list[str]:
+        return [step for step, *_ in self.told]
+
+
+@contextmanager
+def opened(
+    endpoint: Endpoint, person: Person, opening: Opening = _PLAIN, network: Network = NETWORK
+) -> Iterator[DeviceClient]:
+    client = open_device(endpoint, network, person, opening)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+async def drive(
+    endpoint: Endpoint,
+    op: str,
+    args: Mapping[str, Any] | None = None,
+    *,
+    person: Person | None = None,
+    session: str | None = None,
+    recover: bool = False,
+    network: Network = NETWORK,
+) -> Any:
+    """One operation of a driver that is opened for it."""
+
+    def work() -> Any:
+        with opened(endpoint, person or Person(), Opening(recover, session), network) as client:
+            return client.call(op, args or {})
+
+    return await asyncio.to_thread(work)
+
+
+async def fails(
+    endpoint: Endpoint, op: str, args: Mapping[str, Any] | None = None, **options: Any
+) -> tuple[str, str | None]:
+    """(code, detail) of the outcome."""
+    try:
+        answer = await drive(endpoint, op, args, **options)
+    except DeviceFailure as failure:
+        return failure.code, failure.detail
+    raise AssertionError(f"{op} did not fail: {answer}")
+
+
+@asynccontextmanager
+async def under_way(
+    endpoint: Endpoint, op: str, args: Mapping[str, Any] | None = None
+) -> AsyncIterator[tuple[DeviceClient, asyncio.Task]]:
+    """An operation that somebody waits for: the client, and the task of the call."""
+    client = await asyncio.to_thread(open_device, endpoint, NETWORK, Person(), _PLAIN)
+    try:
+        yield client, asyncio.create_task(asyncio.to_thread(client.call, op, args or {}))
+    finally:
+        client.close()
+
+
+def policy_args(policy: Policy, name: str = "Savings") -> dict[str, Any]:
+    """As the bridge tells a worker about it."""
+    keys = policy.cosigners if isinstance(policy, Vault) else (policy.key,)
+    return {
+        "kind": "vault" if isinstance(policy, Vault) else "profile",
+        "name": name,
+        "threshold": policy.threshold if isinstance(policy, Vault) else 1,
+        "keys": [str(key) for key in keys],
+        "hmac": None,
+    }
