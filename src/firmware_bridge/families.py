@@ -59,13 +59,17 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
     {
         Family.TREZOR: Maker(
             "Trezor",
-            # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy.
+            # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it speaks THP only.
             statuses={
                 4: _REFUSED,
                 5: _LOCKED,
                 6: _LOCKED,
                 7: _LOCKED,
+                11: _UNSUPPORTED,
+                14: _PASSPHRASE,
                 15: _BUSY,
+                17: _UNSUPPORTED,
+                19: _BUSY,
             },
             phrases=(
                 ("cannot sign external inputs", _WRONG_DEVICE),
@@ -74,6 +78,10 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("firmware is out of date", _UNSUPPORTED),
                 ("could not find device by path", _DISCONNECTED),
                 ("device is busy", _BUSY),
+                ("used by another application", _BUSY),
+                ("open failed", _PERMISSION),
+                # With the udev rules that are missing, as HWI words it.
+                ("cannot open device", _PERMISSION),
                 ("unexpected chunk size", _FAULT),
             ),
         ),
@@ -115,6 +123,29 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             phrases=(
                 ("not in either the bitcoin", _WRONG_APP),
                 ("device is asleep", _LOCKED),
+                ("open failed", _PERMISSION),
+            ),
+        ),
+        Family.BITBOX02: Maker(
+            "BitBox02",
+            shares_session=True,
+            enrols=True,
+            # The firmware's error codes (hww/api/error.rs). HWI says of 101 and 103 that a path may be wrong.
+            statuses={
+                101: _UNSUPPORTED,
+                103: _FAULT,
+                104: _REFUSED,
+                106: _UNSUPPORTED,
+                107: _UNSUPPORTED,
+            },
+            phrases=(
+                ("pairing rejected", _REFUSED),
+                ("unlock process aborted", _REFUSED),
+                ("channel busy", _BUSY),
+                ("not one of the cosigners", _WRONG_DEVICE),
+                ("no key found for input", _WRONG_DEVICE),
+                ("output type not recognized", _UNSUPPORTED),
+                ("keypath bip44 purpose", _UNSUPPORTED),
                 ("open failed", _PERMISSION),
             ),
         ),
@@ -174,6 +205,10 @@ _KINDS: Final[Mapping[str, str]] = {
     "PinException": _LOCKED,
     "PassphraseNeeded": _PASSPHRASE,
     "OutdatedFirmwareError": _UNSUPPORTED,
+    "FirmwareVersionOutdatedException": _UNSUPPORTED,
+    "LibraryVersionOutdatedException": _UNSUPPORTED,
+    "UnsupportedException": _UNSUPPORTED,
+    "DuplicateEntryException": _UNSUPPORTED,
     "TransportException": _DISCONNECTED,
     "USBErrorNoDevice": _DISCONNECTED,
     "USBErrorNotFound": _DISCONNECTED,
@@ -296,13 +331,12 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
     UsbModel(0x2B24, 0x0001, Family.KEEPKEY, "KeepKey", "hid", reason=_LATER),
     UsbModel(0x2B24, 0x0002, Family.KEEPKEY, "KeepKey", "webusb", reason=_LATER),
     UsbModel(0x2B24, 0, Family.KEEPKEY, "KeepKey", None, product_mask=0, reason=_UNKNOWN),
-    UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", names=("BitBox02", "BitBox02BTC"), reason=_LATER),
+    UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", names=("BitBox02", "BitBox02BTC")),
     UsbModel(
         *_BITBOX,
         Family.BITBOX02,
         "BitBox02 Nova",
         names=("BitBox02 Nova Multi", "BitBox02 Nova BTC-only"),
-        reason=_LATER,
     ),
     # HWI looks for the names above only; the bootloader has the same numbers and another name.
     UsbModel(
