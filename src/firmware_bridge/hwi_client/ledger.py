@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import Locked, RefusedByPerson, Unsupported, WrongApp
-from firmware_bridge.hwi_client.base import Args, NotAvailable, OpenDevice, Operation, parse_psbt, probed
+from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Unsupported, WrongApp
+from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, parse_psbt, probed
 from firmware_bridge.hwi_client.ledger_app import (
     App,
     account_path,
@@ -149,7 +149,9 @@ class LedgerDevice(OpenDevice):
         with self._asking(
             client, "confirm-enrolment", "Compare the vault's details on the device and confirm"
         ):
-            _wallet_id, proof = client.register_wallet(wallet)
+            registered, proof = client.register_wallet(wallet)
+        if registered != wallet.id:
+            raise DeviceFailure(DeviceFault.code, "it registered another vault")
         return {"hmac": proof.hex()}
 
     def _show_address(self, args: Args) -> Any:
@@ -259,6 +261,8 @@ def _with_signatures(psbt: PSBT, signatures: Iterable[tuple[int, bytes, bytes]])
 
 
 def _require_no_vault(policy: Policy) -> None:
-    """:raises NotAvailable: the app's old protocol knows single keys only."""
+    """:raises DeviceFailure: the app's old protocol knows single keys only."""
     if is_vault(policy):
-        raise NotAvailable("This version of the Bitcoin app knows no vaults: update it to 2.1 or later.")
+        raise DeviceFailure(
+            Unsupported.code, "this version of the Bitcoin app knows no vaults: update it to 2.1 or later"
+        )

@@ -11,8 +11,7 @@ from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
-from firmware_bridge.errors import NotEnrolled
-from firmware_bridge.hwi_client.base import NotAvailable
+from firmware_bridge.errors import NotEnrolled, Unsupported
 from firmware_bridge.port import DeviceFailure
 
 Policy = Mapping[str, Any]
@@ -32,15 +31,20 @@ def is_vault(policy: Policy) -> bool:
 
 
 def wallet_of(policy: Policy) -> WalletPolicy:
-    """:raises NotAvailable: the vault or its name is more than the app takes."""
+    """:raises DeviceFailure: the vault or its name is more than the app takes."""
     keys = [ledger_key(key) for key in policy["keys"]]
     if not is_vault(policy):
         return WalletPolicy("", _SINGLE_SIGNATURE, keys)
     name = policy["name"]
     if not (1 <= len(name) <= MAX_NAME and name.isascii() and name.isprintable() and name == name.strip()):
-        raise NotAvailable(f"A Ledger takes names of 1 to {MAX_NAME} printable ASCII characters.")
+        raise DeviceFailure(
+            Unsupported.code, f"a Ledger takes names of 1 to {MAX_NAME} printable ASCII characters"
+        )
     if len(keys) > MAX_KEYS:
-        raise NotAvailable(f"A Ledger takes vaults of at most {MAX_KEYS} keys, and this one has {len(keys)}.")
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger takes vaults of at most {MAX_KEYS} keys, and this one has {len(keys)}",
+        )
     return MultisigWallet(name, AddressType.WIT, policy["threshold"], keys)
 
 
@@ -75,11 +79,12 @@ def ledger_path(path: str) -> str:
 def to_version_2(psbt: PSBT) -> None:
     """Make it what the app reads (BIP-370), with every input's coin stated as a witness UTXO too.
 
-    :raises NotAvailable: it is larger than the app takes.
+    :raises DeviceFailure: it is larger than the app takes.
     """
     if len(psbt.inputs) > MAX_INPUTS or len(psbt.outputs) > MAX_OUTPUTS:
-        raise NotAvailable(
-            f"A Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction."
+        raise DeviceFailure(
+            Unsupported.code,
+            f"a Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction",
         )
     psbt.convert_to_v2()
     for item in psbt.inputs:

@@ -24,7 +24,7 @@ from tests.support.wallets import make_spend
 pytestmark = pytest.mark.anyio
 
 VERSION, FINGERPRINT, XPUB = b"\xb0\x01", b"\xe1\x05", b"\xe1\x00"
-SIGN, MESSAGE, CONTINUE = b"\xe1\x04", b"\xe1\x10", b"\xf8\x01"
+REGISTER, SIGN, MESSAGE, CONTINUE = b"\xe1\x02", b"\xe1\x04", b"\xe1\x10", b"\xf8\x01"
 MASTER = reply(0x9000, bytes.fromhex("d34db33f"))
 INCORRECT, BUSY = reply(0x6A80), reply(0x6901)
 POLICY = policy_of(make_vault(), hmac=ANOTHER)
@@ -198,6 +198,13 @@ async def test_a_signature_for_an_input_that_does_not_exist():
     async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
         with fails_with("device-fault"):
             await driver.call("sign", **SIGN_ARGS)
+
+
+async def test_a_registration_of_another_vault():
+    answers = {VERSION: [version()], FINGERPRINT: [MASTER], REGISTER: [reply(0x9000, bytes(64))]}
+    async with scripted(answers) as (_script, endpoint), driven(endpoint) as driver:
+        with fails_with("device-fault", "another vault"):
+            await driver.enrol(make_vault())
 
 
 class Unplugged:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from firmware_bridge.hwi_client.base import NotAvailable, parse_psbt
+from firmware_bridge.hwi_client.base import parse_psbt
 from firmware_bridge.hwi_client.ledger_policy import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
+from firmware_bridge.port import DeviceFailure
 from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
 from tests.support import rigs, wallets
 from tests.support.ledger_driver import policy_of
@@ -46,7 +47,7 @@ def test_names_that_the_app_takes(name):
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "Erspärtes", " savings", "savings ", "two\nlines", "\x7f"])
 def test_names_that_it_does_not_take(name):
-    with pytest.raises(NotAvailable, match="1 to 64 printable ASCII"):
+    with pytest.raises(DeviceFailure, match="1 to 64 printable ASCII"):
         wallet_of(policy_of(VAULT, name=name))
 
 
@@ -57,7 +58,7 @@ def test_no_more_keys_than_the_app_takes(count):
     if count == MAX_KEYS:
         assert wallet_of(policy).n_keys == count
     else:
-        with pytest.raises(NotAvailable, match="at most 15 keys, and this one has 16"):
+        with pytest.raises(DeviceFailure, match="at most 15 keys, and this one has 16"):
             wallet_of(policy)
 
 
@@ -89,5 +90,5 @@ def test_every_input_states_its_coin_as_the_previous_transaction_has_it():
 
 def test_no_more_inputs_than_the_app_signs():
     psbt = wallets.make_spend(PROFILE, n_inputs=MAX_INPUTS + 1)
-    with pytest.raises(NotAvailable, match="512 inputs"):
+    with pytest.raises(DeviceFailure, match="512 inputs"):
         prepared(psbt)

@@ -11,6 +11,7 @@ from firmware_bridge.errors import (
     Busy,
     Cancelled,
     Disconnected,
+    Locked,
     RefusedByPerson,
     TimedOut,
     WorkerCrashed,
@@ -137,6 +138,17 @@ async def test_a_no_on_the_device_keeps_the_worker():
         b.panel.script = approve_all
         assert await signs(lane, policy)
         assert lane.worker_pid == pid
+
+
+async def test_a_device_that_locks_itself_while_it_asks():
+    async with workbench() as (b, lane, policy):
+        async with asked(b, lane, policy) as signing:
+            b.device.lock()
+            with pytest.raises(Locked):
+                await signing
+        b.panel.script = approve_all
+        b.device.unlock()
+        assert await signs(lane, policy)
 
 
 @pytest.mark.parametrize("phase", [Phase.PROBE, Phase.RECEIVE, Phase.PROMPT, Phase.SIGN, Phase.RETURN])
