@@ -1,9 +1,7 @@
 """The bridge without an event loop, on a virtual device that lives in a loop of its own."""
 
-import asyncio
 import contextlib
 import inspect
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -15,33 +13,11 @@ from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.virtual.panel import ask_person
 from multisig import recover_message_key, signer_progress
 from tests.support import rigs, wallets
+from tests.support.elsewhere import Elsewhere
 from tests.support.rigs import ACCOUNT, NETWORK, QUICK, make_rig
 
 VAULT = rigs.make_vault()
 MESSAGE_PATH = ACCOUNT / "0/0"
-
-
-class Elsewhere:
-    """A rig in another thread's event loop, as a device is in another place."""
-
-    def __init__(self, rig):
-        self.rig = rig
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-
-    def __enter__(self):
-        self._thread.start()
-        self.endpoint = self.run(self.rig.plug_in())
-        return self
-
-    def __exit__(self, *_):
-        self.run(self.rig.unplug())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def run(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
 
 
 @pytest.fixture

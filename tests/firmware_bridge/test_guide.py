@@ -1,0 +1,98 @@
+"""The examples of docs/firmware_bridge.md, run as they stand there, against virtual devices."""
+
+import re
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+import firmware_bridge
+from firmware_bridge import Family
+from multisig import signer_progress
+from tests.support import rigs, wallets
+from tests.support.elsewhere import Elsewhere
+from tests.support.rigs import NETWORK, make_rig
+
+pytestmark = pytest.mark.anyio
+
+GUIDE = Path(__file__).parents[2] / "docs" / "firmware_bridge.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+VAULT = rigs.make_vault()
+
+
+def example(name):
+    """The function of this name, from the one example that has it."""
+    (source,) = [text for text in EXAMPLES if f"def {name}(" in text]
+    names = {}
+    exec(compile(source, f"{GUIDE.name}:{name}", "exec"), names)
+    return names[name]
+
+
+@pytest.fixture
+async def plugged():
+    """Plug a rig in: what comes back is where a bridge finds it."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(rigs.short_folder()))
+
+        async def plug(family, **options):
+            rig = make_rig(family, folder, **options)
+            endpoint = await stack.enter_async_context(rigs.plugged_in(rig))
+            return rig, {"endpoints": [endpoint], "usb": False, "deadlines": rigs.QUICK}
+
+        yield plug
+
+
+def test_every_example_is_run():
+    names = {
+        match[1] for text in EXAMPLES for match in re.finditer(r"^(?:async )?def (\w+)", text, re.MULTILINE)
+    }
+    assert names == {"sign", "first_ready", "ask", "unlock_all", "enrol_once", "fingerprints"}
+
+
+@pytest.mark.parametrize("family", [Family.TREZOR, Family.COLDCARD, Family.LEDGER])
+async def test_ten_lines_to_a_signature(plugged, family, capsys):
+    rig, where = await plugged(family)
+    signed = await example("sign")(wallets.make_spend(VAULT), VAULT, **where)
+    assert signer_progress(signed, VAULT, rig.seed.fingerprint).is_complete
+    assert "on the device" in capsys.readouterr().out
+
+
+async def test_states(plugged):
+    rig, where = await plugged(Family.COLDCARD)
+    device = await example("first_ready")(NETWORK, **where)
+    assert device.fingerprint == rig.seed.fingerprint
+
+
+def test_without_an_event_loop():
+    with rigs.short_folder() as folder, Elsewhere(make_rig(Family.COLDCARD, Path(folder))) as there:
+        where = {"endpoints": [there.endpoint], "usb": False, "deadlines": rigs.QUICK}
+        assert example("fingerprints")(NETWORK, **where) == [str(there.rig.seed.fingerprint)]
+
+
+async def test_pin_and_passphrase(plugged, monkeypatch):
+    rig, where = await plugged(Family.TREZOR, pin="1234", passphrase_protection=True)
+
+    def person(words):
+        matrix = rig.device._access.matrix
+        return "".join(str(matrix.index(digit) + 1) for digit in "1234") if "PIN" in words else "hidden"
+
+    monkeypatch.setattr("getpass.getpass", person)
+    (fingerprint,) = await example("unlock_all")(NETWORK, **where)
+    assert fingerprint == str(rig.seed.with_passphrase("hidden").fingerprint)
+
+
+async def test_registered_once(plugged, tmp_path):
+    rig, where = await plugged(Family.LEDGER)
+    shown = []
+    rig.panel.watch(shown.append)
+    await example("enrol_once")(VAULT, tmp_path / "kept.json", **where)
+    assert shown
+    shown.clear()
+    await example("enrol_once")(VAULT, tmp_path / "kept.json", **where)
+    assert shown == []
+
+
+def test_the_table_has_every_call_of_the_bridge():
+    public = {name for name in vars(firmware_bridge.Bridge) if not name.startswith("_")}
+    table = GUIDE.read_text(encoding="utf-8").partition("## The surface")[2].partition("##")[0]
+    assert set(re.findall(r"`(\w+)\(", table)) - {"find", "keep", "forget"} == public
