@@ -34,6 +34,8 @@ class Question(StrEnum):
     """The passphrase of a hidden wallet; the empty one is an answer too."""
     PASSWORD = "password"  # noqa: S105 - a question, no secret
     """The password that a Digital Bitbox is unlocked with."""
+    PAIRING = "pairing"
+    """Whether a BitBox02 shows the code that was just told: any answer is a yes, None is a no."""
 
 
 class Caller(Protocol):

@@ -9,6 +9,7 @@ from typing import Final
 # First: it loads the bundled libusb before anything of HWI looks for a system's.
 from firmware_bridge.hwi_client import libusb
 from firmware_bridge.hwi_client.base import OpenDevice, failure
+from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
 from firmware_bridge.hwi_client.coldcard import open_coldcard
 from firmware_bridge.hwi_client.digitalbitbox import open_digitalbitbox
 from firmware_bridge.hwi_client.jade import open_jade
@@ -24,6 +25,7 @@ _OPENERS: Final[Mapping[Family, Callable[..., OpenDevice]]] = {
     Family.TREZOR: open_trezor,
     Family.COLDCARD: open_coldcard,
     Family.LEDGER: open_ledger,
+    Family.BITBOX02: open_bitbox02,
     Family.JADE: open_jade,
     Family.DIGITALBITBOX: open_digitalbitbox,
 }

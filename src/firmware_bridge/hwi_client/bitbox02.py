@@ -1,0 +1,325 @@
+"""BitBox02 through HWI: unlocked and paired only when a person asks for it, and a vault registered before it is signed for.
+
+HWI keeps the keys of a pairing in the settings of the maker's own app, or nowhere. Here they are the session that `unlock`
+returns: whoever opens the device next brings them along, and nothing is written anywhere.
+"""
+
+import base64
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import hid
+from hwilib.common import AddressType
+from hwilib.devices.bitbox02 import Bitbox02Client
+from hwilib.devices.bitbox02_lib.bitbox02 import BitBox02, btc
+from hwilib.devices.bitbox02_lib.communication.bitbox_api_protocol import (
+    BitBox02Edition,
+    BitBoxNoiseConfig,
+    HwwRequestCode,
+    HwwResponseCode,
+    Platform,
+)
+from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
+from hwilib.hwwclient import HardwareWalletClient
+
+from firmware_bridge.errors import Busy, Locked, NotEnrolled, Unsupported
+from firmware_bridge.hwi_client import places
+from firmware_bridge.hwi_client.base import (
+    Args,
+    NotAvailable,
+    OpenDevice,
+    Operation,
+    chain_of,
+    parse_psbt,
+    probed,
+)
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.port import Caller, DeviceFailure, Opening, Question
+from multisig import Network
+
+_FAMILY_NAME: Final = "BitBox02"
+_MODELS: Final = {Platform.BITBOX02: "BitBox02", Platform.BITBOX02PLUS: "BitBox02 Nova"}
+# What HWI's copy of the maker's library takes.
+_FIRMWARE: Final = 9
+_MAX_NAME: Final = 30
+_REPORT: Final = 64
+_KEY: Final = 32
+# HWI asks a busy device again every second, for ever. One whose last host was killed is free again sooner.
+_MAX_BUSY: Final = 3
+_LOCKED: Final = "Its password is entered on the device, when this program unlocks it."
+_UNPAIRED: Final = "It is not paired with this program: unlock it, and compare the code that both show."
+
+
+class _Tcp:
+    """The simulator's socket. HWI takes whatever comes for a whole report, and nothing for one as well."""
+
+    def __init__(self, place: str) -> None:
+        host, _colon, port = place.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)))
+
+    def write(self, data: bytes) -> None:
+        """Without the number of the report, which is for USB only."""
+        self._socket.sendall(data[1:])
+
+    def read(self, _size: int, _timeout_ms: int) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < _REPORT:
+            chunk = self._socket.recv(_REPORT - len(chunks))
+            if not chunk:
+                raise ConnectionResetError("the connection was closed")
+            chunks += chunk
+        return bytes(chunks)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class _Transport(U2FHid):  # type: ignore[misc]  # HWI is untyped
+    """HWI's frames, with an end to waiting for a device that is busy, and a cancel at any moment."""
+
+    def __init__(self, device: Any) -> None:
+        super().__init__(device)
+        self._busy = 0
+        self.give_up = threading.Event()
+
+    def query(self, data: bytes, endpoint: int, cid: int) -> bytes:
+        if data == HwwRequestCode.REQ_RETRY and self.give_up.is_set():
+            data = HwwRequestCode.REQ_CANCEL
+        response = bytes(super().query(data, endpoint, cid))
+        self._count(busy=data[:1] == HwwRequestCode.REQ_NEW and response[:1] == HwwResponseCode.RSP_BUSY)
+        return response
+
+    def _count(self, *, busy: bool) -> None:
+        self._busy = self._busy + 1 if busy else 0
+        if self._busy >= _MAX_BUSY:
+            raise DeviceFailure(Busy.code, "It works for another program, or shows a question.")
+
+
+class _Pairing(BitBoxNoiseConfig):  # type: ignore[misc]  # HWI is untyped
+    """The keys by which device and program know each other: ours, and the device's once a person has compared the code."""
+
+    def __init__(self, session: str | None, caller: Caller) -> None:
+        keys = b"" if session is None else base64.b64decode(session)
+        self._own: bytes | None = keys[:_KEY] or None
+        self._device: bytes | None = keys[_KEY:] or None
+        self._caller = caller
+        self.asked_for = False
+
+    @property
+    def known(self) -> bool:
+        return self._device is not None
+
+    @property
+    def session(self) -> str:
+        return base64.b64encode((self._own or b"") + (self._device or b"")).decode("ascii")
+
+    def show_pairing(self, code: str, device_response: Callable[[], bool]) -> bool:
+        """The person says yes in both places; either could be somebody in between (S21)."""
+        if not self.asked_for:
+            raise DeviceFailure(Locked.code, _UNPAIRED)
+        words = " ".join(code.split())
+        self._caller.tell(
+            "compare-pairing", f"Confirm on the device if it shows this code, and only then: {words}"
+        )
+        if not device_response():
+            return False
+        return self._caller.ask(Question.PAIRING) is not None
+
+    def attestation_check(self, result: bool) -> None:
+        """A simulator never passes, so a person is told and nothing is refused; HWI does no more."""
+        if not result and self.asked_for:
+            self._caller.tell("not-attested", "The device could not prove that its maker has made it")
+
+    def contains_device_static_pubkey(self, pubkey: bytes) -> bool:
+        return pubkey == self._device
+
+    def add_device_static_pubkey(self, pubkey: bytes) -> None:
+        self._device = pubkey
+
+    def get_app_static_privkey(self) -> bytes | None:
+        return self._own
+
+    def set_app_static_privkey(self, privkey: bytes) -> None:
+        self._own = privkey
+
+
+class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
+    """HWI's client on a transport of ours. Its own would have a vault registered in the middle of a signing."""
+
+    def __init__(self, transport: _Transport, network: Network, pairing: _Pairing) -> None:
+        HardwareWalletClient.__init__(self, "", None, expert=False, chain=chain_of(network))
+        self.simulator = None
+        self.device_path = ""
+        self.transport = transport
+        self.noise_config = pairing
+        self.bb02: Any = None
+
+    def knows(self, config: Any) -> bool:
+        """Whether the vault is registered on the device."""
+        return bool(
+            self.init().btc_is_script_config_registered(
+                self._get_coin(), config.script_config, config.keypath
+            )
+        )
+
+    def quorum(self, policy: places.Policy) -> Any:
+        """The vault as the device is told of it."""
+        origins = {key.extkey.serialize(): key.origin for key in places.keys(policy)}
+        kind = btc.BTCScriptConfig.Multisig.P2WSH
+        _own, config = self._multisig_scriptconfig(policy["threshold"], origins, kind)
+        return config
+
+    def register(self, config: Any, name: str) -> None:
+        self.init().btc_register_script_config(
+            coin=self._get_coin(),
+            script_config=config.script_config,
+            keypath=config.keypath,
+            name=name,
+            xpub_type=btc.BTCRegisterScriptConfigRequest.AUTO_XPUB_TPUB,
+        )
+
+    def _maybe_register_script_config(self, script_config: Any, keypath: Any) -> None:
+        registered = self.init().btc_is_script_config_registered(self._get_coin(), script_config, keypath)
+        if not registered:
+            raise DeviceFailure(NotEnrolled.code, None)
+
+
+class BitBox02Device(OpenDevice):
+    family = Family.BITBOX02
+
+    def __init__(self, transport: _Transport, network: Network, caller: Caller, session: str | None) -> None:
+        self._transport = transport
+        self._pairing = _Pairing(session, caller)
+        self._hwi = _Hwi(transport, network, self._pairing)
+        self._caller = caller
+
+    def operations(self) -> Mapping[str, Operation]:
+        return {
+            "probe": self._probe,
+            "fingerprint": self._fingerprint,
+            "xpubs": self._xpubs,
+            "sign": self._sign,
+            "sign_message": self._sign_message,
+            "enrol": self._enrol,
+            "show_address": self._show_address,
+            "unlock": self._unlock,
+        }
+
+    def call(self, op: str, args: Args) -> Any:
+        self._transport.give_up.clear()
+        return super().call(op, args)
+
+    def cancel(self) -> None:
+        """With the next question whether it has finished, a few times a second."""
+        self._transport.give_up.set()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def _probe(self, _args: Args) -> Any:
+        """Nothing that the device would show: neither its password's screen nor a pairing code."""
+        try:
+            version, platform, edition, unlocked, initialized = BitBox02.get_info(self._transport)
+        except KeyError:
+            return probed(_FAMILY_NAME, obstacle=Unsupported.code, detail="HWI does not know this model.")
+        model = _model(platform, edition)
+        obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
+        if obstacle is not None:
+            code, detail = obstacle
+            return probed(model, obstacle=code, detail=detail)
+        label = self._hwi.init().device_info()["name"]
+        return probed(model, label=label, fingerprint=self._hwi.get_master_fingerprint().hex())
+
+    def _lock(self, *, unlocked: bool) -> tuple[str, str] | None:
+        if not unlocked:
+            return Locked.code, _LOCKED
+        return None if self._pairing.known else (Locked.code, _UNPAIRED)
+
+    def _wake(self) -> None:
+        """:raises DeviceFailure: it would show its password's screen, or a pairing code."""
+        if self._hwi.bb02 is not None:
+            return
+        version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
+        obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
+        if obstacle is not None:
+            raise DeviceFailure(*obstacle)
+        self._hwi.init()
+
+    def _unlock(self, _args: Args) -> Any:
+        version, _platform, _edition, unlocked, initialized = BitBox02.get_info(self._transport)
+        if (obstacle := _obstacle(version, initialized=initialized)) is not None:
+            raise DeviceFailure(*obstacle)
+        if not unlocked:
+            self._caller.tell("enter-password", "Enter the password on the device")
+        self._pairing.asked_for = True
+        self._hwi.init()
+        return {"fingerprint": self._hwi.get_master_fingerprint().hex(), "session": self._pairing.session}
+
+    def _fingerprint(self, _args: Args) -> Any:
+        self._wake()
+        return self._hwi.get_master_fingerprint().hex()
+
+    def _xpubs(self, args: Args) -> Any:
+        fingerprint = self._fingerprint(args)
+        xpubs = [self._hwi.get_pubkey_at_path(path).to_string() for path in args["paths"]]
+        return {"fingerprint": fingerprint, "xpubs": xpubs}
+
+    def _sign(self, args: Args) -> Any:
+        self._wake()
+        self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
+        return self._hwi.sign_tx(parse_psbt(args["psbt"])).serialize()
+
+    def _sign_message(self, args: Args) -> Any:
+        self._wake()
+        self._caller.tell("confirm-message", "Confirm the message on the device")
+        return self._hwi.sign_message(args["text"], args["path"])
+
+    def _enrol(self, args: Args) -> Any:
+        self._wake()
+        policy = args["policy"]
+        config = self._hwi.quorum(policy)
+        if self._hwi.knows(config) and not args["again"]:
+            return None
+        if not 1 <= len(policy["name"]) <= _MAX_NAME:
+            raise NotAvailable(f"a BitBox02 takes names of 1 to {_MAX_NAME} characters")
+        self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
+        self._hwi.register(config, policy["name"])
+        return None
+
+    def _show_address(self, args: Args) -> Any:
+        self._wake()
+        policy, chain, index = args["policy"], args["chain"], args["index"]
+        self._caller.tell("confirm-address", "Compare the address on the device")
+        if places.is_vault(policy):
+            place = places.multisig(policy, chain, index)
+            return {"address": self._hwi.display_multisig_address(AddressType.WIT, place)}
+        path = places.key_path(policy, chain, index)
+        return {"address": self._hwi.display_singlesig_address(path, AddressType.WIT)}
+
+
+def open_bitbox02(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> BitBox02Device:
+    """`opening.session` is the pairing that `unlock` returned."""
+    transport = _Transport(_Tcp(endpoint.place) if endpoint.kind == "tcp" else _open_hid(endpoint.place))
+    return BitBox02Device(transport, network, caller, opening.session)
+
+
+def _open_hid(path: str) -> Any:
+    device = hid.device()
+    device.open_path(path.encode())
+    return device
+
+
+def _model(platform: Platform, edition: BitBox02Edition) -> str:
+    only = " Bitcoin-only" if edition == BitBox02Edition.BTCONLY else ""
+    return f"{_MODELS[platform]}{only}"
+
+
+def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str] | None:
+    """Firmware before 9.20 does not tell whether it has a wallet; HWI finds out later."""
+    if version.removeprefix("v").partition(".")[0] != str(_FIRMWARE):
+        return Unsupported.code, f"HWI drives firmware {_FIRMWARE} only, and this is {version}."
+    if initialized is False:
+        return Unsupported.code, "It has no wallet yet: set it up with the maker's app."
+    return None

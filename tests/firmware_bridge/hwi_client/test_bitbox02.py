@@ -1,0 +1,329 @@
+"""HWI's own BitBox02 library against a peer with a real channel and seed; no BitBox02 was ever at the other end."""
+
+import base64
+import threading
+from contextlib import contextmanager
+
+import pytest
+from hwilib.devices.bitbox02_lib.bitbox02.bitbox02 import DuplicateEntryException
+from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import ECDSANonceException
+from hwilib.devices.bitbox02_lib.communication import bitbox_api_protocol as protocol
+
+from firmware_bridge import Bridge, DeviceState, Question, errors
+from firmware_bridge.hwi_client import open_device
+from firmware_bridge.hwi_client.base import failure
+from firmware_bridge.model import Family
+from firmware_bridge.port import DeviceFailure, Opening
+from multisig import (
+    CHANGE,
+    DerivationPath,
+    KeyOrigin,
+    OriginKey,
+    Profile,
+    Psbt,
+    op_return_script,
+    profile_account_path,
+    recover_message_key,
+    signer_progress,
+)
+from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
+from tests.support.bitbox02_wallet import Wallet
+from tests.support.peers import Person, policy_args
+from tests.support.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
+from tests.support.wallets import make_spend, with_output
+
+SEED = SEEDS[0]
+VAULT = make_vault()
+PATH = DerivationPath.parse("m/84h/1h/0h/0/0")
+YES = {Question.PAIRING: "yes"}
+
+
+def peer_of(**options):
+    wallet = {
+        name: options.pop(name) for name in ("decide", "initialized", "honest_nonce") if name in options
+    }
+    return BitBox02Peer(Wallet(options.pop("seed", SEED), **wallet), patience=0, **options)
+
+
+@contextmanager
+def opened(peer, *, session=None, answers=YES):
+    person = Person(dict(answers))
+    with plugged_in(peer) as endpoint:
+        device = open_device(endpoint, NETWORK, person, Opening(session=session))
+        try:
+            yield device, person
+        finally:
+            device.close()
+
+
+@contextmanager
+def paired(peer):
+    with opened(peer) as (device, person):
+        device.call("unlock", {})
+        person.told.clear()
+        yield device, person
+
+
+def enrol_args(vault=VAULT, name="treasury", *, again=False):
+    return {"policy": policy_args(vault, name), "again": again, "file": None, "xor": None}
+
+
+def sign_args(psbt, policy=VAULT):
+    text = base64.b64encode(psbt.to_bytes()).decode()
+    return {"psbt": text, "policy": policy_args(policy), "payments": 1, "resume": False}
+
+
+def address_args(policy):
+    return {"policy": policy_args(policy), "chain": CHANGE, "index": 3}
+
+
+def profile():
+    path = profile_account_path(NETWORK)
+    return Profile(NETWORK, OriginKey(KeyOrigin(SEED.fingerprint, path), SEED.xpub(path, NETWORK)))
+
+
+def outcome_of(device, op, args=None):
+    with pytest.raises(DeviceFailure) as caught:
+        device.call(op, args or {})
+    return caught.value.code, caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("told", "model", "code", "words"),
+    [
+        ({"unlocked": False}, "BitBox02", errors.Locked.code, "password"),
+        ({}, "BitBox02", errors.Locked.code, "not paired"),
+        ({"platform": 2, "edition": 1}, "BitBox02 Nova Bitcoin-only", errors.Locked.code, "not paired"),
+        ({"initialized": False}, "BitBox02", errors.Unsupported.code, "no wallet"),
+        ({"version": "v10.0.0"}, "BitBox02", errors.Unsupported.code, "v10.0.0"),
+        ({"platform": 7}, "BitBox02", errors.Unsupported.code, "does not know"),
+    ],
+)
+def test_a_probe_makes_the_device_show_nothing(told, model, code, words):
+    peer = peer_of(**told)
+    with opened(peer) as (device, person):
+        answer = device.call("probe", {})
+    assert (answer["model"], answer["obstacle"]) == (model, code)
+    assert words in answer["detail"]
+    assert peer.operations == []
+    assert person.told == []
+
+
+@pytest.mark.parametrize("op", ["fingerprint", "sign", "enrol", "show_address"])
+@pytest.mark.parametrize("told", [{"unlocked": False}, {}])
+def test_work_does_not_unlock_or_pair_by_the_way(op, told):
+    peer = peer_of(**told)
+    with opened(peer) as (device, _person):
+        assert outcome_of(device, op)[0] == errors.Locked.code
+    assert peer.operations == []
+
+
+def test_a_person_unlocks_and_pairs_once_and_the_next_worker_brings_the_keys():
+    peer = peer_of(unlocked=False)
+    with opened(peer) as (device, person):
+        answer = device.call("unlock", {})
+        assert answer["fingerprint"] == str(SEED.fingerprint)
+    assert person.told == ["enter-password", "not-attested", "compare-pairing"]
+    assert person.asked == [Question.PAIRING]
+    peer.operations.clear()
+    with opened(peer, session=answer["session"], answers={}) as (device, person):
+        told = device.call("probe", {})
+        assert (told["obstacle"], told["label"]) == (None, "My BitBox")
+        assert told["fingerprint"] == str(SEED.fingerprint)
+    assert b"v" not in peer.operations
+    assert person.told == []
+
+
+def test_another_device_at_the_same_place_is_not_taken_for_the_paired_one():
+    with opened(peer_of()) as (device, _person):
+        session = device.call("unlock", {})["session"]
+    other = peer_of(static=b"\x22" * 32, seed=SEEDS[1])
+    with opened(other, session=session) as (device, person):
+        assert outcome_of(device, "fingerprint")[0] == errors.Locked.code
+    assert b"v" not in other.operations
+    assert person.asked == []
+
+
+def test_a_pairing_needs_a_yes_at_both_ends():
+    """S21: the device's yes may be somebody's in between."""
+    for answers, says in ((YES, lambda question: question != "pairing"), ({}, lambda _question: True)):
+        with opened(peer_of(decide=says), answers=answers) as (device, _person):
+            assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
+
+
+def test_a_person_may_not_enter_the_password():
+    with opened(peer_of(unlocked=False, decide=lambda _question: False)) as (device, _person):
+        assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
+
+
+def test_keys_are_of_our_network():
+    with paired(peer_of()) as (device, _person):
+        answer = device.call("xpubs", {"paths": [str(ACCOUNT)]})
+    assert answer == {"fingerprint": str(SEED.fingerprint), "xpubs": [str(SEED.xpub(ACCOUNT, NETWORK))]}
+
+
+def test_a_vault_is_enrolled_once_under_its_own_name():
+    peer = peer_of()
+    with paired(peer) as (device, person):
+        device.call("enrol", enrol_args())
+        device.call("enrol", enrol_args(name="other"))
+        assert list(peer.wallet.registered.values()) == ["treasury"]
+        device.call("enrol", enrol_args(name="other", again=True))
+        assert list(peer.wallet.registered.values()) == ["other"]
+    assert person.told == ["confirm-enrolment", "confirm-enrolment"]
+
+
+@pytest.mark.parametrize("name", ["", "n" * 31])
+def test_a_name_that_the_device_would_ask_for_or_not_take_is_refused_first(name):
+    peer = peer_of()
+    with paired(peer) as (device, _person):
+        assert outcome_of(device, "enrol", enrol_args(name=name))[0] == errors.Unsupported.code
+    assert "register_script_config" not in peer.wallet.asked
+
+
+def test_a_name_that_is_taken_is_told():
+    with paired(peer_of()) as (device, _person):
+        device.call("enrol", enrol_args())
+        code, detail = outcome_of(device, "enrol", enrol_args(make_vault(threshold=3)))
+    assert code == errors.Unsupported.code
+    assert "already exists" in detail
+
+
+@pytest.mark.parametrize("op", ["sign", "show_address"])
+def test_a_vault_is_not_registered_in_the_middle_of_something_else(op):
+    peer = peer_of()
+    with paired(peer) as (device, _person):
+        args = sign_args(make_spend(VAULT)) if op == "sign" else address_args(VAULT)
+        assert outcome_of(device, op, args)[0] == errors.NotEnrolled.code
+    assert "register_script_config" not in peer.wallet.asked
+
+
+def test_addresses_are_shown():
+    own = profile()
+    with paired(peer_of()) as (device, _person):
+        device.call("enrol", enrol_args())
+        assert device.call("show_address", address_args(VAULT)) == {"address": VAULT.address(CHANGE, 3)}
+        assert device.call("show_address", address_args(own)) == {"address": own.address(CHANGE, 3)}
+
+
+def test_a_vaults_transaction_is_signed_with_a_nonce_of_both():
+    psbt = make_spend(VAULT, n_inputs=3)
+    with paired(peer_of()) as (device, person):
+        device.call("enrol", enrol_args())
+        signed = Psbt.parse(device.call("sign", sign_args(psbt)))
+    assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+    assert person.told[-1] == "confirm-transaction"
+
+
+def test_a_profiles_transaction_is_signed():
+    own = profile()
+    with paired(peer_of()) as (device, _person):
+        signed = Psbt.parse(device.call("sign", sign_args(make_spend(own), own)))
+    assert signer_progress(signed, own, SEED.fingerprint).is_complete
+
+
+def test_a_nonce_without_our_part_is_no_signature():
+    """A device could tell its seed to the world by the nonces that it chooses."""
+    own = profile()
+    with paired(peer_of(honest_nonce=False)) as (device, _person):
+        code, detail = outcome_of(device, "sign", sign_args(make_spend(own), own))
+    assert code == errors.DeviceFault.code
+    assert "leak the seed" in detail
+
+
+def test_an_op_return_is_more_than_hwi_has():
+    psbt = with_output(make_spend(VAULT), 0, script_pubkey=op_return_script(b"memo"))
+    with paired(peer_of()) as (device, _person):
+        device.call("enrol", enrol_args())
+        assert outcome_of(device, "sign", sign_args(psbt))[0] == errors.Unsupported.code
+
+
+def test_a_foreign_vault_is_another_device_s():
+    with paired(peer_of(seed=SEEDS[0].with_passphrase("x"))) as (device, _person):
+        assert outcome_of(device, "enrol", enrol_args())[0] == errors.WrongDevice.code
+        assert outcome_of(device, "sign", sign_args(make_spend(VAULT)))[0] == errors.WrongDevice.code
+
+
+def test_a_message_is_signed():
+    with paired(peer_of()) as (device, _person):
+        answer = device.call("sign_message", {"text": "hello", "path": str(PATH)})
+    assert recover_message_key("hello", base64.b64decode(answer)) == SEED.public_key(PATH)
+
+
+@pytest.mark.parametrize(
+    ("question", "op", "args"),
+    [
+        ("register", "enrol", enrol_args()),
+        ("sign", "sign", sign_args(make_spend(profile()), profile())),
+        ("address", "show_address", address_args(profile())),
+        ("message", "sign_message", {"text": "hello", "path": str(PATH)}),
+    ],
+)
+def test_a_person_may_refuse(question, op, args):
+    with paired(peer_of(decide=lambda asked: asked != question)) as (device, _person):
+        assert outcome_of(device, op, args)[0] == errors.RefusedByPerson.code
+
+
+def test_a_busy_device_is_not_waited_for_without_an_end():
+    with opened(peer_of(busy=1_000)) as (device, _person):
+        assert outcome_of(device, "unlock")[0] == errors.Busy.code
+
+
+def test_a_cancel_reaches_the_screen_of_the_password():
+    peer = peer_of(unlocked=False, endless=True)
+    with opened(peer) as (device, _person):
+        threading.Timer(0.3, device.cancel).start()
+        assert outcome_of(device, "unlock")[0] == errors.RefusedByPerson.code
+    assert peer.cancelled
+
+
+@pytest.mark.parametrize("operation", [b"a", b"H", b"n"])
+def test_a_device_that_leaves_ends_the_waiting(operation):
+    with opened(peer_of(vanish_at=operation)) as (device, _person):
+        assert outcome_of(device, "unlock")[0] == errors.Disconnected.code
+
+
+RAISED = [
+    (protocol.Bitbox02Exception(101, "invalid input"), errors.Unsupported),
+    (protocol.Bitbox02Exception(102, "memory"), errors.DeviceFault),
+    (protocol.Bitbox02Exception(103, "generic"), errors.DeviceFault),
+    (protocol.UserAbortException(104, "aborted"), errors.RefusedByPerson),
+    (protocol.Bitbox02Exception(105, "invalid state"), errors.DeviceFault),
+    (protocol.Bitbox02Exception(106, "disabled"), errors.Unsupported),
+    (protocol.Bitbox02Exception(107, "duplicate"), errors.Unsupported),
+    (protocol.AttestationException("x"), errors.DeviceFault),
+    (protocol.FirmwareVersionOutdatedException("9.0.0", "9.1.0"), errors.Unsupported),
+    (protocol.LibraryVersionOutdatedException("10.0.0"), errors.Unsupported),
+    (protocol.UnsupportedException("9.23.0"), errors.Unsupported),
+    (DuplicateEntryException("x"), errors.Unsupported),
+    (ECDSANonceException("x"), errors.DeviceFault),
+    (Exception("Unlock process aborted"), errors.RefusedByPerson),
+    (Exception("pairing rejected by the user"), errors.RefusedByPerson),
+    (Exception("Received error: channel busy"), errors.Busy),
+    (Exception("Noise communication failed."), errors.DeviceFault),
+    (OSError("open failed"), errors.NoPermission),
+    (OSError("read error"), errors.Disconnected),
+]
+
+
+@pytest.mark.parametrize(("error", "expected"), RAISED, ids=repr)
+def test_an_exception_becomes_its_outcome(error, expected):
+    assert failure(Family.BITBOX02, error).code == expected.code
+
+
+async def yes(_question):
+    return "yes"
+
+
+@pytest.mark.anyio
+async def test_a_bridge_drives_it_in_a_worker():
+    with plugged_in(peer_of(unlocked=False)) as endpoint:
+        async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=QUICK) as bridge:
+            (device,) = await bridge.refresh()
+            assert device.state == DeviceState.LOCKED
+            told = []
+            device = await bridge.unlock(device.id, yes, on_progress=told.append)
+            assert any("code" in progress.text for progress in told)
+            await bridge.enrol(device.id, VAULT, "treasury")
+            signed = await bridge.sign(device.id, make_spend(VAULT), VAULT)
+            assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete

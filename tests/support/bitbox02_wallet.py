@@ -1,0 +1,299 @@
+"""What a BitBox02 answers inside its encrypted channel: the maker's protobuf messages, as far as HWI sends them.
+
+It signs by the anti-klepto protocol, so that HWI's check of the nonce runs. It asks for no previous transaction.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from coincurve import PrivateKey
+from hwilib.devices.bitbox02_lib.bitbox02.secp256k1 import antiklepto_host_commit, tagged_sha256
+from hwilib.devices.bitbox02_lib.communication.generated import btc_pb2 as btc
+from hwilib.devices.bitbox02_lib.communication.generated import hww_pb2 as hww
+
+from firmware_bridge.virtual.seed import Seed
+from multisig import (
+    SIGHASH_ALL,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    Network,
+    NetworkKind,
+    OutPoint,
+    SighashCache,
+    Transaction,
+    TxIn,
+    TxOut,
+    encode_address,
+    hash160,
+    message_hash,
+    multisig_script,
+    p2pkh,
+    p2wpkh,
+    p2wsh,
+    sats,
+)
+from tests.support.wallets import ORDER
+
+_NETWORKS = {btc.BTC: Network.MAINNET, btc.TBTC: Network.TESTNET4}
+_NEXT = btc.BTCSignNextResponse
+
+
+class Refusal(Exception):
+    """An error reply: code and message."""
+
+
+@dataclass
+class Signing:
+    """A transaction on its way in: the inputs are sent twice, for the sums and for the signatures."""
+
+    init: Any
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    second: bool = False
+
+
+@dataclass
+class Wallet:
+    """`decide` is the person at the device; `asked` is what the host wanted, in order."""
+
+    seed: Seed
+    name: str = "My BitBox"
+    initialized: bool = True
+    decide: Callable[[str], bool] = lambda _question: True
+    honest_nonce: bool = True
+    registered: dict[bytes, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    _signing: Signing | None = None
+    _pending: tuple[bytes, Callable[[bytes], hww.Response]] | None = None
+
+    def answer(self, data: bytes) -> bytes:
+        request = hww.Request()
+        request.ParseFromString(data)
+        kind = request.WhichOneof("request")
+        message = getattr(request, kind)
+        if kind == "btc":
+            kind = message.WhichOneof("request")
+            message = getattr(message, kind)
+        self.asked.append(kind)
+        try:
+            response = getattr(self, f"_do_{kind}")(message)
+        except Refusal as refusal:
+            response = hww.Response()
+            response.error.code, response.error.message = refusal.args
+        return response.SerializeToString()
+
+    def _do_device_info(self, _message: Any) -> hww.Response:
+        response = hww.Response()
+        response.device_info.name = self.name
+        response.device_info.initialized = self.initialized
+        return response
+
+    def _do_fingerprint(self, _message: Any) -> hww.Response:
+        response = hww.Response()
+        response.fingerprint.fingerprint = bytes(self.seed.fingerprint)
+        return response
+
+    def _do_btc_pub(self, message: Any) -> hww.Response:
+        path, network = DerivationPath(tuple(message.keypath)), _NETWORKS[message.coin]
+        response = hww.Response()
+        if message.HasField("script_config"):
+            script, _code = self._scripts(message.script_config, path)
+            self._ask("address")
+            response.pub.pub = encode_address(script, network)
+        else:
+            response.pub.pub = str(self.seed.xpub(path, network))
+        return response
+
+    def _do_is_script_config_registered(self, message: Any) -> hww.Response:
+        response = hww.Response()
+        known = _identity(message.registration.script_config) in self.registered
+        response.btc.is_script_config_registered.is_registered = known
+        return response
+
+    def _do_register_script_config(self, message: Any) -> hww.Response:
+        if message.name in self.registered.values():
+            raise Refusal(107, "duplicate entry")
+        self._ask("register")
+        self.registered[_identity(message.registration.script_config)] = message.name
+        response = hww.Response()
+        response.btc.success.SetInParent()
+        return response
+
+    def _do_btc_sign_init(self, message: Any) -> hww.Response:
+        self._signing = Signing(message)
+        return _next(_NEXT.INPUT, 0)
+
+    def _do_btc_sign_input(self, message: Any) -> hww.Response:
+        signing = self._signing
+        assert signing is not None
+        if signing.second:
+            return self._commit(
+                message.host_nonce_commitment.commitment, self._input_signer(message), _nonce_reply
+            )
+        signing.inputs.append(message)
+        if len(signing.inputs) < signing.init.num_inputs:
+            return _next(_NEXT.INPUT, len(signing.inputs))
+        return _next(_NEXT.OUTPUT, 0)
+
+    def _do_btc_sign_output(self, message: Any) -> hww.Response:
+        signing = self._signing
+        assert signing is not None
+        signing.outputs.append(message)
+        if len(signing.outputs) < signing.init.num_outputs:
+            return _next(_NEXT.OUTPUT, len(signing.outputs))
+        self._ask("sign")
+        signing.second = True
+        return _next(_NEXT.INPUT, 0)
+
+    def _do_sign_message(self, message: Any) -> hww.Response:
+        self._ask("message")
+        path = DerivationPath(tuple(message.script_config.keypath))
+        digest = message_hash(message.msg.decode())
+
+        def reply(nonce: bytes) -> hww.Response:
+            response = hww.Response()
+            response.btc.sign_message.signature = self._sign(path, digest, nonce)
+            return response
+
+        return self._commit(
+            message.host_nonce_commitment.commitment, (path, digest, reply), _commitment_reply
+        )
+
+    def _do_antiklepto_signature(self, message: Any) -> hww.Response:
+        commitment, reply = self._pending
+        if antiklepto_host_commit(message.host_nonce) != commitment:
+            raise Refusal(101, "another nonce than was promised")
+        return reply(message.host_nonce)
+
+    def _commit(
+        self, commitment: bytes, work: tuple[Any, ...], make: Callable[[bytes], hww.Response]
+    ) -> hww.Response:
+        path, digest, reply = work
+        self._pending = (commitment, reply)
+        return make(self._nonce(path, digest).public_key.format())
+
+    def _input_signer(self, message: Any) -> tuple[Any, ...]:
+        signing = self._signing
+        index = next(i for i, item in enumerate(signing.inputs) if item == _without_nonce(message))
+        path = DerivationPath(tuple(message.keypath))
+        _script, code = self._scripts(
+            signing.init.script_configs[message.script_config_index].script_config, path
+        )
+        digest = SighashCache(self._transaction()).segwit_v0(
+            index, code, sats(message.prevOutValue), SIGHASH_ALL
+        )
+
+        def reply(nonce: bytes) -> hww.Response:
+            last = index + 1 == len(signing.inputs)
+            response = hww.Response()
+            following = response.btc.sign_next
+            following.type, following.index = (_NEXT.DONE, 0) if last else (_NEXT.INPUT, index + 1)
+            following.has_signature, following.signature = True, self._sign(path, digest, nonce)[:64]
+            return response
+
+        return path, digest, reply
+
+    def _transaction(self) -> Transaction:
+        signing = self._signing
+        inputs = [
+            TxIn(OutPoint(item.prevOutHash[::-1].hex(), item.prevOutIndex), item.sequence)
+            for item in signing.inputs
+        ]
+        outputs = [TxOut(sats(item.value), self._output_script(item)) for item in signing.outputs]
+        return Transaction(signing.init.version, tuple(inputs), tuple(outputs), signing.init.locktime)
+
+    def _output_script(self, item: Any) -> bytes:
+        if not item.ours:
+            assert item.type in {btc.P2WPKH, btc.P2WSH}
+            return bytes((0, len(item.payload))) + item.payload
+        config = self._signing.init.script_configs[item.script_config_index].script_config
+        return self._scripts(config, DerivationPath(tuple(item.keypath)))[0]
+
+    def _scripts(self, config: Any, path: DerivationPath) -> tuple[bytes, bytes]:
+        """The output script, and the script code that is signed."""
+        if config.WhichOneof("config") == "simple_type":
+            key = self.seed.public_key(path)
+            return p2wpkh(key), p2pkh(hash160(key))
+        if _identity(config) not in self.registered:
+            raise Refusal(101, "unknown script config")
+        quorum = config.multisig
+        chain, index = tuple(path)[-2:]
+        keys = sorted(_xpub(xpub).derive_public_key(chain, index) for xpub in quorum.xpubs)
+        script = multisig_script(quorum.threshold, keys)
+        return p2wsh(script), script
+
+    def _nonce(self, path: DerivationPath, digest: bytes) -> PrivateKey:
+        secret = hashlib.sha256(self.seed.sign(path, digest)).digest()
+        return PrivateKey(secret)
+
+    def _sign(self, path: DerivationPath, digest: bytes, host_nonce: bytes) -> bytes:
+        """64 bytes and the recovery number, with the host's part in the nonce unless the device cheats."""
+        first = self._nonce(path, digest)
+        point = first.public_key.format()
+        tweak = (
+            tagged_sha256(b"s2c/ecdsa/point", point + host_nonce)
+            if self.honest_nonce
+            else bytes(31) + b"\x01"
+        )
+        nonce = first.add(tweak)
+        return _ecdsa(self.seed._node(path).key, nonce, digest)
+
+    def _ask(self, question: str) -> None:
+        if not self.decide(question):
+            raise Refusal(104, "aborted by the user")
+
+
+def _ecdsa(key: PrivateKey, nonce: PrivateKey, digest: bytes) -> bytes:
+    point = nonce.public_key.format(compressed=False)
+    r, odd = int.from_bytes(point[1:33]) % ORDER, point[64] & 1
+    k, d, z = (int.from_bytes(part) for part in (nonce.secret, key.secret, digest))
+    s = pow(k, -1, ORDER) * (z + r * d) % ORDER
+    if s > ORDER // 2:
+        s, odd = ORDER - s, odd ^ 1
+    return r.to_bytes(32) + s.to_bytes(32) + bytes([odd])
+
+
+def _identity(config: Any) -> bytes:
+    """A quorum is the same in any order of its keys."""
+    quorum = config.multisig
+    keys = sorted(xpub.SerializeToString() for xpub in quorum.xpubs)
+    return hashlib.sha256(bytes([quorum.threshold, quorum.script_type]) + b"".join(keys)).digest()
+
+
+def _xpub(told: Any) -> ExtendedPublicKey:
+    return ExtendedPublicKey(
+        kind=NetworkKind.TESTNET,
+        depth=told.depth[0],
+        parent_fingerprint=Fingerprint(told.parent_fingerprint),
+        child_number=told.child_num,
+        chain_code=told.chain_code,
+        public_key=told.public_key,
+    )
+
+
+def _without_nonce(message: Any) -> Any:
+    plain = btc.BTCSignInputRequest()
+    plain.CopyFrom(message)
+    plain.ClearField("host_nonce_commitment")
+    return plain
+
+
+def _next(kind: int, index: int) -> hww.Response:
+    response = hww.Response()
+    response.btc_sign_next.type, response.btc_sign_next.index = kind, index
+    return response
+
+
+def _nonce_reply(point: bytes) -> hww.Response:
+    response = _next(_NEXT.HOST_NONCE, 0)
+    response.btc_sign_next.anti_klepto_signer_commitment.commitment = point
+    return response
+
+
+def _commitment_reply(point: bytes) -> hww.Response:
+    response = hww.Response()
+    response.btc.antiklepto_signer_commitment.commitment = point
+    return response
