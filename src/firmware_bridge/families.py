@@ -366,6 +366,16 @@ def usb_model(vendor: int, product: int, name: str | None = None) -> UsbModel | 
     return next((model for model in USB_MODELS if model.matches(vendor, product, name)), None)
 
 
+def usb_transports(vendor: int, product: int) -> frozenset[str]:
+    """How HWI may reach what has these numbers, whatever it calls itself; empty: nobody can reach it."""
+    lines = (model for model in USB_MODELS if vendor == model.vendor)
+    return frozenset(
+        model.transport
+        for model in lines
+        if model.transport and product & model.product_mask == model.product
+    )
+
+
 # The file of the folder `udev` that opens a make's devices to the person at the machine.
 UDEV_RULES: Final[Mapping[Family, str]] = {
     Family.TREZOR: "20-trezor.rules",

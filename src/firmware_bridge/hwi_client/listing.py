@@ -7,13 +7,17 @@ import hid
 import usb1
 from serial.tools import list_ports
 
-from firmware_bridge.families import usb_model
+from firmware_bridge.families import usb_model, usb_transports
 from firmware_bridge.model import Endpoint
 from firmware_bridge.sighting import Sighting, webusb_address
 
 # The first interface of a device, or the vendor's page where interfaces are not numbered (HWI looks for the same).
 _FIRST_INTERFACE = 0
 _LEDGER_USAGE_PAGE = 0xFFA0
+# The second factor that some devices offer beside their own interface; the numbering of interfaces may not tell it apart.
+_FIDO_USAGE_PAGE = 0xF1D0
+_HID = frozenset({"hid", "hid-or-webusb"})
+_VENDOR_CLASS = 0xFF
 
 
 def list_usb() -> list[Sighting]:
@@ -31,12 +35,18 @@ def hid_sightings(entries: Iterable[Mapping[str, Any]]) -> list[Sighting]:
 
 
 def _hid_sighting(entry: Mapping[str, Any]) -> Sighting | None:
-    model = usb_model(entry["vendor_id"], entry["product_id"], entry.get("product_string"))
-    first = entry["interface_number"] in {-1, _FIRST_INTERFACE} or entry["usage_page"] == _LEDGER_USAGE_PAGE
-    if model is None or not first or model.transport in {"webusb", "serial"}:
+    numbers = entry["vendor_id"], entry["product_id"]
+    model = usb_model(*numbers, entry.get("product_string"))
+    if model is None or not usb_transports(*numbers) & _HID or not _is_first(entry):
         return None
     path = entry["path"].decode(errors="replace")
     return Sighting(Endpoint(model.family, f"hid:{path}"), model.model, unsupported=model.reason)
+
+
+def _is_first(entry: Mapping[str, Any]) -> bool:
+    page = entry["usage_page"]
+    numbered_first = entry["interface_number"] in {-1, _FIRST_INTERFACE} and page != _FIDO_USAGE_PAGE
+    return bool(numbered_first or page == _LEDGER_USAGE_PAGE)
 
 
 def serial_sightings(ports: Iterable[Any]) -> list[Sighting]:
@@ -56,13 +66,33 @@ def _serial_sighting(port: Any) -> Sighting | None:
 
 def _webusb_sightings() -> list[Sighting]:
     with usb1.USBContext() as context:
-        devices = list(context.getDeviceIterator(skip_on_error=True))
-        return [sighting for device in devices if (sighting := _webusb_sighting(device)) is not None]
+        return webusb_sightings(context.getDeviceIterator(skip_on_error=True))
+
+
+def webusb_sightings(devices: Iterable[Any]) -> list[Sighting]:
+    """From what libusb lists: what is reached by WebUSB, and what nobody can reach. Its name would have to be asked for."""
+    return [sighting for device in list(devices) if (sighting := _webusb_sighting(device)) is not None]
 
 
 def _webusb_sighting(device: Any) -> Sighting | None:
-    model = usb_model(device.getVendorID(), device.getProductID())
-    if model is None or model.transport != "webusb":
+    numbers = device.getVendorID(), device.getProductID()
+    model, transports = usb_model(*numbers), usb_transports(*numbers)
+    if model is None or (
+        transports and "webusb" not in transports and not _speaks_webusb(device, transports)
+    ):
         return None
-    address = webusb_address(device.getBusNumber(), device.getPortNumberList())
+    ports = device.getPortNumberList()
+    address = webusb_address(device.getBusNumber(), ports)
+    if not transports:
+        address = f"usb:{address.partition(':')[2]}"
     return Sighting(Endpoint(model.family, address), model.model, unsupported=model.reason)
+
+
+def _speaks_webusb(device: Any, transports: frozenset[str]) -> bool:
+    """Trezor One's firmware decides: HID at first, WebUSB since 1.7. The first interface's descriptor tells."""
+    if "hid-or-webusb" not in transports:
+        return False
+    try:
+        return bool(device[0][_FIRST_INTERFACE][0].getClass() == _VENDOR_CLASS)
+    except (IndexError, usb1.USBError):
+        return False

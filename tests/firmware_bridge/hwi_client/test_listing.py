@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from firmware_bridge.hwi_client.libusb import LOADED
-from firmware_bridge.hwi_client.listing import hid_sightings, list_usb, serial_sightings
+from firmware_bridge.hwi_client.listing import hid_sightings, list_usb, serial_sightings, webusb_sightings
 
 
 def entry(vendor, product, path, interface=0, usage_page=0):
@@ -45,6 +45,66 @@ def test_a_jade_is_its_serial_port():
         ]
     )
     assert [str(sighting.endpoint) for sighting in seen] == ["jade:serial:COM3"]
+
+
+def test_a_devices_name_tells_its_model_and_its_bootloader():
+    seen = hid_sightings(
+        [
+            {**entry(0x03EB, 0x2403, b"nova"), "product_string": "BitBox02 Nova Multi"},
+            {**entry(0x03EB, 0x2403, b"loader"), "product_string": "bb02-bootloader"},
+        ]
+    )
+    assert [sighting.model for sighting in seen] == ["BitBox02 Nova", "BitBox02"]
+    assert "bootloader" in seen[1].unsupported
+
+
+def test_a_trezors_second_factor_is_not_its_wallet():
+    assert hid_sightings([entry(0x534C, 0x0001, b"u2f", interface=-1, usage_page=0xF1D0)]) == []
+
+
+def usb_device(vendor, product, interface_class=0xFF, ports=(2, 1)):
+    setting = SimpleNamespace(getClass=lambda: interface_class)
+    device = SimpleNamespace(
+        getVendorID=lambda: vendor,
+        getProductID=lambda: product,
+        getBusNumber=lambda: 1,
+        getPortNumberList=lambda: list(ports),
+    )
+    return Indexed(device, [[[setting]]])
+
+
+class Indexed:
+    """A device of libusb: its configurations by number, the rest by name."""
+
+    def __init__(self, device, configurations):
+        self._device, self._configurations = device, configurations
+
+    def __getattr__(self, name):
+        return getattr(self._device, name)
+
+    def __getitem__(self, index):
+        return self._configurations[index]
+
+
+def test_what_is_reached_by_webusb_and_what_nobody_reaches():
+    seen = webusb_sightings(
+        [
+            usb_device(0x1209, 0x53C1, ports=(1,)),
+            usb_device(0x1209, 0x53C0, ports=(2,)),
+            usb_device(0x534C, 0x0001, ports=(3,)),
+            usb_device(0x534C, 0x0001, interface_class=0x03, ports=(4,)),
+            usb_device(0x2C97, 0x5011, ports=(5,)),
+            usb_device(0x2C97, 0x9011, ports=(6,)),
+            usb_device(0x03EB, 0x2403, ports=(7,)),
+            usb_device(0x046D, 0xC52B, ports=(8,)),
+        ]
+    )
+    assert {str(sighting.endpoint): bool(sighting.unsupported) for sighting in seen} == {
+        "trezor:webusb:001:1": False,
+        "trezor:usb:001:2": True,
+        "trezor:webusb:001:3": False,
+        "ledger:usb:001:6": True,
+    }
 
 
 def test_the_bundled_libusb_is_used_and_this_bus_can_be_listed():
