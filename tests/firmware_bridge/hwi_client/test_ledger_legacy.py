@@ -27,7 +27,7 @@ from tests.support.ledger_driver import ANOTHER, Driven, driven, policy_of, repl
 
 pytestmark = pytest.mark.anyio
 
-VERSION, PUBLIC_KEY, FIRMWARE = b"\xb0\x01", b"\xe0\x40", b"\xe0\xc4"
+VERSION, PUBLIC_KEY, FIRMWARE, FINGERPRINT = b"\xb0\x01", b"\xe0\x40", b"\xe0\xc4", b"\xe1\x05"
 TRUSTED_INPUT, HASH_INPUTS, FINALIZE, FINALIZE_FULL = b"\xe0\x42", b"\xe0\x44", b"\xe0\x46", b"\xe0\x4a"
 HASH_SIGN, MESSAGE = b"\xe0\x48", b"\xe0\x4e"
 SEED = rigs.SEEDS[0]
@@ -190,3 +190,13 @@ async def test_either_button_identifies(script):
     async with legacy(answers={PUBLIC_KEY: shown}) as (_script, driver):
         assert await driver.call("identify") is None
     assert driver.caller.steps == ["identify"]
+
+
+async def test_an_app_that_was_updated_meanwhile_is_spoken_to_in_its_own_protocol():
+    answers = {
+        VERSION: [*[version(*OLD[0])] * 2, version("Bitcoin Test", "2.4.6")],
+        FINGERPRINT: [reply(0x9000, bytes.fromhex("d34db33f"))],
+    }
+    async with legacy(answers=answers) as (_script, driver):
+        assert await driver.call("fingerprint") == str(SEED.fingerprint)
+        assert await driver.call("fingerprint") == "d34db33f"
