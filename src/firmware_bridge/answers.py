@@ -31,6 +31,7 @@ class Probed:
     fingerprint: Fingerprint | None
     obstacle: str | None
     detail: str | None
+    firmware: str | None
 
 
 def probed(value: Any) -> Probed:
@@ -41,8 +42,11 @@ def probed(value: Any) -> Probed:
             "fingerprint": str() | None as master,
             "obstacle": str() | None as obstacle,
             **rest,
-        } if isinstance(detail := rest.get("detail"), str | None):
-            return Probed(model, label, None if master is None else fingerprint(master), obstacle, detail)
+        } if isinstance(detail := rest.get("detail"), str | None) and isinstance(
+            version := rest.get("firmware"), str | None
+        ):
+            known = None if master is None else fingerprint(master)
+            return Probed(model, label, known, obstacle, detail, version)
         case _:
             raise DeviceFault("it did not say what it is")
 

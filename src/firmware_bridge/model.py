@@ -144,7 +144,9 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Device:
-    """What is known about one device. `fingerprint` is None until it was asked; `detail` is a sentence about the state."""
+    """What is known about one device. `fingerprint` is None until it was asked; `detail` is a sentence about the state;
+    `firmware` is the version that it tells (of a Ledger: of its Bitcoin app).
+    """
 
     id: str
     family: Family
@@ -155,6 +157,7 @@ class Device:
     fingerprint: Fingerprint | None
     virtual: bool
     detail: str | None
+    firmware: str | None = None
 
     @classmethod
     def at(cls, endpoint: Endpoint, model: str) -> Self:
@@ -178,7 +181,7 @@ class Device:
         """
         state = next_state(self.state, happening)
         if state == DeviceState.ABSENT:
-            return replace(self, state=state, label=None, fingerprint=None, detail=detail)
+            return replace(self, state=state, label=None, fingerprint=None, detail=detail, firmware=None)
         return replace(self, state=state, detail=detail)
 
 

@@ -364,6 +364,7 @@ class Roster:
             model=_model_name(answer.model or record.device.model, virtual=record.device.virtual),
             label=answer.label or None,
             fingerprint=answer.fingerprint,
+            firmware=answer.firmware,
         )
 
     def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:

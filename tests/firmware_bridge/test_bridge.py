@@ -150,6 +150,8 @@ WELL = {"model": "One", "label": "Mine", "fingerprint": "00112233", "obstacle": 
         *({**WELL, name: 5} for name in WELL),
         {**WELL, "fingerprint": "xyz"},
         {**WELL, "obstacle": []},
+        {**WELL, "detail": 5},
+        {**WELL, "firmware": 5},
     ],
 )
 async def test_a_probe_that_is_answered_with_nonsense_finds_no_working_device(answer):
@@ -160,9 +162,10 @@ async def test_a_probe_that_is_answered_with_nonsense_finds_no_working_device(an
 
 
 async def test_a_probe_that_is_answered_well_tells_who_the_device_is():
-    bridge, _device, _script = await bridge_answering(("probe", WELL))
+    bridge, _device, _script = await bridge_answering(("probe", {**WELL, "firmware": "1.14.1"}))
     (device,) = await bridge.refresh()
     assert (device.state, device.model, device.label) == (DeviceState.READY, "One", "Mine")
+    assert device.firmware == "1.14.1"
     assert str(device.fingerprint) == "00112233"
 
 

@@ -74,14 +74,18 @@ def probed(
     fingerprint: str | None = None,
     obstacle: str | None = None,
     detail: str | None = None,
+    firmware: str | None = None,
 ) -> dict[str, Any]:
-    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working now, `detail` why."""
+    """The answer to `probe`. `obstacle` is the code of the outcome that keeps the device from working now, `detail` why;
+    `firmware` the version that it tells, numbers with dots (a Ledger: of its Bitcoin app).
+    """
     return {
         "model": model,
         "label": label,
         "fingerprint": fingerprint,
         "obstacle": obstacle,
         "detail": detail,
+        "firmware": firmware,
     }
 
 
