@@ -3,7 +3,6 @@
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from typing import Final, Self
 
 from firmware_bridge.airgap import cbor
@@ -14,6 +13,7 @@ from firmware_bridge.airgap.transfer import MAX_BYTES, MAX_PARTS, Received
 # The length of the byte string stands before it.
 _MAX_MESSAGE: Final = MAX_BYTES + 5
 _FIELDS: Final = 5
+_PART_NUMBERS: Final = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,13 @@ class Part:
 
 
 def parts(message: bytes, max_fragment: int, *, first: int = 1) -> Iterator[Part]:
-    """Without end, or as far as the number of a part counts: the plain fragments in order, then mixtures of them.
+    """As far as the number of a part counts, which is 34 years at four a second: the plain fragments in order, then mixtures.
 
-    :raises ValueError: the message is empty, or has more than `MAX_PARTS` fragments of at most `max_fragment` bytes.
+    :raises ValueError: the message is empty, or has more than `MAX_PARTS` fragments of at most `max_fragment` bytes; there is no
+        part `first`.
     """
+    if not 0 < first < _PART_NUMBERS:
+        raise ValueError(f"the first part is number 1, and not {first}")
     fragments = -(-len(message) // max_fragment) if max_fragment > 0 else 0
     if not 0 < fragments <= MAX_PARTS:
         raise ValueError(
@@ -78,7 +81,7 @@ def _parts(message: bytes, shape: Shape, first: int) -> Iterator[Part]:
     size = shape.fragment_length
     padded = message.ljust(size * shape.fragments, b"\0")
     pieces = [int.from_bytes(padded[start : start + size]) for start in range(0, len(padded), size)]
-    for number in count(first):
+    for number in range(first, _PART_NUMBERS):
         mixed = 0
         for index in fragments_of(number, shape.fragments, shape.checksum):
             mixed ^= pieces[index]

@@ -10,12 +10,10 @@ from firmware_bridge.errors import BadDeviceSignature, DeviceFault, WrongDevice
 from multisig import (
     Fingerprint,
     ForeignSignature,
-    InvalidPsbt,
     MultisigError,
     Policy,
     Psbt,
     PsbtMismatch,
-    PsbtTooLarge,
     accept_signatures,
     signer_progress,
 )
@@ -74,10 +72,6 @@ def _is_by_cosigners(found: bytes, psbt: Psbt, policy: Policy) -> bool:
 
 
 def _told_apart(error: DeviceFault) -> DeviceFault:
-    match error.__cause__:
-        case PsbtMismatch():
-            return OtherTransaction("This belongs to another transaction.")
-        case InvalidPsbt() | PsbtTooLarge() as cause:
-            return Unreadable(f"This PSBT cannot be read: {cause}", detail=str(cause))
-        case _:
-            return error
+    if isinstance(error.__cause__, PsbtMismatch):
+        return OtherTransaction("This belongs to another transaction.")
+    return Unreadable(f"This PSBT cannot be read: {error.__cause__}", detail=error.detail)

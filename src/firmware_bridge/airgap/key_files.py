@@ -76,11 +76,10 @@ def _parse(text: str, network: Network) -> OriginKey:
 
 def _load(text: str) -> dict[str, Any]:
     try:
-        loaded = json.loads(text, object_pairs_hook=_distinct)
+        # What begins with a brace is an object, or nothing.
+        loaded: dict[str, Any] = json.loads(text, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         raise Unreadable("This JSON file is damaged.") from None
-    if not isinstance(loaded, dict):
-        raise Unreadable("This is no key export that is known here.")
     return loaded
 
 

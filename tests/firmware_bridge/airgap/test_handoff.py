@@ -9,6 +9,7 @@ from firmware_bridge.airgap import (
     OtherTransaction,
     Transfer,
     Unreadable,
+    psbt_text,
     read_signed,
     take_signed,
 )
@@ -148,6 +149,12 @@ def test_s23_what_is_no_answer(answer, words):
     with pytest.raises(Unreadable, match=words) as caught:
         take(answer)
     assert str(caught.value).isprintable()
+
+
+def test_s23_a_psbt_that_is_too_large_is_refused_before_it_is_parsed():
+    with pytest.raises(Unreadable, match="This PSBT has 2097153 bytes"):
+        psbt_text.read((b"psbt\xff" + bytes(MAX_BYTES - 4)).hex().encode())
+    assert psbt_text.read(b"psbt\xff" + bytes(MAX_BYTES - 5))
 
 
 def test_the_largest_file_is_read_and_no_larger_one(tmp_path, monkeypatch):

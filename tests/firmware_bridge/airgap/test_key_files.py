@@ -1,8 +1,10 @@
 """A cosigner's key from a device's file: every form, and what is wrong with it (S14, S15, S17, S23)."""
 
+import base64
 import json
 
 import pytest
+from coincurve import PrivateKey
 
 from firmware_bridge.airgap import Unreadable, parse_key, read_key
 from firmware_bridge.airgap.key_files import MAX_FILE
@@ -14,6 +16,7 @@ from multisig import (
     MultisigError,
     Network,
     WrongNetwork,
+    message_hash,
     multisig_account_path,
     profile_account_path,
 )
@@ -144,7 +147,7 @@ def test_s15_s17_keys_that_are_not_taken(text, error, words):
         "{",
         "{}",
         '{"xfp": 5}',
-        '{"xfp": "0F056943", "xfp": "0F056943"}',
+        json.dumps(ccxp())[:-1] + f', "p2wsh": "{BOB.vault_key().xpub}"}}',
         '{"a": ' + "[" * 50_000,
         '{"a": ' + "9" * 10_000 + "}",
         "\x1b]0;title\x07",
@@ -163,6 +166,33 @@ def test_s23_files_that_are_no_text(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
     with pytest.raises(Unreadable):
         read_key(tmp_path / "key", NETWORK)
+
+
+def key_record(key=KEY, by=ALICE, token="00", words="Alice's Coldcard"):
+    """A record of the first round, signed by the account key of `by`."""
+    text = f"BSMS 1.0\n{token}\n{key}\n{words}"
+    private = PrivateKey(by.private_node(PATH).key)
+    signature = private.sign_recoverable(message_hash(text), hasher=None)
+    return f"{text}\n{base64.b64encode(bytes([31 + signature[64]]) + signature[:64]).decode()}"
+
+
+def test_a_signed_key_record():
+    assert parse_key(key_record(), NETWORK) == KEY
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (key_record(by=BOB), "not by its key"),
+        (key_record().replace("Alice's", "Bob's"), "not by its key"),
+        (key_record()[:-4], "not by its key"),
+        (key_record(token="a54044308ceac9b7"), "encrypted"),
+        (key_record() + "\nmore", "no key record"),
+    ],
+)
+def test_s14_records_that_their_key_has_not_signed(record, words):
+    with pytest.raises(InvalidKey, match=words):
+        parse_key(record, NETWORK)
 
 
 @pytest.mark.parametrize("vector", official("bip129.json", lambda vector: vector["id"] == "bip129-2"))

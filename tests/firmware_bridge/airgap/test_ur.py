@@ -156,6 +156,24 @@ def test_s23_memory_stays_with_the_message_whatever_is_shown():
     assert len(collector._rows) <= MAX_PARTS - 1
 
 
+@pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 2, 4, 5), (1, 1, 5, 5)])
+def test_s23_parts_that_contradict_themselves(numbers):
+    body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(b"abcd"))
+    with pytest.raises(Unreadable, match="contradicts"):
+        fountain.Part.from_cbor(body)
+
+
+def test_the_last_number_of_a_part():
+    last = 2**32 - 1
+    (part,) = fountain.parts(bytes(20), 10, first=last)
+    assert fountain.Part.from_cbor(part.to_cbor()).number == last
+    for first in (-1, 0, last + 1):
+        with pytest.raises(ValueError):
+            fountain.parts(bytes(20), 10, first=first)
+    with pytest.raises(ValueError):
+        cbor.unsigned(last + 1)
+
+
 def test_the_largest_message_and_beyond():
     texts = list(islice(ur.split(bytes(MAX_BYTES), max_fragment=1_700), 3))
     assert all(len(text) <= MAX_TEXT for text in texts)
