@@ -9,7 +9,8 @@
     psbt = take_signed(scanner.result, psbt, vault, signer)
 
 What leaves and what is taken back goes through the same checks as over a cable, and ends in the same outcomes: each one here is
-a leaf of `BridgeError`, or a subclass of one that only says more. No device is driven, so that nothing here waits.
+a leaf of `BridgeError`, or a subclass of one that only says more. No device is driven and nothing waits for a person, but a
+slow card takes its seconds: an event loop calls the functions with a file or folder in a thread.
 """
 
 from firmware_bridge.airgap.enrolment_files import (

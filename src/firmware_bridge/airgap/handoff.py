@@ -5,7 +5,7 @@ import base64
 from firmware_bridge import handover
 from firmware_bridge.airgap import psbt_text
 from firmware_bridge.airgap.outcomes import NothingSigned, OtherTransaction, Unreadable
-from firmware_bridge.airgap.transfer import Transfer
+from firmware_bridge.airgap.transfer import MAX_BYTES, Transfer
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault, WrongDevice
 from multisig import (
     Fingerprint,
@@ -14,6 +14,7 @@ from multisig import (
     Policy,
     Psbt,
     PsbtMismatch,
+    PsbtTooLarge,
     accept_signatures,
     signer_progress,
 )
@@ -22,10 +23,14 @@ from multisig import (
 def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
     """Exactly what a device is shown, as over a cable (S4, S5).
 
-    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad.
+    :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad; or it is larger than any
+        device takes.
     """
     handover.require_sound(psbt, policy)
-    return handover.for_device(psbt, policy)
+    content = handover.for_device(psbt, policy)
+    if len(content) > MAX_BYTES:
+        raise PsbtTooLarge(f"The PSBT has {len(content)} bytes; no device takes more than {MAX_BYTES}.")
+    return content
 
 
 def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:

@@ -13,8 +13,8 @@ def write_psbt(
 ) -> Path:
     """Write the request to a card's folder, whole and for good before this returns. The file's path.
 
-    The name is made of the label and the transaction's id, so that the same request is written once. Give each device the file
-    that is written for it: signatures are taken of one signer at a time.
+    The name is made of the label and the transaction's id, so that the same request is written once. Where one card goes round,
+    read the first signer's answer first, then the next one's, which holds both: signatures are taken of one signer at a time.
 
     :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad (S4, S5).
     :raises NameTaken: another file has that name.

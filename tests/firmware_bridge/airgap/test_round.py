@@ -6,11 +6,11 @@ from itertools import islice
 import pytest
 
 from firmware_bridge import airgap
-from firmware_bridge.airgap import Form, Scanner, ur
+from firmware_bridge.airgap import Form, Scanner, handoff, ur
 from firmware_bridge.errors import BadDeviceSignature, WrongDevice
 from firmware_bridge.virtual.coldcard.errors import CommandRefused, TransactionRefused
 from firmware_bridge.virtual.faults import Faults
-from multisig import PsbtMismatch, Vault, finalise, signer_progress
+from multisig import Psbt, PsbtMismatch, PsbtTooLarge, Vault, finalise, signer_progress
 from tests.support.airgap import CardDevice
 from tests.support.coldcard import NETWORK, SEED, VAULT
 from tests.support.wallets import ALICE, BOB, CAROL, make_spend, make_vault, with_input
@@ -53,6 +53,19 @@ def test_the_second_signer_s_answer_is_not_the_first_one_s(tmp_path):
     assert finalise(airgap.read_signed(answer, by_bob, VAULT, SEED.fingerprint), VAULT)
     with pytest.raises(WrongDevice):
         airgap.read_signed(answer, by_bob, VAULT, CAROL.fingerprint)
+
+
+def test_one_card_that_goes_round(tmp_path):
+    device = enrolled(tmp_path)
+    request = airgap.write_psbt(PSBT, VAULT, tmp_path, label="Rent")
+    first = device.sign_file(request)
+    second = request.with_name(f"{request.stem}-signed.psbt")
+    second.write_bytes(BOB.sign(Psbt.parse(first.read_bytes())).to_bytes())
+    assert airgap.find_answers(request) == (second, first)
+    with pytest.raises(WrongDevice):
+        airgap.read_signed(second, PSBT, VAULT, BOB.fingerprint)
+    by_device = airgap.read_signed(first, PSBT, VAULT, SEED.fingerprint)
+    assert finalise(airgap.read_signed(second, by_device, VAULT, BOB.fingerprint), VAULT)
 
 
 def test_the_latest_answer_comes_first(tmp_path):
@@ -115,6 +128,13 @@ def test_an_input_that_was_left_out_is_still_missing(tmp_path):
 def test_s3_s5_what_is_not_proven_leaves_by_no_way(tmp_path, psbt, way):
     with pytest.raises(PsbtMismatch):
         airgap.write_psbt(psbt, VAULT, tmp_path) if way == "card" else way(psbt, VAULT)
+    assert not list(tmp_path.iterdir())
+
+
+def test_p10_what_no_device_takes_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(handoff, "MAX_BYTES", len(handoff.request_bytes(PSBT, VAULT)) - 1)
+    with pytest.raises(PsbtTooLarge, match="no device"):
+        airgap.write_psbt(PSBT, VAULT, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
