@@ -3,33 +3,50 @@
 from hashlib import sha256
 
 import pytest
+from hwilib.common import AddressType
+from hwilib.devices.ledger_bitcoin.client_command import ClientCommandInterpreter
+from hwilib.devices.ledger_bitcoin.merkle import MerkleTree, element_hash
+from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet
 
+from firmware_bridge.virtual.ledger.errors import Refused
+from firmware_bridge.virtual.ledger.key_info import KeyInfo
 from firmware_bridge.virtual.ledger.op_return import describe_op_return
+from firmware_bridge.virtual.ledger.ownership import Ownership
+from firmware_bridge.virtual.ledger.policy import Header, Policy
+from firmware_bridge.virtual.ledger.template import Arrangement, Template
+from firmware_bridge.virtual.ledger.wallet import Wallet
 from firmware_bridge.virtual.panel import approve_all, ask_person, refuse_kind
 from multisig import (
     HARDENED,
     MAX_MONEY,
     ChangeTo,
+    KeyOrigin,
     Network,
+    OriginKey,
     Psbt,
     Sats,
     SighashCache,
     TxOut,
     build_psbt,
     encode_address,
+    multisig_account_path,
+    multisig_script,
     op_return_script,
+    p2wsh,
     sats,
     verify_ecdsa,
     verify_signatures,
 )
-from tests.support.ledger_host import OK, VAULT, Spending, policy_of, registered, spending, table
+from tests.support.ledger_host import OK, VAULT, Spending, key_text, policy_of, registered, spending, table
 from tests.support.virtual import (
     CHANGE_AMOUNT,
     COIN,
+    NETWORK,
     PAYMENT,
     RECIPIENT,
     coin,
     profile,
+    seed,
     spend,
     vault,
 )
@@ -294,15 +311,13 @@ async def test_money_to_an_own_receiving_address_is_shown_as_a_payment():
     assert await shown_for(spending(psbt, POLICY)) == ["sign-output", *REVIEW]
 
 
-@pytest.mark.parametrize(
-    ("chain", "shown"), [(2, ["sign-output", *REVIEW]), (1 + HARDENED, ["sign-output", *REVIEW])]
-)
-async def test_change_on_a_chain_that_is_none_s9(chain, shown):
+@pytest.mark.parametrize("chain", [2, 1 + HARDENED])
+async def test_change_on_a_chain_that_is_none_is_shown_s9(chain):
     lie = honest()
     change = change_output(lie)
     for key in [key for key in change if key[:1] == OUT_DERIVATION]:
         change[key] = change[key][:-8] + chain.to_bytes(4, "little") + change[key][-4:]
-    assert await shown_for(lie) == shown
+    assert await shown_for(lie) == ["sign-output", *REVIEW]
 
 
 async def test_a_hardened_index_s9():
@@ -443,3 +458,61 @@ async def test_a_mainnet_device_shows_mainnet_addresses():
     async with table(network=Network.MAINNET) as it:
         mark = await registered(it.host, policy)
         assert await it.host.address(policy, mark) == (OK, main.address(0, 0).encode())
+
+
+def own_quorum(accounts: int) -> tuple[Spending, set[bytes]]:
+    """A coin of a quorum that is this device's alone, and its keys there."""
+    keys, lie = {}, honest()
+    texts = []
+    for number in range(accounts):
+        account = multisig_account_path(NETWORK, number)
+        xpub = seed().xpub(account, NETWORK)
+        origin = KeyOrigin(seed().fingerprint, account)
+        texts.append(key_text(OriginKey(origin, xpub)))
+        keys[xpub.derive_public_key(0, 0)] = b"".join(
+            step.to_bytes(4, "little") for step in (*account.indexes, 0, 0)
+        )
+    script = p2wsh(multisig_script(2, sorted(keys)))
+    lie.policy = MultisigWallet("All mine", AddressType.WIT, 2, texts)
+    lie.inputs[0] = {key: value for key, value in lie.inputs[0].items() if key[:1] != DERIVATION}
+    lie.inputs[0] |= {DERIVATION + key: bytes(seed().fingerprint) + path for key, path in keys.items()}
+    lie.inputs[0][WITNESS_UTXO] = utxo(COIN, script)
+    del lie.inputs[0][PREVIOUS]
+    return lie, set(keys)
+
+
+async def test_each_own_key_of_a_quorum_signs():
+    lie, keys = own_quorum(2)
+    answer, record, yielded = await outcome(lie)
+    assert (answer, record.kinds) == (
+        (OK, b""),
+        ["sign-unverified-inputs", "sign-output", "sign-output", "sign-total"],
+    )
+    assert {one[2:35] for one in yielded} == keys
+    assert [one[0] for one in yielded] == [0, 0]
+
+
+async def test_more_own_keys_than_the_app_signs_with():
+    lie, _ = own_quorum(9)
+    await refused(lie, UNSUPPORTED)
+
+
+async def test_a_policy_without_an_own_key_is_not_signed_for_whatever_its_mark_s15():
+    """No registration gives such a mark; that is not relied upon."""
+    keys = tuple(KeyInfo.parse(key_text(key).encode()) for key in VAULT.cosigners)
+    header = Header(b"Savings", 0, bytes(32), 3, bytes(32))
+    policy = Policy(header, "", Template(Arrangement.SORTED, 2, 3), keys)
+    with pytest.raises(Refused):
+        Ownership(Wallet(seed(9), NETWORK), policy)
+
+
+async def test_a_message_that_is_cut_into_other_pieces():
+    """Two texts must not have one commitment."""
+    interpreter = ClientCommandInterpreter()
+    pieces = [b"a", b"b" * 64]
+    interpreter.add_known_list(pieces)
+    root = MerkleTree(element_hash(piece) for piece in pieces).root
+    apdu = {"cla": 0xE1, "ins": 0x10, "p2": 1, "data": b"\x00\x41" + root}
+    async with table() as it:
+        assert await it.host.run(apdu, interpreter) == WRONG
+        assert it.record.prompts == []

@@ -38,6 +38,8 @@ async def test_a_stalled_device_answers_nothing_any_more_until_it_is_plugged_in_
     async with table() as it:
         with pytest.raises(TimeoutError):
             await provoke(it, phase, stall_at=phase)
+        it.host.send(*GET_VERSION)
+        assert await it.host.hears_nothing()
         async with host_of(it.endpoint) as other:  # it is still there
             other.send(*GET_VERSION)
             assert await other.hears_nothing()

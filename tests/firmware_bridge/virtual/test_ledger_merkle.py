@@ -134,7 +134,15 @@ async def test_a_message_of_many_chunks_needs_proofs_in_two_parts():
     assert recover_message_key(text.decode(), signature) == key
 
 
-@pytest.mark.parametrize("change", [flip(2), lambda _: b"\x00\x20", lambda answer: b"\x01\x10" + answer[2:]])
+@pytest.mark.parametrize(
+    "change",
+    [
+        flip(2),
+        lambda _: b"\x00\x20",
+        lambda answer: b"\x01\x10" + answer[2:],
+        lambda answer: b"\x02\x20" + answer[2:] + bytes(32),
+    ],
+)
 async def test_the_rest_of_a_proof_is_checked_too(change):
     async with table() as it:
         assert await it.host.sign_message(b"a" * 70 * 64, PATH, when(MORE, change)) == REFUSED

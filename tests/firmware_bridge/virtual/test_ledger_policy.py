@@ -22,6 +22,7 @@ from tests.support.ledger_host import (
     OK,
     VAULT,
     host_of,
+    interpreter_of,
     key_text,
     policy_of,
     registered,
@@ -241,6 +242,15 @@ async def test_a_template_that_does_not_fit_its_keys_or_of_an_old_version():
     )
     assert await refusal_of(old) == 0x6A80
     assert await refusal_of(WalletPolicy("Savings", "tr(@0/**)", keys[:1])) == 0x6A80
+
+
+async def test_a_template_of_another_length_than_the_policy_says():
+    policy = policy_of(VAULT)
+    lie = bytearray(policy.serialize())
+    lie[2 + len(policy.name)] += 1
+    async with table(ask_person) as it:
+        apdu = {"cla": 0xE1, "ins": 0x02, "data": bytes((len(lie),)) + lie}
+        assert await it.host.run(apdu, interpreter_of(policy)) == (0x6A80, b"")
 
 
 async def test_a_registered_policy_is_known_by_its_mark_alone():

@@ -79,6 +79,11 @@ def test_a_recoverable_signature_gives_the_key_back():
     assert recovered.format() == seed.public_key(PATH)
 
 
+def test_the_symmetric_key_of_slip21_s_test_vector():
+    key = Seed.from_mnemonic("all " * 12).symmetric_key(b"SLIP-0021")
+    assert key.hex() == "1d065e3ac1bbe5c7fad32cf2305f7d709dc070d672044a19e610c77cdf33de0d"
+
+
 def test_the_words_are_not_in_the_repr():
     assert "abandon" not in repr(Seed.from_mnemonic(ABANDON))
     assert "73c5da0a" in repr(Seed.from_mnemonic(ABANDON))

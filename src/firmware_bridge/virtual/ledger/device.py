@@ -83,8 +83,6 @@ class VirtualLedger:
             self._desk.heed(raw, partial(self._send, connection))
 
     def _send(self, connection: Connection, reply: Reply) -> None:
-        if self._silent:
-            return
         garble, self._garble = self._garble, False
         connection.send(GARBAGE if garble else to_bytes(reply))
         if garble:
