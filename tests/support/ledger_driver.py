@@ -76,7 +76,9 @@ async def driven(endpoint: Endpoint, network: Network = NETWORK) -> AsyncIterato
 
 @dataclass
 class Bench:
-    """A virtual Ledger, its screen, and the driver on it."""
+    """A virtual Ledger, its screen, and the driver on it. A test asks something: until then the connection may not have reached
+    the device, which cannot close it then.
+    """
 
     device: VirtualLedger
     panel: Panel

@@ -92,20 +92,16 @@ class LedgerDevice(OpenDevice):
         return self._client
 
     def _probe(self, args: Args) -> Any:
+        # On the bus, the USB numbers tell the model; an emulator tells nothing but its app.
+        model = "Ledger" if self._emulated else ""
         try:
             master = self._fingerprint(args)
         except Exception as error:
             failed = error if isinstance(error, DeviceFailure) else ledger_failure(error)
             if failed.code not in _OBSTACLES:
                 raise
-            return probed(self._model(), obstacle=failed.code, detail=failed.detail)
-        return probed(self._model(), fingerprint=master)
-
-    def _model(self) -> str:
-        """On the bus, the USB numbers tell the model; an emulator tells nothing but its app."""
-        if not self._emulated:
-            return ""
-        return "Ledger" if self._app is None else f"Ledger, {self._app}"
+            return probed(model, obstacle=failed.code, detail=failed.detail)
+        return probed(model, fingerprint=master, firmware=None if self._app is None else self._app.version)
 
     def _fingerprint(self, _args: Args) -> Any:
         return self._ready().get_master_fingerprint().hex()

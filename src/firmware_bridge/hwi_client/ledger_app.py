@@ -29,9 +29,6 @@ class App:
     name: str
     version: str
 
-    def __str__(self) -> str:
-        return f"{self.name} {self.version}"
-
 
 # What no app says to this question in any other case: the system's own software while the device is locked, and an app
 # whose earlier host was killed, where the person has answered that host's question just now.

@@ -54,11 +54,12 @@ async def test_a_probe_says_who_it_is():
     async with bench() as b:
         answer = await b.driver.call("probe")
     assert answer == {
-        "model": "Ledger, Bitcoin Test 2.4.6",
+        "model": "Ledger",
         "label": None,
         "fingerprint": str(SEED.fingerprint),
         "obstacle": None,
         "detail": None,
+        "firmware": "2.4.6",
     }
     assert b.shown == []
 
@@ -232,6 +233,7 @@ async def test_refusal_of_a_transaction():
 
 async def test_a_vault_that_is_not_enrolled_is_not_sent():
     async with bench() as b:
+        await b.driver.call("fingerprint")
         with fails_with("not-enrolled"):
             await sign(b.driver, wallets.make_spend(VAULT), policy_of(VAULT))
         with fails_with("not-enrolled"):
@@ -384,5 +386,6 @@ async def test_nobody_there():
 
 async def test_an_unknown_operation():
     async with bench() as b:
+        await b.driver.call("fingerprint")
         with fails_with("unsupported"):
             await b.driver.call("unlock")
