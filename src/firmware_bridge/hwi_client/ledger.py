@@ -113,7 +113,7 @@ class LedgerDevice(OpenDevice):
 
     def _sign(self, args: Args) -> Any:
         policy: Policy = args["policy"]
-        wallet, proof = wallet_of(policy), proof_of(policy)
+        proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
         psbt = parse_psbt(args["psbt"])
         if is_legacy(client):
@@ -153,7 +153,7 @@ class LedgerDevice(OpenDevice):
     def _show_address(self, args: Args) -> Any:
         policy: Policy = args["policy"]
         chain, index = args["chain"], args["index"]
-        wallet, proof = wallet_of(policy), proof_of(policy)
+        proof, wallet = proof_of(policy), wallet_of(policy)
         client = self._steady()
         if is_legacy(client):
             _require_no_vault(policy)
