@@ -156,7 +156,7 @@ def test_s23_memory_stays_with_the_message_whatever_is_shown():
     assert len(collector._rows) <= MAX_PARTS - 1
 
 
-@pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 2, 4, 5), (1, 1, 5, 5)])
+@pytest.mark.parametrize("numbers", [(0, 1, 4, 5), (1, 0, 4, 5), (1, 0, 0, 0), (1, 2, 4, 5), (1, 1, 5, 5)])
 def test_s23_parts_that_contradict_themselves(numbers):
     body = cbor.array(*(cbor.unsigned(number) for number in numbers), cbor.byte_string(b"abcd"))
     with pytest.raises(Unreadable, match="contradicts"):
