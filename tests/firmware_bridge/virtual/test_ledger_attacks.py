@@ -320,6 +320,12 @@ async def test_change_on_a_chain_that_is_none_is_shown_s9(chain):
     assert await shown_for(lie) == ["sign-output", *REVIEW]
 
 
+async def test_change_at_an_absurd_index_is_not_shown_as_on_the_hardware_s9():
+    """The app has no opinion about how far change may lie: that is for whoever makes the transaction to check."""
+    psbt = spend(VAULT, outputs=[TxOut(PAYMENT, RECIPIENT), ChangeTo(CHANGE_AMOUNT, 1, 999_999)])
+    assert await shown_for(spending(psbt, POLICY)) == REVIEW
+
+
 async def test_a_hardened_index_s9():
     lie = honest()
     change = change_output(lie)

@@ -1,5 +1,6 @@
 """The virtual Ledger believes no host: every proof and every preimage is checked (app-bitcoin-new, doc/merkle.md)."""
 
+import random
 from hashlib import sha256
 
 import pytest
@@ -191,3 +192,26 @@ async def test_a_host_that_leaves_in_the_middle_can_come_back():
         assert (await it.host.receive())[0] == 0xE000
         assert await it.host.exchange(0xB0, 0x01) == REFUSED
         assert (await it.host.exchange(0xB0, 0x01))[0] == OK
+
+
+@pytest.mark.parametrize("lie", range(40))
+async def test_no_lie_however_silly_confuses_it_s23(lie, caplog):
+    """Bytes changed, cut off and added, in whichever answer: a status word, and the next command works."""
+    chance = random.Random(lie)
+    policy = policy_of(VAULT)
+
+    def tamper(_request: bytes, answer: bytes) -> bytes:
+        if chance.random() > 0.03:
+            return answer
+        changed = bytearray(answer or b"\x00")
+        for _ in range(chance.randrange(1, 4)):
+            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        return bytes(changed[: chance.choice([1, 33, 255])])
+
+    async with table() as it:
+        mark = await registered(it.host, policy)
+        for _ in range(3):
+            status, _ = await it.host.sign(spending(spend(VAULT), policy), mark, tamper)
+            assert status in {OK, 0x6A80, 0x6A82}
+        assert (await it.host.exchange(0xE1, 0x05))[0] == OK
+    assert caplog.text == ""

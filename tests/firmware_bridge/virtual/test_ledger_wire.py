@@ -1,15 +1,17 @@
 """The virtual Ledger's stream and commands, before anything of Bitcoin comes into play."""
 
+import asyncio
+
 import pytest
 
 from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress
 from firmware_bridge.virtual.ledger import VirtualLedger
 from firmware_bridge.virtual.ledger.apdu import Apdu, MalformedApdu, Reply, Status
 from firmware_bridge.virtual.ledger.framing import Assembler, MalformedStream, to_bytes
-from firmware_bridge.virtual.ledger.link import MAX_LEFT_BEHIND
+from firmware_bridge.virtual.ledger.link import MAX_LEFT_BEHIND, Link
 from firmware_bridge.virtual.panel import Panel
 from multisig import Network
-from tests.support.ledger_host import host_of, table
+from tests.support.ledger_host import NOTHING, host_of, table
 from tests.support.virtual import NETWORK, seed
 
 pytestmark = pytest.mark.anyio
@@ -137,6 +139,31 @@ async def test_connections_left_behind_are_bounded():
         assert await it.host.reader.read() == b"", "the oldest is closed"
         for other in others:
             await other.__aexit__(None, None, None)
+
+
+async def test_a_host_that_does_not_read_its_answers_is_not_listened_to_until_it_does():
+    """Its answers must not pile up in the device: the system takes a few megabytes of them, and then it waits."""
+    heard = asyncio.Semaphore(0)
+    answer = bytes(1 << 20)
+
+    def hear(_command: bytes, connection) -> None:
+        connection.send(answer)
+        heard.release()
+
+    link = Link(hear)
+    _, port = await link.open("127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        with pytest.raises(TimeoutError):
+            for said in range(1, 33):
+                writer.write(b"\x00\x00\x00\x01a")
+                await asyncio.wait_for(heard.acquire(), NOTHING)
+        for _ in range(said):
+            assert await reader.readexactly(len(answer)) == answer
+    finally:
+        writer.transport.abort()
+        link.close()
+        await link.wait_closed()
 
 
 async def test_a_taken_port():

@@ -105,6 +105,13 @@ class Connection(asyncio.Protocol):
         for command in commands:
             self._link.received(self, command)
 
+    def pause_writing(self) -> None:
+        """A host that does not read its answers is not listened to either."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._transport.resume_reading()
+
     def send(self, data: bytes) -> None:
         """Nothing is sent to a host that another one has taken the place of."""
         if self._link.serves(self) and not self._transport.is_closing():
