@@ -379,6 +379,7 @@ async def test_a_device_that_signs_some_inputs_only_returns_those():
 
 async def test_nobody_there():
     async with bench() as b:
+        await b.driver.call("fingerprint")
         endpoint = b.endpoint
         await b.device.stop()
         with fails_with("disconnected"):
