@@ -27,7 +27,7 @@ from firmware_bridge.sighting import Listing, Sighting
 
 TABLES: Final = Path("/proc/net")
 _CHUNK: Final = 1 << 16
-Listening = Callable[[], list[InetSocket]]
+Listening = Callable[[int], list[InetSocket]]
 _ASK: Final[Mapping[str, Callable[[str, int], Awaitable[bool]]]] = {
     "udp": asking.udp_answers,
     "tcp": asking.tcp_accepts,
@@ -57,7 +57,7 @@ class _Reading:
     tables: str
     listening: Listening
     ports: frozenset[int]
-    _read: dict[str, list[InetSocket]] = field(default_factory=dict)
+    _read: dict[tuple[str, int], list[InetSocket]] = field(default_factory=dict)
     _paths: frozenset[str] | None = None
 
     def tells(self, place: _Place, *, in_use: bool) -> bool | None:
@@ -72,15 +72,22 @@ class _Reading:
         return in_use or None if told is None else told
 
     def _hears(self, kind: str, place: _Place) -> bool | None:
-        if kind not in self._read:
-            try:
-                self._read[kind] = self._tcp() if kind == "tcp" else self._table(kind)
-            except OSError:
-                return None
+        """IPv6's table is read only for what IPv4's does not show: most emulators are at 127.0.0.1 and nowhere else."""
         wanted = LISTENING if kind == "tcp" else CLOSED
-        return any(
-            s.state == wanted and s.port == place.port and s.hears(place.hosts) for s in self._read[kind]
-        )
+        try:
+            return any(
+                found.state == wanted and found.port == place.port and found.hears(place.hosts)
+                for version in (4, 6)
+                for found in self._sockets(kind, version)
+            )
+        except OSError:
+            return None
+
+    def _sockets(self, kind: str, version: int) -> list[InetSocket]:
+        key = (kind, version)
+        if key not in self._read:
+            self._read[key] = self._tcp(version) if kind == "tcp" else self._table(kind, version)
+        return self._read[key]
 
     def _binds(self, path: str) -> bool:
         if not os.path.exists(path):  # noqa: PTH110 - a Path costs more than the question
@@ -93,20 +100,21 @@ class _Reading:
         # A path that was bound from inside its folder is in the table without the folder.
         return path in self._paths or asking.unix_is_bound(path)
 
-    def _tcp(self) -> list[InetSocket]:
+    def _tcp(self, version: int) -> list[InetSocket]:
         try:
-            return self.listening()
+            return self.listening(version)
         except (OSError, AttributeError):
             # No such question on this kernel, or no such sockets in this Python.
-            return self._table("tcp")
+            return self._table("tcp", version)
 
-    def _table(self, kind: str) -> list[InetSocket]:
-        found = inet_sockets(_text(f"{self.tables}/{kind}"), self.ports)
+    def _table(self, kind: str, version: int) -> list[InetSocket]:
         try:
-            return [*found, *inet_sockets(_text(f"{self.tables}/{kind}6"), self.ports)]
+            return inet_sockets(_text(f"{self.tables}/{kind}{'' if version == 4 else '6'}"), self.ports)
         except FileNotFoundError:
+            if version == 4:
+                raise
             # A kernel without IPv6.
-            return found
+            return []
 
 
 def endpoint_listing(

@@ -24,17 +24,17 @@ _ANSWER: Final = struct.Struct("=BBBB2s2s16s16s12s16sI")
 _SECONDS: Final = 0.5
 _BUFFER: Final = 1 << 16
 # What Linux calls the two families, whatever this build of Python was given.
-_FAMILIES: Final = (2, 10)
+_FAMILIES: Final = {4: 2, 6: 10}
 
 
-def listening() -> list[InetSocket]:
-    """Every TCP socket that listens in this network namespace.
+def listening(version: int) -> list[InetSocket]:
+    """Every TCP socket for this version of IP that listens in this network namespace.
 
     :raises OSError: this kernel does not answer the question.
     """
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as kernel:
         kernel.settimeout(_SECONDS)
-        return [found for family in _FAMILIES for found in _listening(kernel, family)]
+        return list(_listening(kernel, _FAMILIES[version]))
 
 
 def _listening(kernel: socket.socket, family: int) -> Iterator[InetSocket]:
@@ -77,4 +77,4 @@ def parse(body: bytes) -> InetSocket:
 
 
 def _address(family: int, packed: bytes) -> Address:
-    return IPv4Address(packed[:4]) if family == _FAMILIES[0] else IPv6Address(packed)
+    return IPv4Address(packed[:4]) if family == _FAMILIES[4] else IPv6Address(packed)

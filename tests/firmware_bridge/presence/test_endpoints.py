@@ -1,6 +1,5 @@
 """Emulators are noticed without a word to them."""
 
-import os
 import socket
 import sys
 from contextlib import contextmanager
@@ -39,7 +38,7 @@ def tcp(server):
 
 
 def without_tables(tmp_path):
-    def unknown():
+    def unknown(_version):
         raise OSError("no such question")
 
     return {"tables": tmp_path / "none", "listening": unknown}
@@ -158,6 +157,6 @@ async def test_a_table_of_no_wanted_kind_is_not_read(tmp_path, folder):
     """`/proc/net/tcp` costs a millisecond; who has no such emulator does not pay it."""
     read = []
     endpoint = Endpoint(Family.COLDCARD, f"unix:{folder / 's'}")
-    listing = presence.endpoint_listing([endpoint], listening=lambda: read.append(os.getpid()))
+    listing = presence.endpoint_listing([endpoint], listening=read.append)
     assert await listing([]) == []
     assert read == []

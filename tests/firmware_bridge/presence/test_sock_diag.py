@@ -11,14 +11,16 @@ from firmware_bridge.presence import sock_diag
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sock_diag is Linux's")
 
 
-@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
-def test_a_socket_is_listed_while_it_listens(family, host):
+@pytest.mark.parametrize(
+    ("version", "family", "host"), [(4, socket.AF_INET, "127.0.0.1"), (6, socket.AF_INET6, "::1")]
+)
+def test_a_socket_is_listed_while_it_listens(version, family, host):
     with socket.socket(family) as server:
         server.bind((host, 0))
         port = server.getsockname()[1]
-        assert port not in [found.port for found in sock_diag.listening()]
+        assert port not in [found.port for found in sock_diag.listening(version)]
         server.listen()
-        (found,) = [found for found in sock_diag.listening() if found.port == port]
+        (found,) = [found for found in sock_diag.listening(version) if found.port == port]
         assert str(found.local) == host
         assert found.inode
 
