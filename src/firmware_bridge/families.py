@@ -92,12 +92,18 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
                 ("do not match any existing wallet", _NOT_ENROLLED),
+                ("wallet with those fingerprints not found", _NOT_ENROLLED),
+                ("refused to import", _REFUSED),
+                # A computer runs it by a policy, or its owner has bound it by one.
+                ("not allowed in hsm mode", _BUSY),
+                ("spending policy in effect", _UNSUPPORTED),
                 ("none of the keys involved", _WRONG_DEVICE),
                 ("framing error", _BUSY),
                 ("cannot connect to simulator", _DISCONNECTED),
                 ("timeout reading usb", _TIMED_OUT),
                 # It tells nobody who it is: before the PIN, as before it has a seed.
                 ("doesn't have any secrets", _LOCKED),
+                ("device is locked", _LOCKED),
                 ("open failed", _PERMISSION),
             ),
         ),
@@ -124,6 +130,22 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("not in either the bitcoin", _WRONG_APP),
                 ("device is asleep", _LOCKED),
                 ("open failed", _PERMISSION),
+            ),
+        ),
+        Family.KEEPKEY: Maker(
+            "KeepKey",
+            # FailureType in the vendor's types.proto.
+            statuses={
+                4: _REFUSED,
+                5: _LOCKED,
+                6: _LOCKED,
+                7: _LOCKED,
+                11: _UNSUPPORTED,
+            },
+            phrases=(
+                ("unsupported device", _UNSUPPORTED),
+                ("cannot sign external inputs", _WRONG_DEVICE),
+                ("unexpected chunk size", _FAULT),
             ),
         ),
         Family.BITBOX02: Maker(
@@ -288,7 +310,6 @@ class UsbModel:
 
 
 _BOOTLOADER: Final = "The device is in its bootloader: connect it again without pressing a button."
-_LATER: Final = "This program cannot drive this make yet."
 _UNKNOWN: Final = "HWI does not know this model."
 _THP: Final = "HWI cannot speak the protocol of this model (THP)."
 _TOO_OLD: Final = "HWI drives this model no longer."
@@ -328,8 +349,8 @@ USB_MODELS: Final[tuple[UsbModel, ...]] = (
     UsbModel(0x2581, 0x2B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
     UsbModel(0x2581, 0x3B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
     UsbModel(0x2581, 0x4B7C, Family.LEDGER, "Ledger HW.1", None, reason=_TOO_OLD),
-    UsbModel(0x2B24, 0x0001, Family.KEEPKEY, "KeepKey", "hid", reason=_LATER),
-    UsbModel(0x2B24, 0x0002, Family.KEEPKEY, "KeepKey", "webusb", reason=_LATER),
+    UsbModel(0x2B24, 0x0001, Family.KEEPKEY, "KeepKey", "hid"),
+    UsbModel(0x2B24, 0x0002, Family.KEEPKEY, "KeepKey", "webusb"),
     UsbModel(0x2B24, 0, Family.KEEPKEY, "KeepKey", None, product_mask=0, reason=_UNKNOWN),
     UsbModel(*_BITBOX, Family.BITBOX02, "BitBox02", names=("BitBox02", "BitBox02BTC")),
     UsbModel(

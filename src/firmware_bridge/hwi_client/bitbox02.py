@@ -224,13 +224,14 @@ class BitBox02Device(OpenDevice):
             version, platform, edition, unlocked, initialized = BitBox02.get_info(self._transport)
         except KeyError:
             return probed(_FAMILY_NAME, obstacle=Unsupported.code, detail="HWI does not know this model.")
-        model = _model(platform, edition)
+        model, firmware = _model(platform, edition), version.removeprefix("v")
         obstacle = _obstacle(version, initialized=initialized) or self._lock(unlocked=unlocked)
         if obstacle is not None:
             code, detail = obstacle
-            return probed(model, obstacle=code, detail=detail)
+            return probed(model, obstacle=code, detail=detail, firmware=firmware)
         label = self._hwi.init().device_info()["name"]
-        return probed(model, label=label, fingerprint=self._hwi.get_master_fingerprint().hex())
+        fingerprint = self._hwi.get_master_fingerprint().hex()
+        return probed(model, label=label, fingerprint=fingerprint, firmware=firmware)
 
     def _lock(self, *, unlocked: bool) -> tuple[str, str] | None:
         if not unlocked:

@@ -134,14 +134,14 @@ class JadeDevice(OpenDevice):
         if (busy := _BUSY.get(self._hwi.jade.ping())) is not None:
             return probed("Jade", obstacle=Busy.code, detail=busy)
         info = self._hwi.jade.get_version_info()
-        model = _MODELS.get(info.get("BOARD_TYPE"), "Jade")
+        model, firmware = _MODELS.get(info.get("BOARD_TYPE"), "Jade"), info["JADE_VERSION"]
         if (obstacle := self._obstacle(info)) is not None:
             code, detail = obstacle
-            return probed(model, obstacle=code, detail=detail)
+            return probed(model, obstacle=code, detail=detail, firmware=firmware)
         if _binds(info):
             # Asking for a key would bind the wallet to our kind of network, which nobody has decided.
-            return probed(model)
-        return probed(model, fingerprint=self._fingerprint({}))
+            return probed(model, firmware=firmware)
+        return probed(model, fingerprint=self._fingerprint({}), firmware=firmware)
 
     def _obstacle(self, info: Mapping[str, Any]) -> tuple[str, str] | None:
         state, bound = info["JADE_STATE"], info.get("JADE_NETWORKS")

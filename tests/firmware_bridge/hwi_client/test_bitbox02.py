@@ -128,7 +128,7 @@ def test_a_person_unlocks_and_pairs_once_and_the_next_worker_brings_the_keys():
     peer.operations.clear()
     with opened(peer, session=answer["session"], answers={}) as (device, person):
         told = device.call("probe", {})
-        assert (told["obstacle"], told["label"]) == (None, "My BitBox")
+        assert (told["obstacle"], told["label"], told["firmware"]) == (None, "My BitBox", "9.23.0")
         assert told["fingerprint"] == str(SEED.fingerprint)
     assert b"v" not in peer.operations
     assert person.told == []

@@ -69,6 +69,7 @@ def test_a_ready_device_tells_who_it_is():
             "fingerprint": str(SEED.fingerprint),
             "obstacle": None,
             "detail": None,
+            "firmware": "1.0.33",
         }
         assert device.call("fingerprint", {}) == str(SEED.fingerprint)
         xpub = str(SEED.xpub(ACCOUNT, NETWORK))

@@ -1,0 +1,119 @@
+"""KeepKey through HWI: a Trezor One of older days, with its own numbers, and with one passphrase for everybody.
+
+It has no sessions. The passphrase that a person gave stays in its memory, for whichever program comes next, until it is
+told to start afresh, as HWI does before every request. Here it is told so only when a person unlocks it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import hid
+from hwilib.devices.keepkey import KEEPKEY_HID_IDS, KEEPKEY_WEBUSB_IDS, KeepkeyFeatures
+from hwilib.devices.trezorlib import messages
+from hwilib.devices.trezorlib.client import TrezorClient as Wire
+from hwilib.devices.trezorlib.models import TrezorModel
+from hwilib.devices.trezorlib.transport import TransportException
+from hwilib.devices.trezorlib.transport.hid import HidTransport
+from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
+
+from firmware_bridge.hwi_client.base import probed
+from firmware_bridge.hwi_client.trezor import TrezorDevice
+from firmware_bridge.hwi_client.trezor_codec import Codec
+from firmware_bridge.hwi_client.trezor_screen import PassphraseNeeded, PinNeeded, Screen
+from firmware_bridge.hwi_client.trezor_transport import UdpPort
+from firmware_bridge.hwi_client.trezor_wire import Connection, is_locked
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.port import Caller, Opening
+from multisig import Network
+
+
+def _codec() -> Codec:
+    """A table of our own: HWI puts KeepKey's messages into the one that its Trezors read by."""
+    codec: Codec = Codec.from_module(messages)
+    codec.register(KeepkeyFeatures)
+    return codec
+
+
+_CODEC: Final = _codec()
+# HWI's vendors are one string, of which any piece would do, the empty one too.
+_MODEL: Final = TrezorModel(
+    name="K1-14AM",
+    internal_name="keepkey",
+    minimum_version=(0, 0, 0),
+    vendors=("keepkey.com",),
+    usb_ids=(),
+    default_mapping=_CODEC,
+)
+
+
+class KeepKeyConnection(Connection):
+    """The Trezor's conversation, with a device that has no sessions and tells what it remembers."""
+
+    def __init__(self, transport: Any, screen: Screen) -> None:
+        super().__init__(transport, screen)
+        self.mapping = _CODEC
+        self.model = _MODEL
+
+    def wake(self) -> None:
+        """Without a fresh start, by which the device would forget its passphrase.
+
+        :raises PinNeeded: the device is locked.
+        :raises PassphraseNeeded: it wants a passphrase.
+        """
+        features = self.look()
+        if is_locked(features):
+            raise PinNeeded
+        if features.passphrase_protection and not features.passphrase_cached:
+            raise PassphraseNeeded
+
+    def begin_unlocking(self) -> None:
+        """A fresh start: it forgets the passphrase, and not the PIN."""
+        self.look()
+        self.init_device()
+
+    def keep_session(self) -> str | None:
+        return None
+
+    def _refresh_features(self, features: Any) -> None:
+        Wire._refresh_features(self, features)  # noqa: SLF001 - past the Trezor's table of models
+
+
+class KeepKeyDevice(TrezorDevice):
+    family = Family.KEEPKEY
+
+    def _obstructed(
+        self, obstacle: str | None, detail: str | None = None, fingerprint: str | None = None
+    ) -> Mapping[str, Any]:
+        features = self._connection.features
+        return probed(
+            "KeepKey",
+            label=features.label,
+            fingerprint=fingerprint,
+            obstacle=obstacle,
+            detail=detail,
+            firmware=f"{features.major_version}.{features.minor_version}.{features.patch_version}",
+        )
+
+
+def open_keepkey(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> KeepKeyDevice:
+    connection = KeepKeyConnection(_transport(endpoint), Screen(caller))
+    if opening.recover:
+        connection.clear()
+    # Held until the device is closed: one claim of the interface, one socket, for all that follows.
+    connection.open()
+    return KeepKeyDevice(connection, network)
+
+
+def _transport(endpoint: Endpoint) -> Any:
+    """:raises TransportException: nothing is there."""
+    if endpoint.kind == "udp":
+        return UdpPort(endpoint.place)
+    if endpoint.kind == "webusb":
+        listed = WebUsbTransport.enumerate(usb_ids=KEEPKEY_WEBUSB_IDS)
+        found = [device for device in listed if device.get_path() == endpoint.address]
+    else:
+        entries = [entry for numbers in KEEPKEY_HID_IDS for entry in hid.enumerate(*numbers)]
+        found = [HidTransport(entry) for entry in entries if entry["path"] == endpoint.place.encode()]
+    if not found:
+        raise TransportException(f"nothing at {endpoint.address}")
+    return found[0]

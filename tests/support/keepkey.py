@@ -1,0 +1,79 @@
+"""A KeepKey: the virtual Trezor One under another name, without sessions, telling what it remembers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.virtual.panel import Panel
+from firmware_bridge.virtual.seed import Seed
+from firmware_bridge.virtual.trezor.desk import Desk
+from firmware_bridge.virtual.trezor.device import DEFAULT_HOST, VirtualTrezor
+from firmware_bridge.virtual.trezor.framing import to_chunks
+from firmware_bridge.virtual.trezor.messages import NUMBERS, Features, Initialize
+from firmware_bridge.virtual.trezor.protobuf import Kind, Message, encode, optional
+from firmware_bridge.virtual.trezor.work import Peer, Work
+from multisig import Network
+
+_THE_SESSION = b"\x00" * 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepKeyFeatures(Features):
+    passphrase_cached: bool | None = optional(17, Kind.BOOL)
+
+
+class _Desk(Desk):
+    """One session for all hosts; `Initialize` ends it (fsm_msgInitialize of the firmware)."""
+
+    @property
+    def features(self) -> Features:
+        return replace(
+            super().features, passphrase_cached=self._access._sessions.get(_THE_SESSION) is not None
+        )
+
+    def _session(self, _peer: Peer, _wanted: bytes | None) -> bytes:
+        self._access._sessions.setdefault(_THE_SESSION, None)
+        return _THE_SESSION
+
+    def _initialize(self, _work: Work, _message: Initialize) -> Features:
+        self._access._sessions.clear()
+        return self.features
+
+
+class VirtualKeepKey(VirtualTrezor):
+    def __init__(self, seed: Seed, panel: Panel, network: Network, **options: Any) -> None:
+        vendor = options.pop("vendor", "keepkey.com")
+        super().__init__(seed, panel, network, **options)
+        told = self._desk._features
+        self._desk = _Desk(
+            features=KeepKeyFeatures(
+                **{
+                    **_values(told),
+                    "vendor": vendor,
+                    "model": "K1-14AM",
+                    "capabilities": (),
+                    "major_version": 7,
+                    "minor_version": 10,
+                    "patch_version": 0,
+                }
+            ),
+            access=self._access,
+            network=network,
+            panel=panel,
+            around=self._desk._around,
+        )
+
+    async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
+        return Endpoint(Family.KEEPKEY, (await super().start(host, port)).address)
+
+    def _send(self, peer: Peer, message: Message) -> None:
+        if not isinstance(message, KeepKeyFeatures) or self._silent or self._link is None:
+            super()._send(peer, message)
+            return
+        for chunk in to_chunks(NUMBERS[Features], encode(message)):
+            self._link.wire.send(peer, chunk)
+
+
+def _values(message: Message) -> Mapping[str, Any]:
+    return {field.name: getattr(message, field.name) for field in fields(message)}
