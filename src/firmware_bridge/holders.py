@@ -73,8 +73,8 @@ def find(endpoint: Endpoint, *, proc: Path = _PROC, tables: Path = TABLES) -> st
         wanted = _open_as(endpoint, tables)
         until = time.monotonic() + _SECONDS
         return _name_of_holder(wanted, proc, until) if wanted else None
-    except (OSError, ValueError):
-        # No such tables here, or they changed while they were read.
+    except (OSError, ValueError, IndexError):
+        # No such tables here, or a process ended while they were read.
         return None
 
 

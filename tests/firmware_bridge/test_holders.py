@@ -78,6 +78,13 @@ def test_our_own_workers_are_nobody_else(tmp_path):
     assert find(tmp_path) == "Sparrow"
 
 
+@pytest.mark.parametrize("status", ["", "11", "11 (a) S", "11 (a) S x"])
+def test_a_process_that_ends_while_it_is_looked_at_harms_nobody(tmp_path, status):
+    process(tmp_path, 11, opens=["/dev/ttyACM7"])
+    (tmp_path / "11" / "stat").write_text(status)
+    assert find(tmp_path) is None
+
+
 def test_the_search_ends_at_its_deadline(tmp_path, monkeypatch):
     process(tmp_path, 11, opens=["/dev/ttyACM7"])
     monkeypatch.setattr(holders, "_SECONDS", -1.0)
