@@ -7,13 +7,14 @@ from types import MappingProxyType
 from typing import Final
 
 from firmware_bridge.errors import Unsupported
+from firmware_bridge.families import MAKERS
 from firmware_bridge.model import Family
 from multisig import Vault
 
 # Coldcard: MAX_NAME_LEN of the firmware's multisig wallets. Ledger: MAX_WALLET_NAME_LENGTH of the Bitcoin app. Jade: the
-# firmware's MULTISIG_NAME_MAX_LEN. The others keep no names.
+# firmware's MULTISIG_NAME_MAX_LEN. BitBox02: what HWI's copy of the maker's library takes. The others keep no names.
 MAX_NAMES: Final[Mapping[Family, int]] = MappingProxyType(
-    {Family.COLDCARD: 20, Family.LEDGER: 64, Family.JADE: 15}
+    {Family.COLDCARD: 20, Family.LEDGER: 64, Family.JADE: 15, Family.BITBOX02: 30}
 )
 # The firmware's limit for the file (shared/usb.py: `100 < file_len <= 4000`).
 _MAX_FILE: Final = 4000
@@ -25,7 +26,7 @@ def require_name(family: Family, name: str) -> None:
     if most is None:
         return
     if not (1 <= len(name) <= most and name.isascii() and name.isprintable() and name == name.strip()):
-        raise Unsupported(f"A {family.capitalize()} takes names of 1 to {most} printable ASCII characters.")
+        raise Unsupported(f"A {MAKERS[family].name} takes names of 1 to {most} printable ASCII characters.")
 
 
 def coldcard_file(vault: Vault, name: str) -> str:

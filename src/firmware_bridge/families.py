@@ -45,6 +45,7 @@ class Maker:
 
     `shares_session`: whoever connects takes the device's one session away from whoever had it. `enrols`: its devices want to
     know a vault before they sign for it. `counts_tries`: a secret that its device refused must not be sent to it again.
+    `keeps_session`: what `unlock` returned is good for longer than the device has power.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Maker:
     shares_session: bool = False
     enrols: bool = False
     counts_tries: bool = False
+    keeps_session: bool = False
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
@@ -152,6 +154,8 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             "BitBox02",
             shares_session=True,
             enrols=True,
+            # A pairing; the device remembers its side of it, of a few programs.
+            keeps_session=True,
             # The firmware's error codes (hww/api/error.rs). HWI says of 101 and 103 that a path may be wrong.
             statuses={
                 101: _UNSUPPORTED,

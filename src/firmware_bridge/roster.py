@@ -370,7 +370,7 @@ class Roster:
     def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:
         old = record.device.state
         record.device = record.device.after(happening, detail)
-        if record.device.state == DeviceState.ABSENT:
+        if record.device.state == DeviceState.ABSENT and not _keeps_session(record.device.family):
             # Whoever comes back was without power: it has forgotten a passphrase.
             record.lane.session = None
         if record.device.state != old:
@@ -398,6 +398,10 @@ def _in_use_by(holder: str) -> str:
 
 def no_permission(family: Family) -> str:
     return f"{errors.NoPermission.sentence} Install the rules file {UDEV_RULES[family]}."
+
+
+def _keeps_session(family: Family) -> bool:
+    return family in MAKERS and MAKERS[family].keeps_session
 
 
 def _counts_tries(family: Family) -> bool:

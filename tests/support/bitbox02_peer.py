@@ -162,8 +162,8 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 @contextlib.contextmanager
-def plugged_in(peer: BitBox02Peer) -> Iterator[Endpoint]:
-    with _Server(("127.0.0.1", 0), _Handler) as server:
+def plugged_in(peer: BitBox02Peer, port: int = 0) -> Iterator[Endpoint]:
+    with _Server(("127.0.0.1", port), _Handler) as server:
         server.peer = peer
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()

@@ -327,3 +327,22 @@ async def test_a_bridge_drives_it_in_a_worker():
             await bridge.enrol(device.id, VAULT, "treasury")
             signed = await bridge.sign(device.id, make_spend(VAULT), VAULT)
             assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
+
+
+@pytest.mark.anyio
+async def test_a_pairing_outlives_the_cable():
+    peer = peer_of()
+    with plugged_in(peer) as endpoint:
+        bridge = Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=QUICK)
+        (device,) = await bridge.refresh()
+        await bridge.unlock(device.id, yes)
+    async with bridge:
+        assert await bridge.refresh() == ()
+        peer.unlocked = False
+        peer.operations.clear()
+        with plugged_in(peer, int(endpoint.address.rpartition(":")[2])):
+            (device,) = await bridge.refresh()
+            assert device.state == DeviceState.LOCKED
+            assert (await bridge.unlock(device.id, yes)).fingerprint == SEED.fingerprint
+    assert b"u" in peer.operations
+    assert b"v" not in peer.operations
