@@ -196,3 +196,22 @@ async def test_a_device_that_is_plugged_in_again_is_at_its_port_and_knows_nothin
         assert await it.host.hears_nothing()
         async with host_of(it.endpoint) as again:
             assert (await again.exchange(*FINGERPRINT))[0] == 0x9000
+
+
+class Late:
+    """A connection that the system accepted before the port was closed, and that is heard of afterwards."""
+
+    aborted = False
+
+    def abort(self):
+        self.aborted = True
+
+
+async def test_a_connection_that_comes_as_the_port_closes_is_closed_too():
+    link, early, late = Link(lambda _command, _connection: None), Late(), Late()
+    await link.open("127.0.0.1", 0)
+    link.opened(early)
+    assert not early.aborted
+    link.close()
+    link.opened(late)
+    assert late.aborted

@@ -25,6 +25,7 @@ class Link:
         self._served: Connection | None = None
         self._empty = asyncio.Event()
         self._empty.set()
+        self._closing = False
 
     async def open(self, host: str, port: int) -> tuple[str, int]:
         """Listen; 0 takes a free port. Gives the address.
@@ -33,6 +34,7 @@ class Link:
         :raises AddressUnavailable: it is taken.
         """
         _require_loopback(host)
+        self._closing = False
         try:
             self._server = await asyncio.get_running_loop().create_server(
                 lambda: Connection(self), host, port
@@ -46,6 +48,7 @@ class Link:
 
     def close(self) -> None:
         """Close the port and every connection."""
+        self._closing = True
         if self._server is not None:
             self._server.close()
         for connection in tuple(self._connections):
@@ -61,6 +64,9 @@ class Link:
         self._connections[connection] = None
         self._served = connection
         self._empty.clear()
+        if self._closing:
+            # Accepted before the port was closed, and heard of only now.
+            connection.abort()
         if len(self._connections) > 1 + MAX_LEFT_BEHIND:
             next(iter(self._connections)).abort()
 
