@@ -14,7 +14,6 @@ from firmware_bridge import (
     Disconnected,
     Endpoint,
     TimedOut,
-    Unsupported,
 )
 from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
@@ -69,8 +68,8 @@ async def test_no_such_trezor_on_the_bus(address):
     assert await outcome_at(Endpoint.parse(address)) is Disconnected
 
 
-async def test_a_make_that_is_not_driven_yet():
-    assert await outcome_at(Endpoint.parse("jade:serial:/dev/none")) is Unsupported
+async def test_no_such_serial_port():
+    assert await outcome_at(Endpoint.parse("jade:serial:/dev/none")) is Disconnected
 
 
 async def test_a_port_that_never_answers_times_out():
