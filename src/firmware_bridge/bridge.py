@@ -10,13 +10,14 @@ from typing import Final, Self
 from firmware_bridge import answers, arguments, handover, presence, signing
 from firmware_bridge.conversation import Ask, Conversation, House, OnProgress
 from firmware_bridge.errors import BadDeviceSignature
-from firmware_bridge.families import MAKERS
+from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Account, Deadlines, Device, DeviceEvent, Endpoint
 from firmware_bridge.presence import Hotplug
+from firmware_bridge.probing import Clock
 from firmware_bridge.process import Spawner, spawn
 from firmware_bridge.registrations import Registration, Registrations, RegistrationsInMemory
-from firmware_bridge.roster import Clock, Roster
+from firmware_bridge.roster import Roster
 from firmware_bridge.sighting import Listing
 from multisig import (
     DerivationPath,
@@ -191,7 +192,7 @@ class Bridge:
         """
         async with self._talk(device_id, on_progress) as talk:
             family, code = talk.record.device.family, vault.verification_code
-            if family not in MAKERS or not MAKERS[family].enrols:
+            if not maker_of(family).enrols:
                 return
             again = code in talk.record.unknown_vaults
             arguments.enrol(family, vault, name, None, again=again)

@@ -10,8 +10,9 @@ from firmware_bridge.errors import Cancelled, NotEnrolled, WrongDevice
 from firmware_bridge.lane import OnNote
 from firmware_bridge.model import Deadlines, Progress
 from firmware_bridge.port import Question
+from firmware_bridge.record import Record
 from firmware_bridge.registrations import Registration, Registrations
-from firmware_bridge.roster import Record, Roster
+from firmware_bridge.roster import Roster
 from multisig import DerivationPath, Fingerprint, Network, OriginKey, Policy, Vault
 
 OnProgress = Callable[[Progress], None]

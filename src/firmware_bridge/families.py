@@ -210,6 +210,12 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
     }
 )
 
+
+def maker_of(family: Family) -> Maker:
+    """Of a make that nothing is known about, the ordinary."""
+    return MAKERS.get(family, Maker(family))
+
+
 # HWI's own codes (hwilib.errors). The codes that are missing here name no outcome: their text does, or nothing does.
 _HWI_CODES: Final[Mapping[int, str]] = {
     -3: _DISCONNECTED,
@@ -255,7 +261,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 def outcome(family: Family, fault: Fault) -> tuple[str, str]:
     """(code of a leaf of `BridgeError`, the device's own words). What no table knows is a device fault."""
-    maker = MAKERS.get(family, Maker(family))
+    maker = maker_of(family)
     detail = clean_detail(fault.text or fault.kinds[0])
     if fault.status is not None and fault.status in maker.statuses:
         return maker.statuses[fault.status], detail

@@ -7,115 +7,22 @@ import asyncio
 import contextlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import replace
 
-from firmware_bridge import answers, errors
-from firmware_bridge.answers import Probed
+from firmware_bridge import errors
+from firmware_bridge.aftermath import after_operation, in_words, no_permission
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
-from firmware_bridge.families import MAKERS, UDEV_RULES
+from firmware_bridge.families import maker_of
 from firmware_bridge.holders import FindHolder, holder_of
 from firmware_bridge.lane import Lane
-from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Family, Happening
+from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Happening
+from firmware_bridge.probing import ASK_AGAIN, Clock, Prober, is_working
+from firmware_bridge.record import Record, Use
 from firmware_bridge.sighting import Listing, Sighting
 from multisig import Fingerprint
 
-Clock = Callable[[], float]
 MakeLane = Callable[[Endpoint], Lane]
-
-# How an operation or a probe ended, as the device's next state sees it. A person's "no" is no fault of the device.
-_AFTER_ERROR: Final[dict[type[BridgeError], Happening]] = {
-    errors.RefusedByPerson: Happening.FOUND_READY,
-    errors.Cancelled: Happening.FOUND_READY,
-    errors.NotEnrolled: Happening.FOUND_READY,
-    errors.WrongDevice: Happening.FOUND_READY,
-    errors.BadDeviceSignature: Happening.FOUND_READY,
-    errors.AddressMismatch: Happening.FOUND_READY,
-    errors.Unsupported: Happening.FOUND_READY,
-    errors.Disconnected: Happening.VANISHED,
-    errors.Locked: Happening.FOUND_LOCKED,
-    errors.WrongApp: Happening.FOUND_WRONG_APP,
-    errors.NeedsPassphrase: Happening.FOUND_NEEDS_PASSPHRASE,
-    errors.Busy: Happening.FOUND_BUSY,
-    errors.NoPermission: Happening.FOUND_NO_PERMISSION,
-    errors.TimedOut: Happening.FAILED,
-    errors.DeviceFault: Happening.FAILED,
-    errors.WorkerCrashed: Happening.FAILED,
-}
-# A probe that ends so has not found a working device, though an operation may end so on one.
-_AFTER_PROBE: Final = {
-    **_AFTER_ERROR,
-    errors.Unsupported: Happening.FOUND_UNSUPPORTED,
-    errors.Cancelled: Happening.FAILED,
-}
-
-# Worth asking again after a while: what the device shows may have changed without leaving the bus.
-_ASK_AGAIN: Final = frozenset(
-    {
-        DeviceState.LOCKED,
-        DeviceState.WRONG_APP,
-        DeviceState.BUSY,
-        DeviceState.PRESENT,
-        DeviceState.NO_PERMISSION,
-    }
-)
-
-
-_PERHAPS_IN_USE: Final = frozenset({Happening.FAILED, Happening.FOUND_BUSY})
-# What another program that has it open may look like from here. hidapi does not tell "busy" from "not allowed".
-_PERHAPS_HELD: Final = _PERHAPS_IN_USE | {Happening.FOUND_NO_PERMISSION}
-# After so many fruitless probes the next ones come later, and later again: a device locked for an hour is left in peace.
-_TRIES_AT_A_PACE: Final = 4
-
-
-@dataclass(frozen=True)
-class Answered:
-    """A device's answer to the transaction of this digest, not believed yet."""
-
-    digest: bytes
-    signer: Fingerprint
-    psbt: str = field(repr=False)
-
-
-@dataclass(eq=False)
-class Use:
-    """One operation's claim to a device, from the moment it looks for it. Somebody may give the operation up meanwhile."""
-
-    cancelled: bool = False
-
-
-@dataclass
-class Record:
-    """What the program knows about one endpoint, and its lane."""
-
-    device: Device
-    lane: Lane
-    sighting: Sighting
-    use: Use | None = None
-    probed_at: float | None = None
-    probe: asyncio.Task[None] | None = None
-    # It did not answer a probe well, and may be in another program's hands, which every probe disturbs.
-    perhaps_shared: bool = False
-    # Another program had it open when it was last asked.
-    held: bool = False
-    # How many probes in a row have not found it well.
-    fruitless: int = 0
-    # Vaults the device has refused for not knowing them, though its quick check says otherwise.
-    unknown_vaults: set[str] = field(default_factory=set)
-    # The transaction that was on its way to a person when the conversation was cut off.
-    unanswered: bytes | None = None
-    # What the device answered before it left, when its keys could not be looked at once more.
-    answered: Answered | None = None
-
-    @property
-    def in_use(self) -> bool:
-        return self.use is not None
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the operation that has it was given up; a lane's call forgets that when it ends, an operation makes several."""
-        return self.use is not None and self.use.cancelled
 
 
 class Roster:
@@ -131,11 +38,10 @@ class Roster:
         find_holder: FindHolder = holder_of,
     ) -> None:
         self.hub = Hub()
-        self._find_holder = find_holder
         self._listings = listings
         self._make_lane = make_lane
-        self._deadlines = deadlines
         self._clock = clock
+        self._prober = Prober(deadlines, clock, find_holder, self._move)
         self._records: dict[str, Record] = {}
         self._uses: defaultdict[str, set[Use]] = defaultdict(set)
         self._looking = asyncio.Lock()
@@ -151,7 +57,7 @@ class Roster:
     async def look(self) -> None:
         """Notice who came and who left. Nothing is opened."""
         async with self._looking:
-            in_use = [record.device.endpoint for record in self._records.values() if self._is_working(record)]
+            in_use = [record.device.endpoint for record in self._records.values() if is_working(record)]
             seen = [await listing(in_use) for listing in self._listings]
             sightings = {s.endpoint.device_id: s for listed in seen for s in listed}
             for device_id, sighting in sightings.items():
@@ -161,14 +67,14 @@ class Roster:
     def unsettled(self) -> bool:
         """Whether a device waits to be asked again, or is being asked."""
         devices = (record.device for record in self._records.values() if record.sighting.can_be_opened)
-        return any(device.state in _ASK_AGAIN | {DeviceState.PROBING} for device in devices)
+        return any(device.state in ASK_AGAIN | {DeviceState.PROBING} for device in devices)
 
     def start_probes(self) -> list[asyncio.Task[None]]:
         """Ask every device that is new and idle who it is, each in its own worker; the tasks never raise."""
         for record in self._records.values():
-            if self._wants_probe(record):
+            if self._prober.wants(record):
                 self._move(record, Happening.PROBE_STARTED)
-                record.probe = asyncio.create_task(self._probe(record))
+                record.probe = asyncio.create_task(self._prober.probe(record))
         return [record.probe for record in self._records.values() if record.probe is not None]
 
     @contextlib.asynccontextmanager
@@ -232,11 +138,11 @@ class Roster:
             yield
             happening = Happening.FOUND_READY
         except BridgeError as outcome:
-            happening = _AFTER_ERROR.get(type(outcome), Happening.FAILED)
-            if happening == Happening.FOUND_LOCKED and _counts_tries(record.device.family):
+            happening = after_operation(outcome)
+            if happening == Happening.FOUND_LOCKED and maker_of(record.device.family).counts_tries:
                 record.lane.session = None
             if happening != Happening.FOUND_READY:
-                happening, detail = await self._explain(record, happening, in_words(outcome))
+                happening, detail = await self._prober.explain(record, happening, in_words(outcome))
             if record.held and isinstance(outcome, errors.Busy | errors.NoPermission):
                 raise errors.Busy(detail) from outcome
             raise
@@ -266,9 +172,6 @@ class Roster:
                 raise errors.NoPermission(record.device.detail)
             case _:
                 return
-
-    def _is_working(self, record: Record) -> bool:
-        return record.in_use or record.device.state == DeviceState.PROBING
 
     def _notice(self, device_id: str, sighting: Sighting) -> None:
         record = self._records.get(device_id)
@@ -303,114 +206,12 @@ class Roster:
             record.lane.abort(errors.Disconnected())
             self._move(record, Happening.VANISHED)
 
-    def _wants_probe(self, record: Record) -> bool:
-        """New, or not well when it was last asked; and nobody is at it, and it can be opened."""
-        if self._is_working(record) or record.lane.lock.locked() or not record.sighting.can_be_opened:
-            return False
-        if record.device.state == DeviceState.ABSENT:
-            return False
-        if record.probed_at is None:
-            return True
-        waited = self._clock() - record.probed_at
-        return record.device.state in _ASK_AGAIN and waited >= self._patience(record)
-
-    def _patience(self, record: Record) -> float:
-        longest = self._deadlines.retry_shared
-        if record.perhaps_shared:
-            return longest
-        return min(longest, self._deadlines.retry * (1 + record.fruitless // _TRIES_AT_A_PACE))
-
-    async def _probe(self, record: Record) -> None:
-        happening, detail, answer = Happening.FAILED, None, None
-        try:
-            if record.held and (holder := await self._find_holder(record.device.endpoint)) is not None:
-                # Not disturbed as long as it is in another program's hands.
-                happening, detail = Happening.FOUND_BUSY, _in_use_by(holder)
-                return
-            async with record.lane.lock:
-                told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
-            answer = answers.probed(told)
-            happening, detail = await self._explain(record, *_after_answer(answer))
-        except BridgeError as outcome:
-            happening = _AFTER_PROBE.get(type(outcome), Happening.FAILED)
-            happening, detail = await self._explain(record, happening, in_words(outcome))
-        finally:
-            record.probe = None
-            record.probed_at = self._clock()
-            record.perhaps_shared = happening in _PERHAPS_IN_USE and _breaks_others(record.device.family)
-            if record.device.state == DeviceState.PROBING:
-                self._learn(record, answer)
-                self._move(record, happening, detail)
-            record.fruitless = record.fruitless + 1 if record.device.state in _ASK_AGAIN else 0
-
-    async def _explain(
-        self, record: Record, happening: Happening, detail: str | None
-    ) -> tuple[Happening, str | None]:
-        """A device that cannot be had may be in another program's hands: in whose, if that can be found out."""
-        record.held = False
-        if (
-            happening not in _PERHAPS_HELD
-            or (holder := await self._find_holder(record.device.endpoint)) is None
-        ):
-            return happening, detail
-        record.held = True
-        return Happening.FOUND_BUSY, _in_use_by(holder)
-
-    def _learn(self, record: Record, answer: Probed | None) -> None:
-        if answer is None:
-            return
-        record.device = replace(
-            record.device,
-            model=_model_name(answer.model or record.device.model, virtual=record.device.virtual),
-            label=answer.label or None,
-            fingerprint=answer.fingerprint,
-            firmware=answer.firmware,
-        )
-
     def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:
         old = record.device.state
         record.device = record.device.after(happening, detail)
-        if record.device.state == DeviceState.ABSENT and not _keeps_session(record.device.family):
+        if record.device.state == DeviceState.ABSENT and not maker_of(record.device.family).keeps_session:
             # Whoever comes back was without power: it has forgotten a passphrase.
             record.lane.session = None
         if record.device.state != old:
             event = DeviceEvent(record.device.id, old, record.device.state, record.device)
             self.hub.publish(event)
-
-
-def _after_answer(answer: Probed) -> tuple[Happening, str | None]:
-    """What a probe's answer says: ready, or what keeps the device from working."""
-    if answer.obstacle is None:
-        return Happening.FOUND_READY, None
-    outcome = errors.from_worker(answer.obstacle, answer.detail)
-    return _AFTER_PROBE[type(outcome)], in_words(outcome)
-
-
-def in_words(outcome: BridgeError) -> str:
-    """The sentence, and what the device adds to it."""
-    words = str(outcome)
-    return words if outcome.detail is None or outcome.detail in words else f"{words} ({outcome.detail})"
-
-
-def _in_use_by(holder: str) -> str:
-    return f"In use by {holder}."
-
-
-def no_permission(family: Family) -> str:
-    return f"{errors.NoPermission.sentence} Install the rules file {UDEV_RULES[family]}."
-
-
-def _keeps_session(family: Family) -> bool:
-    return family in MAKERS and MAKERS[family].keeps_session
-
-
-def _counts_tries(family: Family) -> bool:
-    return family in MAKERS and MAKERS[family].counts_tries
-
-
-def _breaks_others(family: Family) -> bool:
-    return family in MAKERS and MAKERS[family].shares_session
-
-
-def _model_name(model: str, *, virtual: bool) -> str:
-    return f"{model} (virtual)" if virtual and "(virtual)" not in model else model

@@ -16,7 +16,7 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     WrongDevice,
 )
-from firmware_bridge.roster import Answered
+from firmware_bridge.record import Answered
 from multisig import Fingerprint, Policy, Psbt, signer_progress
 
 # How an operation can end while the device may still wait for the person, or hold the answer.

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import errors
+from firmware_bridge.aftermath import AFTER_OPERATION, AFTER_PROBE
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.families import UDEV_RULES
 from firmware_bridge.model import Deadlines, DeviceState, Endpoint
 from firmware_bridge.process import spawn
-from firmware_bridge.roster import _AFTER_ERROR, _AFTER_PROBE
 from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
 from tests.support import workers
@@ -155,7 +155,7 @@ async def test_a_device_in_another_programs_hands_is_named_and_not_asked_before_
         async def find_holder(_endpoint):
             return holders.pop(0) if holders else None
 
-        bridge._roster._find_holder = find_holder
+        bridge._roster._prober._find_holder = find_holder
         (device,) = await bridge.refresh()
         assert (device.state, device.detail) == (DeviceState.BUSY, "In use by Sparrow.")
         clock.now += 60
@@ -176,7 +176,7 @@ async def test_who_wants_a_device_in_another_programs_hands_is_told_whose(outcom
         async def find_holder(_endpoint):
             return "Trezor Suite"
 
-        bridge._roster._find_holder = find_holder
+        bridge._roster._prober._find_holder = find_holder
         await bridge._roster.look()
         with pytest.raises(errors.Busy, match=r"In use by Trezor Suite\."):
             async with bridge._roster.using(ENDPOINT.device_id):
@@ -318,5 +318,5 @@ async def test_watching_notices_until_it_is_cancelled():
 
 def test_every_outcome_has_a_state_afterwards():
     leaves = set(errors.BridgeError.__subclasses__())
-    assert set(_AFTER_ERROR) == leaves
-    assert set(_AFTER_PROBE) == leaves
+    assert set(AFTER_OPERATION) == leaves
+    assert set(AFTER_PROBE) == leaves

@@ -1,0 +1,61 @@
+"""What the end of an operation or a probe says about the device: its next state, and why in words."""
+
+from typing import Final
+
+from firmware_bridge import errors
+from firmware_bridge.answers import Probed
+from firmware_bridge.errors import BridgeError
+from firmware_bridge.families import UDEV_RULES
+from firmware_bridge.model import Family, Happening
+
+# How an operation or a probe ended, as the device's next state sees it. A person's "no" is no fault of the device.
+AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {
+    errors.RefusedByPerson: Happening.FOUND_READY,
+    errors.Cancelled: Happening.FOUND_READY,
+    errors.NotEnrolled: Happening.FOUND_READY,
+    errors.WrongDevice: Happening.FOUND_READY,
+    errors.BadDeviceSignature: Happening.FOUND_READY,
+    errors.AddressMismatch: Happening.FOUND_READY,
+    errors.Unsupported: Happening.FOUND_READY,
+    errors.Disconnected: Happening.VANISHED,
+    errors.Locked: Happening.FOUND_LOCKED,
+    errors.WrongApp: Happening.FOUND_WRONG_APP,
+    errors.NeedsPassphrase: Happening.FOUND_NEEDS_PASSPHRASE,
+    errors.Busy: Happening.FOUND_BUSY,
+    errors.NoPermission: Happening.FOUND_NO_PERMISSION,
+    errors.TimedOut: Happening.FAILED,
+    errors.DeviceFault: Happening.FAILED,
+    errors.WorkerCrashed: Happening.FAILED,
+}
+# A probe that ends so has not found a working device, though an operation may end so on one.
+AFTER_PROBE: Final = {
+    **AFTER_OPERATION,
+    errors.Unsupported: Happening.FOUND_UNSUPPORTED,
+    errors.Cancelled: Happening.FAILED,
+}
+
+
+def after_operation(outcome: BridgeError) -> Happening:
+    return AFTER_OPERATION.get(type(outcome), Happening.FAILED)
+
+
+def after_probe(outcome: BridgeError) -> Happening:
+    return AFTER_PROBE.get(type(outcome), Happening.FAILED)
+
+
+def after_answer(answer: Probed) -> tuple[Happening, str | None]:
+    """What a probe's answer says: ready, or what keeps the device from working."""
+    if answer.obstacle is None:
+        return Happening.FOUND_READY, None
+    outcome = errors.from_worker(answer.obstacle, answer.detail)
+    return AFTER_PROBE[type(outcome)], in_words(outcome)
+
+
+def in_words(outcome: BridgeError) -> str:
+    """The sentence, and what the device adds to it."""
+    words = str(outcome)
+    return words if outcome.detail is None or outcome.detail in words else f"{words} ({outcome.detail})"
+
+
+def no_permission(family: Family) -> str:
+    return f"{errors.NoPermission.sentence} Install the rules file {UDEV_RULES[family]}."
