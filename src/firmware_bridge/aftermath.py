@@ -5,8 +5,8 @@ from typing import Final
 from firmware_bridge import errors
 from firmware_bridge.answers import Probed
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.families import UDEV_RULES
 from firmware_bridge.model import Family, Happening
+from firmware_bridge.usb_models import UDEV_RULES
 
 # How an operation or a probe ended, as the device's next state sees it. A person's "no" is no fault of the device.
 AFTER_OPERATION: Final[dict[type[BridgeError], Happening]] = {

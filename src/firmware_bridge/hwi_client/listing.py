@@ -7,9 +7,9 @@ import hid
 import usb1
 from serial.tools import list_ports
 
-from firmware_bridge.families import usb_model, usb_transports
 from firmware_bridge.model import Endpoint
 from firmware_bridge.sighting import Sighting, webusb_address
+from firmware_bridge.usb_models import usb_model, usb_transports
 
 # The first interface of a device, or the vendor's page where interfaces are not numbered (HWI looks for the same).
 _FIRST_INTERFACE = 0

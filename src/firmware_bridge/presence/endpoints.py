@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from firmware_bridge.families import VIRTUAL_MODELS
 from firmware_bridge.model import Endpoint
 from firmware_bridge.presence import asking, sock_diag
 from firmware_bridge.presence.kernel_sockets import (
@@ -24,6 +23,7 @@ from firmware_bridge.presence.kernel_sockets import (
     unix_paths,
 )
 from firmware_bridge.sighting import Listing, Sighting
+from firmware_bridge.usb_models import VIRTUAL_MODELS
 
 TABLES: Final = Path("/proc/net")
 _CHUNK: Final = 1 << 16

@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from firmware_bridge.families import UsbModel, usb_model
 from firmware_bridge.model import Endpoint
 from firmware_bridge.sighting import Listing, Sighting, webusb_address
+from firmware_bridge.usb_models import UsbModel, usb_model
 
 SYSFS: Final = Path("/sys/bus/usb/devices")
 DEVFS: Final = Path("/dev")
