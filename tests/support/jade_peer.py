@@ -30,7 +30,7 @@ class Refusal(Exception):
 
 @dataclass
 class JadePeer:
-    """The device. `decide` is the person; `methods` is what it was asked, in order."""
+    """The device. `decide` is the person; `methods` is what it was asked, in order; `silent` a method it does not know."""
 
     seed: Seed
     state: str = "READY"
@@ -44,13 +44,15 @@ class JadePeer:
     registered: dict[str, dict[str, Any]] = field(default_factory=dict)
     stale: list[dict[str, Any]] = field(default_factory=list)
     vanish_at: str | None = None
+    silent: str | None = None
 
     def answer(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         method, params = request["method"], request.get("params") or {}
         self.methods.append(method)
         yield from self.stale
         try:
-            result = getattr(self, f"do_{method}", _unknown)(params)
+            handler = _unknown if method == self.silent else getattr(self, f"do_{method}", _unknown)
+            result = handler(params)
         except Refusal as refusal:
             code, message = refusal.args
             yield {"id": request["id"], "error": {"code": code, "message": message, "data": None}}

@@ -1,11 +1,58 @@
-"""What the small device peers share: the keys of a seed, a quorum they were told of, and signatures over what HWI sends."""
+"""What the tests of the small device peers share: a driver beside its peer, its arguments, and signatures of what HWI sends."""
 
-from dataclasses import dataclass, field
+import base64
+from collections.abc import Mapping
 from typing import Any
 
-from firmware_bridge.port import Question
+import pytest
+
+from firmware_bridge.port import DeviceClient, DeviceFailure
 from firmware_bridge.virtual.seed import Seed
-from multisig import Psbt
+from multisig import (
+    CHANGE,
+    SIGHASH_ALL,
+    KeyOrigin,
+    OriginKey,
+    Policy,
+    Profile,
+    Psbt,
+    SighashCache,
+    hash160,
+    p2pkh,
+    profile_account_path,
+)
+from tests.support.driver import policy_args
+from tests.support.rigs import NETWORK, SEEDS, make_vault
+
+VAULT = make_vault()
+SEED = SEEDS[0]
+
+
+def own_profile(seed: Seed = SEED) -> Profile:
+    path = profile_account_path(NETWORK)
+    return Profile(NETWORK, OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, NETWORK)))
+
+
+def enrol_args(policy: Policy = VAULT, name: str = "treasury", *, again: bool = False) -> dict[str, Any]:
+    return {"policy": policy_args(policy, name), "again": again, "file": None, "xor": None}
+
+
+def sign_args(psbt: Psbt, policy: Policy = VAULT) -> dict[str, Any]:
+    text = base64.b64encode(psbt.to_bytes()).decode()
+    return {"psbt": text, "policy": policy_args(policy), "payments": 1, "resume": False}
+
+
+def address_args(policy: Policy) -> dict[str, Any]:
+    return {"policy": policy_args(policy), "chain": CHANGE, "index": 3}
+
+
+def outcome_of(
+    device: DeviceClient, op: str, args: Mapping[str, Any] | None = None
+) -> tuple[str, str | None]:
+    """(code, detail) of what does not succeed."""
+    with pytest.raises(DeviceFailure) as caught:
+        device.call(op, args or {})
+    return caught.value.code, caught.value.detail
 
 
 def sign_psbt(seed: Seed, psbt: Psbt) -> Psbt:
@@ -14,8 +61,6 @@ def sign_psbt(seed: Seed, psbt: Psbt) -> Psbt:
 
 
 def _signatures(seed: Seed, psbt: Psbt, index: int) -> dict[bytes, bytes]:
-    from multisig import SIGHASH_ALL, SighashCache, hash160, p2pkh
-
     item = psbt.inputs[index]
     spent = item.non_witness_utxo.outputs[psbt.tx.inputs[index].outpoint.vout]
     signatures = {}
@@ -25,28 +70,3 @@ def _signatures(seed: Seed, psbt: Psbt, index: int) -> dict[bytes, bytes]:
             digest = SighashCache(psbt.tx).segwit_v0(index, code, spent.amount, SIGHASH_ALL)
             signatures[key] = seed.sign(origin.path, digest) + bytes((SIGHASH_ALL,))
     return signatures
-
-
-@dataclass
-class Person:
-    """Who called a driver: what they were told, and their answers to questions."""
-
-    answers: dict[Question, str | None] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    asked: list[Question] = field(default_factory=list)
-
-    def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
-        self.told.append(step)
-        self.texts.append(text)
-
-    def ask(self, question: Question) -> str | None:
-        self.asked.append(question)
-        return self.answers.get(question)
-
-
-def policy_args(policy: Any, name: str = "") -> dict[str, Any]:
-    """A policy as the bridge writes it for a worker."""
-    from firmware_bridge import arguments
-
-    return arguments.policy(policy, None, name)

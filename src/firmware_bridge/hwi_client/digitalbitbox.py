@@ -46,6 +46,7 @@ class _Udp(BitboxSimulator):  # type: ignore[misc]  # HWI is untyped
     """The emulator's socket. HWI gives up after a second, which is too soon for a person."""
 
     bootloader = False
+    firmware = None
 
     def __init__(self, place: str) -> None:
         host, _colon, port = place.rpartition(":")
@@ -91,6 +92,11 @@ class _Hid:
     @property
     def bootloader(self) -> bool:
         return str(self.get_serial_number_string()).startswith("dbb.bl")
+
+    @property
+    def firmware(self) -> str:
+        """The serial number is dbb.fw:v5.0.0, for one."""
+        return str(self.get_serial_number_string()).partition(":v")[2]
 
     def get_serial_number_string(self) -> Any:
         return self._watch(self._device.get_serial_number_string)
@@ -160,8 +166,10 @@ class DigitalBitboxDevice(OpenDevice):
         if self._ask(send_plain, b'{"ping":""}', self._wire).get("ping") != "password":
             return _stuck("It has no password yet: set it up with its own app.")
         if self._hwi.password is None:
-            return probed(_MODEL, obstacle=Locked.code, detail="It wants its password.")
-        return probed(_MODEL)
+            return probed(
+                _MODEL, obstacle=Locked.code, detail="It wants its password.", firmware=self._wire.firmware
+            )
+        return probed(_MODEL, firmware=self._wire.firmware)
 
     def _unlock(self, args: Args) -> Any:
         self._hwi.password = self._caller.ask(Question.PASSWORD)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from hwilib.common import AddressType, Chain
 from hwilib.devices.jade import JadeClient
 from hwilib.devices.jadepy.jade import JadeAPI, JadeInterface
+from hwilib.devices.jadepy.jade_error import JadeError
 from hwilib.devices.jadepy.jade_serial import JadeSerialImpl
 from hwilib.devices.jadepy.jade_tcp import JadeTCPImpl
 from hwilib.hwwclient import HardwareWalletClient
@@ -131,7 +132,7 @@ class JadeDevice(OpenDevice):
         self._hwi.close()
 
     def _probe(self, _args: Args) -> Any:
-        if (busy := _BUSY.get(self._hwi.jade.ping())) is not None:
+        if (busy := self._busy()) is not None:
             return probed("Jade", obstacle=Busy.code, detail=busy)
         info = self._hwi.jade.get_version_info()
         model, firmware = _MODELS.get(info.get("BOARD_TYPE"), "Jade"), info["JADE_VERSION"]
@@ -158,11 +159,22 @@ class JadeDevice(OpenDevice):
             return WrongApp.code, f"bound to the {_BOUND[bound]}"
         return None
 
+    def _busy(self) -> str | None:
+        """Other requests than this one wait in line behind a question to the person, whoever has asked it."""
+        try:
+            return _BUSY.get(self._hwi.jade.ping())
+        except JadeError as error:
+            if error.code != JadeError.UNKNOWN_METHOD:
+                raise
+            return None
+
     def _wake(self) -> None:
         """Claim an unlocked device for this connection; a locked one is left as it is.
 
-        :raises DeviceFailure: it is locked, or for another network.
+        :raises DeviceFailure: it is at work for somebody, locked, or for another network.
         """
+        if (busy := self._busy()) is not None:
+            raise DeviceFailure(Busy.code, busy)
         if (obstacle := self._obstacle(self._hwi.jade.get_version_info())) is not None:
             raise DeviceFailure(*obstacle)
         if not self._hwi.jade.auth_user(self._hwi.network, http_request_fn=_call_nobody):

@@ -13,27 +13,22 @@ from firmware_bridge import Bridge, DeviceState, Question, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.port import DeviceFailure, Opening
+from firmware_bridge.port import Opening
 from multisig import (
     CHANGE,
     DerivationPath,
-    KeyOrigin,
-    OriginKey,
-    Profile,
     Psbt,
     op_return_script,
-    profile_account_path,
     recover_message_key,
     signer_progress,
 )
 from tests.support.bitbox02_peer import BitBox02Peer, plugged_in
 from tests.support.bitbox02_wallet import Wallet
-from tests.support.peers import Person, policy_args
+from tests.support.driver import Person
+from tests.support.peers import SEED, VAULT, address_args, enrol_args, outcome_of, own_profile, sign_args
 from tests.support.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
 from tests.support.wallets import make_spend, with_output
 
-SEED = SEEDS[0]
-VAULT = make_vault()
 PATH = DerivationPath.parse("m/84h/1h/0h/0/0")
 YES = {Question.PAIRING: "yes"}
 
@@ -47,7 +42,7 @@ def peer_of(**options):
 
 @contextmanager
 def opened(peer, *, session=None, answers=YES):
-    person = Person(dict(answers))
+    person = Person(on_ask=answers.get)
     with plugged_in(peer) as endpoint:
         device = open_device(endpoint, NETWORK, person, Opening(session=session))
         try:
@@ -62,30 +57,6 @@ def paired(peer):
         device.call("unlock", {})
         person.told.clear()
         yield device, person
-
-
-def enrol_args(vault=VAULT, name="treasury", *, again=False):
-    return {"policy": policy_args(vault, name), "again": again, "file": None, "xor": None}
-
-
-def sign_args(psbt, policy=VAULT):
-    text = base64.b64encode(psbt.to_bytes()).decode()
-    return {"psbt": text, "policy": policy_args(policy), "payments": 1, "resume": False}
-
-
-def address_args(policy):
-    return {"policy": policy_args(policy), "chain": CHANGE, "index": 3}
-
-
-def profile():
-    path = profile_account_path(NETWORK)
-    return Profile(NETWORK, OriginKey(KeyOrigin(SEED.fingerprint, path), SEED.xpub(path, NETWORK)))
-
-
-def outcome_of(device, op, args=None):
-    with pytest.raises(DeviceFailure) as caught:
-        device.call(op, args or {})
-    return caught.value.code, caught.value.detail
 
 
 @pytest.mark.parametrize(
@@ -106,7 +77,7 @@ def test_a_probe_makes_the_device_show_nothing(told, model, code, words):
     assert (answer["model"], answer["obstacle"]) == (model, code)
     assert words in answer["detail"]
     assert peer.operations == []
-    assert person.told == []
+    assert person.steps == []
 
 
 @pytest.mark.parametrize("op", ["fingerprint", "sign", "enrol", "show_address"])
@@ -123,7 +94,7 @@ def test_a_person_unlocks_and_pairs_once_and_the_next_worker_brings_the_keys():
     with opened(peer) as (device, person):
         answer = device.call("unlock", {})
         assert answer["fingerprint"] == str(SEED.fingerprint)
-    assert person.told == ["enter-password", "not-attested", "compare-pairing"]
+    assert person.steps == ["enter-password", "not-attested", "compare-pairing"]
     assert person.asked == [Question.PAIRING]
     peer.operations.clear()
     with opened(peer, session=answer["session"], answers={}) as (device, person):
@@ -131,7 +102,7 @@ def test_a_person_unlocks_and_pairs_once_and_the_next_worker_brings_the_keys():
         assert (told["obstacle"], told["label"], told["firmware"]) == (None, "My BitBox", "9.23.0")
         assert told["fingerprint"] == str(SEED.fingerprint)
     assert b"v" not in peer.operations
-    assert person.told == []
+    assert person.steps == []
 
 
 def test_another_device_at_the_same_place_is_not_taken_for_the_paired_one():
@@ -170,7 +141,7 @@ def test_a_vault_is_enrolled_once_under_its_own_name():
         assert list(peer.wallet.registered.values()) == ["treasury"]
         device.call("enrol", enrol_args(name="other", again=True))
         assert list(peer.wallet.registered.values()) == ["other"]
-    assert person.told == ["confirm-enrolment", "confirm-enrolment"]
+    assert person.steps == ["confirm-enrolment", "confirm-enrolment"]
 
 
 @pytest.mark.parametrize("name", ["", "n" * 31])
@@ -199,7 +170,7 @@ def test_a_vault_is_not_registered_in_the_middle_of_something_else(op):
 
 
 def test_addresses_are_shown():
-    own = profile()
+    own = own_profile()
     with paired(peer_of()) as (device, _person):
         device.call("enrol", enrol_args())
         assert device.call("show_address", address_args(VAULT)) == {"address": VAULT.address(CHANGE, 3)}
@@ -212,11 +183,11 @@ def test_a_vaults_transaction_is_signed_with_a_nonce_of_both():
         device.call("enrol", enrol_args())
         signed = Psbt.parse(device.call("sign", sign_args(psbt)))
     assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
-    assert person.told[-1] == "confirm-transaction"
+    assert person.steps[-1] == "confirm-transaction"
 
 
 def test_a_profiles_transaction_is_signed():
-    own = profile()
+    own = own_profile()
     with paired(peer_of()) as (device, _person):
         signed = Psbt.parse(device.call("sign", sign_args(make_spend(own), own)))
     assert signer_progress(signed, own, SEED.fingerprint).is_complete
@@ -224,7 +195,7 @@ def test_a_profiles_transaction_is_signed():
 
 def test_a_nonce_without_our_part_is_no_signature():
     """A device could tell its seed to the world by the nonces that it chooses."""
-    own = profile()
+    own = own_profile()
     with paired(peer_of(honest_nonce=False)) as (device, _person):
         code, detail = outcome_of(device, "sign", sign_args(make_spend(own), own))
     assert code == errors.DeviceFault.code
@@ -254,8 +225,8 @@ def test_a_message_is_signed():
     ("question", "op", "args"),
     [
         ("register", "enrol", enrol_args()),
-        ("sign", "sign", sign_args(make_spend(profile()), profile())),
-        ("address", "show_address", address_args(profile())),
+        ("sign", "sign", sign_args(make_spend(own_profile()), own_profile())),
+        ("address", "show_address", address_args(own_profile())),
         ("message", "sign_message", {"text": "hello", "path": str(PATH)}),
     ],
 )

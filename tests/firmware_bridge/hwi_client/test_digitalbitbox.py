@@ -13,38 +13,26 @@ from firmware_bridge.hwi_client import digitalbitbox as driver
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.port import DeviceFailure, Opening
+from firmware_bridge.port import Opening
 from multisig import DerivationPath, Psbt, recover_message_key, signer_progress
 from tests.support.digitalbitbox_peer import DigitalBitboxPeer, plugged_in
-from tests.support.peers import Person, policy_args
-from tests.support.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
+from tests.support.driver import Person
+from tests.support.peers import SEED, VAULT, outcome_of, sign_args
+from tests.support.rigs import ACCOUNT, NETWORK, QUICK
 from tests.support.wallets import make_spend
 
-SEED = SEEDS[0]
-VAULT = make_vault()
 PASSWORD = "correct horse"
 
 
 @contextmanager
 def opened(peer, *, session=PASSWORD, answer=None):
-    person = Person({Question.PASSWORD: answer})
+    person = Person(on_ask={Question.PASSWORD: answer}.get)
     with plugged_in(peer) as endpoint:
         device = open_device(endpoint, NETWORK, person, Opening(session=session))
         try:
             yield device, person
         finally:
             device.close()
-
-
-def sign_args(psbt, policy=VAULT):
-    text = base64.b64encode(psbt.to_bytes()).decode()
-    return {"psbt": text, "policy": policy_args(policy), "payments": 1, "resume": False}
-
-
-def outcome_of(device, op, args=None):
-    with pytest.raises(DeviceFailure) as caught:
-        device.call(op, args or {})
-    return caught.value.code, caught.value.detail
 
 
 def test_a_probe_sends_no_password_whatever_it_knows():
@@ -111,7 +99,7 @@ def test_a_transaction_is_signed(inputs):
     with opened(DigitalBitboxPeer(SEED)) as (device, person):
         signed = Psbt.parse(device.call("sign", sign_args(psbt)))
     assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
-    assert "no screen" in person.texts[0]
+    assert "no screen" in person.told[0][1]
 
 
 def test_a_message_is_signed():
@@ -186,7 +174,7 @@ class Hid:
 
     def _answer(self, answer):
         head = hwi.HWW_CID.to_bytes(4) + bytes([hwi.HWW_CMD]) + len(answer).to_bytes(2)
-        self.frames = [(head + answer[:57]).ljust(64, b"\xee")]
+        self.frames = [(head + answer[:57]).ljust(64, b"\0")]
         for number, start in enumerate(range(57, len(answer), 59)):
             frame = hwi.HWW_CID.to_bytes(4) + bytes([number]) + answer[start : start + 59]
             self.frames.append(frame.ljust(64, b"\0"))
@@ -210,6 +198,7 @@ def over_usb(monkeypatch, device):
 def test_usb_carries_the_same(monkeypatch):
     with over_usb(monkeypatch, Hid(DigitalBitboxPeer(SEED))) as device:
         assert device.call("fingerprint", {}) == str(SEED.fingerprint)
+        assert device.call("probe", {})["firmware"] == "5.0.0"
 
 
 def read_error():

@@ -14,25 +14,20 @@ from firmware_bridge import Bridge, DeviceState, errors
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.model import Family
-from firmware_bridge.port import DeviceFailure, Opening
+from firmware_bridge.port import Opening
 from multisig import (
     CHANGE,
     DerivationPath,
     Network,
-    Profile,
     Psbt,
-    profile_account_path,
     recover_message_key,
     signer_progress,
 )
-from multisig.keys import KeyOrigin, OriginKey
+from tests.support.driver import Person
 from tests.support.jade_peer import JadePeer, plugged_in
-from tests.support.peers import Person, policy_args
-from tests.support.rigs import ACCOUNT, NETWORK, QUICK, SEEDS, make_vault
+from tests.support.peers import SEED, VAULT, address_args, enrol_args, outcome_of, own_profile, sign_args
+from tests.support.rigs import ACCOUNT, NETWORK, QUICK, make_vault
 from tests.support.wallets import make_spend
-
-SEED = SEEDS[0]
-VAULT = make_vault()
 
 
 @contextmanager
@@ -44,26 +39,6 @@ def opened(peer, network=NETWORK):
             yield device, person
         finally:
             device.close()
-
-
-def enrol_args(vault=VAULT, name="treasury", again=False):
-    return {"policy": policy_args(vault, name), "again": again, "file": None, "xor": None}
-
-
-def sign_args(psbt, policy=VAULT):
-    text = base64.b64encode(psbt.to_bytes()).decode()
-    return {"psbt": text, "policy": policy_args(policy), "payments": 1, "resume": False}
-
-
-def profile():
-    path = profile_account_path(NETWORK)
-    return Profile(NETWORK, OriginKey(KeyOrigin(SEED.fingerprint, path), SEED.xpub(path, NETWORK)))
-
-
-def outcome_of(device, op, args=None):
-    with pytest.raises(DeviceFailure) as caught:
-        device.call(op, args or {})
-    return caught.value.code, caught.value.detail
 
 
 def test_a_ready_device_tells_who_it_is():
@@ -153,11 +128,7 @@ def test_a_vault_is_enrolled_once_and_shown_by_its_keys():
         assert device.call("show_address", address_args(VAULT)) == {"address": VAULT.address(CHANGE, 3)}
         device.call("enrol", enrol_args(again=True))
     assert peer.methods.count("register_multisig") == 2
-    assert person.told == ["confirm-enrolment", "confirm-address", "confirm-enrolment"]
-
-
-def address_args(policy, chain=CHANGE, index=3):
-    return {"policy": policy_args(policy), "chain": chain, "index": index}
+    assert person.steps == ["confirm-enrolment", "confirm-address", "confirm-enrolment"]
 
 
 def test_a_name_that_is_taken_is_not_overwritten():
@@ -194,11 +165,11 @@ def test_a_transaction_is_signed(chunk):
         device.call("enrol", enrol_args())
         signed = Psbt.parse(device.call("sign", sign_args(psbt)))
     assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
-    assert person.told[-1] == "confirm-transaction"
+    assert person.steps[-1] == "confirm-transaction"
 
 
 def test_a_profile_needs_no_enrolment():
-    own = profile()
+    own = own_profile()
     psbt = make_spend(own)
     with opened(JadePeer(SEED)) as (device, _person):
         signed = Psbt.parse(device.call("sign", sign_args(psbt, own)))
@@ -217,8 +188,8 @@ def test_a_message_is_signed():
     ("method", "op", "args"),
     [
         ("register_multisig", "enrol", enrol_args()),
-        ("sign_psbt", "sign", sign_args(make_spend(profile()), profile())),
-        ("get_receive_address", "show_address", address_args(profile())),
+        ("sign_psbt", "sign", sign_args(make_spend(own_profile()), own_profile())),
+        ("get_receive_address", "show_address", address_args(own_profile())),
         ("sign_message", "sign_message", {"text": "hello", "path": "m/84h/1h/0h/0/0"}),
     ],
 )
@@ -229,12 +200,25 @@ def test_a_person_may_refuse(method, op, args):
 
 @pytest.mark.parametrize("method", ["get_version_info", "get_xpub", "sign_psbt"])
 def test_a_device_that_leaves_ends_the_waiting(method):
-    own = profile()
+    own = own_profile()
     with opened(JadePeer(SEED, vanish_at=method)) as (device, _person):
         args = sign_args(make_spend(own), own)
         assert (
             outcome_of(device, "sign" if method == "sign_psbt" else "fingerprint", args)[0] == "disconnected"
         )
+
+
+def test_a_device_that_shows_a_question_is_busy_and_not_waited_for():
+    peer = JadePeer(SEED, doing=1)
+    with opened(peer) as (device, _person):
+        assert outcome_of(device, "fingerprint")[0] == errors.Busy.code
+    assert peer.methods == ["ping"]
+
+
+def test_firmware_without_a_ping_is_asked_without_it():
+    peer = JadePeer(SEED, silent="ping")
+    with opened(peer) as (device, _person):
+        assert device.call("probe", {})["fingerprint"] == str(SEED.fingerprint)
 
 
 def test_late_answers_to_somebody_else_are_dropped():
