@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from firmware_bridge import Bridge, Device, DeviceState, Family
+from firmware_bridge import Bridge, BridgeError, Device, DeviceFault, DeviceState, Family, NotEnrolled
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
+from firmware_bridge.virtual.errors import NoSuchPrompt
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.panel import Decision, Happening, Prompt, approve_all
 from firmware_bridge.virtual.seed import Seed
@@ -26,7 +28,8 @@ class Make:
     `enrols`: a person confirms a vault once on the device. `proves`: what it says then is kept by the bridge, not by the device.
     `strict`: options of a device that signs only for vaults it knows. `clears`: given up, it takes its question off the screen.
     `polite`: given up, its worker lives on. `pin`: options of a device with a PIN; `types_pin`: it is entered at the computer.
-    `screens`: kinds of prompts that one payment, with change, is shown in.
+    `screens`: kinds of prompts that one payment, with change, is shown in. `partial`: it hands over what it has signed where some
+    inputs are left unsigned. `other_quorum`: what it says of another quorum of cosigners that it knows.
     """
 
     family: Family
@@ -39,6 +42,8 @@ class Make:
     pin: Mapping[str, object] = field(default_factory=dict)
     types_pin: bool = False
     screens: tuple[str, ...] = ("sign-output", "sign-total")
+    partial: bool = True
+    other_quorum: type[BridgeError] = NotEnrolled
 
     @property
     def name(self) -> str:
@@ -50,9 +55,14 @@ class Make:
         return rigs.make_rig(self.family, folder, seed=seed, faults=faults, **options)
 
 
-TREZOR = Make(Family.TREZOR, clears=True, pin={"pin": PIN}, types_pin=True)
+TREZOR = Make(Family.TREZOR, clears=True, pin={"pin": PIN}, types_pin=True, partial=False)
 COLDCARD = Make(
-    Family.COLDCARD, enrols=True, strict={"xpub_policy": XpubPolicy.VERIFY}, screens=("sign-transaction",)
+    Family.COLDCARD,
+    enrols=True,
+    strict={"xpub_policy": XpubPolicy.VERIFY},
+    screens=("sign-transaction",),
+    # "Invalid PSBT", and nothing more.
+    other_quorum=DeviceFault,
 )
 LEDGER = Make(Family.LEDGER, enrols=True, proves=True, polite=False)
 VIRTUAL = (TREZOR, COLDCARD, LEDGER)
@@ -64,6 +74,8 @@ FAKES = (
 )
 ALL = VIRTUAL + FAKES
 ENROLLING = tuple(make for make in ALL if make.enrols)
+# It shows an address to be compared, and does not wait to hear of it.
+SHOWS_ONLY = (COLDCARD,)
 
 
 def named(make: Make) -> str:
@@ -123,7 +135,7 @@ async def sign_and_check(bridge: Bridge, device: Device, rig: Rig, psbt=None, **
 def settle(rig: Rig) -> None:
     """A person tidies up: what is still on the screen is answered, and everything is approved from now on."""
     rig.panel.script = approve_all
-    if rig.panel.pending is not None:
+    with suppress(NoSuchPrompt):
         rig.panel.press_yes()
 
 

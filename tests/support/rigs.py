@@ -39,6 +39,8 @@ VIRTUAL = {
 }
 SEEDS = tuple(Seed.from_entropy(bytes([number]) * 16) for number in (1, 2, 3))
 
+# Seconds for a device in the same process to ask its person.
+_PATIENCE = 10.0
 # Short enough that a test of a deadline is quick, long enough for two busy cores.
 QUICK = Deadlines(probe=3.0, read=5.0, person=8.0, per_input=0.1, grace=0.3, retry=0.0)
 
@@ -96,13 +98,14 @@ class Rig:
         await self.plug_in()
 
     async def shown(self, kind: str = "sign") -> None:
-        """Wait until the screen asks something of this kind."""
+        """Wait until the screen asks something of this kind, but not for ever."""
         changed = asyncio.Event()
         unwatch = self.panel.watch(lambda _event: changed.set())
         try:
-            while (pending := self.panel.pending) is None or not pending[1].kind.startswith(kind):
-                await changed.wait()
-                changed.clear()
+            async with asyncio.timeout(_PATIENCE):
+                while (pending := self.panel.pending) is None or not pending[1].kind.startswith(kind):
+                    await changed.wait()
+                    changed.clear()
         finally:
             unwatch()
 

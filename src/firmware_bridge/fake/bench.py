@@ -77,11 +77,10 @@ class _Thread:
         def open_device(caller: Caller, opening: Opening) -> FakeClient:
             return FakeClient(self._device, self._line, caller, opening)
 
-        self._device.connect(self._line)
         # The bridge may have gone in the middle of an answer.
         with contextlib.suppress(OSError):
             Server(self._channel, open_device, end_process=_stay).serve(preloaded=True)
-        self._device.disconnect(self._line)
+        self._device.leave(self._line)
         self._channel.close()
 
 

@@ -50,7 +50,7 @@ class FakeClient:
         }
 
     def call(self, op: str, args: Mapping[str, Any]) -> Any:
-        self._line.begin()
+        self._device.join(self._line)
         if op not in self._operations:
             raise DeviceFailure(Unsupported.code, f"a fake knows no {op}")
         self._device.asked[op] += 1

@@ -7,10 +7,11 @@ import threading
 from collections import Counter
 from typing import Final
 
-from firmware_bridge.errors import Locked
+from firmware_bridge.errors import Disconnected, Locked
 from firmware_bridge.fake.line import Line
-from firmware_bridge.families import MAKERS
+from firmware_bridge.families import maker_of
 from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.panel import Panel, PanelEvent, Script, approve_all
 from firmware_bridge.virtual.seed import Seed
@@ -65,7 +66,7 @@ class FakeDevice:
 
     @property
     def enrols(self) -> bool:
-        return self.endpoint.family in MAKERS and MAKERS[self.endpoint.family].enrols
+        return maker_of(self.endpoint.family).enrols
 
     @property
     def keeps_vaults(self) -> bool:
@@ -77,8 +78,9 @@ class FakeDevice:
 
     def unplug(self) -> None:
         """What runs ends so. Passphrases are forgotten, a PIN is needed again; vaults that it knows stay."""
-        self.present = False
-        self.incarnation += 1
+        with self._changing:
+            self.present = False
+            self.incarnation += 1
         self.locked = self._pin is not None
         self._wallets.clear()
         for line in self._open_lines():
@@ -131,13 +133,15 @@ class FakeDevice:
     def knows(self, vault: bytes) -> bool:
         return vault in self._known
 
-    def connect(self, line: Line) -> None:
+    def join(self, line: Line) -> None:
+        """:raises DeviceFailure: it is not plugged in."""
         with self._changing:
+            if not self.present:
+                raise DeviceFailure(Disconnected.code, None)
             self._lines.add(line)
-        if not self.present:
-            line.cut()
+            line.join()
 
-    def disconnect(self, line: Line) -> None:
+    def leave(self, line: Line) -> None:
         with self._changing:
             self._lines.discard(line)
 

@@ -22,7 +22,7 @@ class Line:
         self._waiting: Future[bool] | None = None
 
     def cut(self) -> None:
-        """From any thread: the cable is pulled, or the other end is gone. It is never whole again."""
+        """From any thread: the cable is pulled, or the other end is gone."""
         self._cut.set()
         self.interrupt(Disconnected.code)
 
@@ -33,15 +33,11 @@ class Line:
             if self._waiting is not None:
                 self._waiting.cancel()
 
-    def begin(self) -> None:
-        """A new operation: an interruption of the one before is over.
-
-        :raises DeviceFailure: the line is cut.
-        """
+    def join(self) -> None:
+        """For a new operation, with a device that is there: what ended the one before is over."""
         with self._changing:
-            if not self._cut.is_set():
-                self._interruption = None
-        self.require_whole()
+            self._cut.clear()
+            self._interruption = None
 
     def require_whole(self) -> None:
         """:raises DeviceFailure: the operation was interrupted."""

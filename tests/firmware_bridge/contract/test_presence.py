@@ -1,0 +1,92 @@
+"""Devices that come and go, and what is told of it."""
+
+import asyncio
+
+import pytest
+
+from firmware_bridge import DeviceState, Disconnected
+from tests.support import wallets
+from tests.support.makes import VAULT, works_again
+from tests.support.rigs import ACCOUNT, bridged, running
+
+pytestmark = pytest.mark.anyio
+
+
+async def first(events, count):
+    async with asyncio.timeout(5):
+        return [await anext(events) for _ in range(count)]
+
+
+async def test_states_are_told_in_order(rig):
+    async with bridged(rig) as (bridge, [device]):
+        events = bridge.events()
+        await bridge.xpub(device.id, ACCOUNT)
+        await rig.unplug()
+        await bridge.refresh()
+        await rig.plug_in()
+        await bridge.refresh()
+        seen = [(event.old, event.new) for event in await first(events, 6)]
+    s = DeviceState
+    assert seen == [
+        (s.READY, s.BUSY),
+        (s.BUSY, s.READY),
+        (s.READY, s.ABSENT),
+        (s.ABSENT, s.PRESENT),
+        (s.PRESENT, s.PROBING),
+        (s.PROBING, s.READY),
+    ]
+
+
+async def test_a_device_that_is_gone_is_disconnected_and_forgotten(rig):
+    async with bridged(rig) as (bridge, [device]):
+        await rig.unplug()
+        with pytest.raises(Disconnected):
+            await bridge.xpub(device.id, ACCOUNT)
+        assert await bridge.refresh() == ()
+        for operation in (
+            bridge.xpub(device.id, ACCOUNT),
+            bridge.sign(device.id, wallets.make_spend(VAULT), VAULT),
+            bridge.identify(device.id),
+        ):
+            with pytest.raises(Disconnected):
+                await operation
+        await rig.plug_in()
+        await works_again(bridge, device, rig)
+
+
+async def test_a_device_that_was_never_there(rig):
+    async with bridged(rig) as (bridge, _devices):
+        with pytest.raises(Disconnected):
+            await bridge.xpub("trezor-000000000000", ACCOUNT)
+
+
+async def test_watching_notices_and_probes(rig):
+    async with bridged(rig) as (bridge, [device]):
+        events = bridge.events()
+        async with running(bridge.watch(0.01)):
+            await rig.unplug()
+            ((gone),) = await first(events, 1)
+            assert (gone.device_id, gone.new) == (device.id, DeviceState.ABSENT)
+            await rig.plug_in()
+            *_, ready = await first(events, 3)
+    assert ready.new == DeviceState.READY
+    assert ready.device.fingerprint == rig.seed.fingerprint
+
+
+async def test_another_device_at_the_same_place_is_another_device(make, folder):
+    """What was known of the first goes with it."""
+    rig = make.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        await rig.unplug()
+        (after,) = await bridge.refresh() or (None,)
+        assert after is None
+        assert device.id not in {known.id for known in await bridge.list()}
+
+
+async def test_a_device_shows_itself(rig):
+    shown = []
+    async with bridged(rig) as (bridge, [device]):
+        rig.panel.watch(lambda event: shown.append(event.prompt))
+        await bridge.identify(device.id)
+        assert shown
+        await works_again(bridge, device, rig)
