@@ -12,13 +12,15 @@ import usb1
 
 usb1.loadLibrary(ctypes.CDLL(str(libusb_package.get_library_path())))
 
-from hwilib.common import Chain  # noqa: E402 - HWI finds libusb only once it is loaded
+from hwilib.common import AddressType, Chain  # noqa: E402 - HWI finds libusb only once it is loaded
 from hwilib.devices import coldcard, ledger, trezor  # noqa: E402
 from hwilib.devices.ckcc.client import ColdcardDevice, UnixSimulatorPipe  # noqa: E402
+from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy  # noqa: E402
 from hwilib.devices.trezorlib.transport.udp import UdpTransport  # noqa: E402
 from hwilib.psbt import PSBT  # noqa: E402
 
 from firmware_bridge.model import Endpoint, Family  # noqa: E402
+from multisig import Vault  # noqa: E402
 
 CHAIN = Chain.REGTEST
 
@@ -88,6 +90,22 @@ def attach(endpoint: Endpoint) -> bytes:
 def sign(client: Any, text: str) -> str:
     """A PSBT as text, signed, as text: what `hwilib.commands.signtx` does."""
     return str(client.sign_tx(parse(text)).serialize())
+
+
+def sign_registered(client: Any, text: str, wallet: WalletPolicy, proof: bytes) -> str:
+    """The Ledger client that HWI bundles, used well: one wallet for all inputs, and the proof from its registration."""
+    psbt, version_2 = parse(text), parse(text)
+    version_2.convert_to_v2()
+    for index, public_key, signature in client.client.sign_psbt(version_2, wallet, proof):
+        psbt.inputs[index].partial_sigs[public_key] = signature
+    return str(psbt.serialize())
+
+
+def ledger_wallet(vault: Vault, name: str) -> WalletPolicy:
+    """Its keys in the vault's order, hardened levels marked as the app reads them."""
+    origins = [str(key.origin).replace("h", "'") for key in vault.cosigners]
+    keys = [f"[{origin}]{key.xpub}" for origin, key in zip(origins, vault.cosigners, strict=True)]
+    return MultisigWallet(name, AddressType.WIT, vault.threshold, keys)
 
 
 def parse(text: str) -> PSBT:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.fleet import FAMILIES
@@ -25,7 +25,11 @@ FIXED = {
     Family.LEDGER: "127.0.0.1:9999",
 }
 # Left out where this checkout has no such virtual device.
-COMPARED = tuple(family for family in FIXED if family in FAMILIES and family != Family.LEDGER)
+COMPARED = tuple(family for family in FIXED if family in FAMILIES)
+
+
+# A Ledger's first screen of a registration, and its last of a transaction.
+_APPROVALS = frozenset({"enrol-name", "sign-total"})
 
 
 @dataclass
@@ -34,7 +38,8 @@ class Device:
 
     process: subprocess.Popen[str]
     endpoint: Endpoint
-    asked: list[str] = field(default_factory=list)
+    _asked: list[str] = field(default_factory=list)
+    _caught_up: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
     def start(cls, family: Family, folder: Path, *, listen: str | None = None) -> Self:
@@ -61,9 +66,23 @@ class Device:
         self.process.terminate()
         self.process.wait(10)
 
+    def approvals(self) -> int:
+        """How often a person has been asked to register or to sign; each time may take several screens."""
+        assert self.process.stdin is not None
+        self._caught_up.clear()
+        # The answer to this comes after all that the screen showed before.
+        self.process.stdin.write('{"faults": {}}\n')
+        self.process.stdin.flush()
+        if not self._caught_up.wait(10):
+            raise RuntimeError("the virtual device does not answer")
+        return sum(kind in _APPROVALS for kind in self._asked)
+
     def _watch(self, lines: Iterator[str]) -> None:
-        events: Iterator[dict[str, Any]] = (json.loads(line) for line in lines)
-        self.asked.extend(event["kind"] for event in events if event["event"] == "prompt")
+        for event in map(json.loads, lines):
+            if event["event"] == "prompt":
+                self._asked.append(event["kind"])
+            elif event["event"] == "faults-set":
+                self._caught_up.set()
 
 
 @dataclass(frozen=True)

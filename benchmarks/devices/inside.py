@@ -3,10 +3,11 @@
 import asyncio
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.devices import bare
+from benchmarks.devices import bare, registered, workers
 from benchmarks.devices.desk import COMPARED, Desk, desk
 from benchmarks.devices.rivals import (
     BARE,
@@ -19,7 +20,9 @@ from benchmarks.devices.rivals import (
     bridge_to,
     listing,
 )
+from benchmarks.devices.table import print_row, print_title, ratio
 from firmware_bridge.model import Family
+from firmware_bridge.registrations import RegistrationsInMemory
 from tests.support.namespace import raise_loopback
 from tests.support.virtual import vault
 
@@ -27,55 +30,79 @@ NAME = "Treasury"
 
 
 async def run(*, fixed: bool) -> None:
+    registrations = RegistrationsInMemory()
     with tempfile.TemporaryDirectory(prefix="bench") as folder, ExitStack() as stack:
         desks = [stack.enter_context(desk(family, Path(folder), fixed=fixed)) for family in COMPARED]
-        _head("milliseconds, best of several rounds in turns; from the PSBT's text to the signed PSBT's text")
-        async with bridge_to(each.ours for each in desks) as bridge:
-            _row("", "list", await listing(bridge, fixed=fixed))
         for each in desks:
-            await _make_known(each)
-            _row(each.family, "attach → ready", await attaching(each))
-            await _compare(each)
+            await _make_known(each, registrations)
+        await _compare_with_hwi(desks, registrations, fixed=fixed)
+        for each in desks:
+            if each.family == Family.LEDGER:
+                await _compare_with_proof(each, registrations)
+        await _measure_workers(desks, registrations)
 
 
-async def _compare(each: Desk) -> None:
-    async with bridge_to([each.ours]) as bridge:
-        with bare.opened(each.bare.endpoint) as client:
-            rivals = Rivals(each, bridge, client, vault())
-            _row(each.family, "xpub", await rivals.xpub())
-            for inputs in SIZES:
-                _row(each.family, f"sign {inputs}", await rivals.sign(inputs))
-
-
-async def _make_known(each: Desk) -> None:
+async def _make_known(each: Desk, registrations: RegistrationsInMemory) -> None:
     """The vault, to every device of the family: HWI cannot, and a Coldcard then signs for whoever asks."""
     devices = [device for device in (each.ours, each.bare, each.command) if device is not None]
-    async with bridge_to(devices) as bridge:
+    async with bridge_to(devices, registrations) as bridge:
         for device in await bridge.list():
             await bridge.enrol(device.id, vault(), NAME)
 
 
-def _head(title: str) -> None:
-    print(f"devices: {title}")
-    print(
-        f"{'':>10} {'':>15} {OURS:>9} {BARE:>9} {COMMAND:>9} {f'{OURS} ÷ {BARE}':>11} {f'{COMMAND} ÷ {OURS}':>11}"
+async def _compare_with_hwi(
+    desks: Iterable[Desk], registrations: RegistrationsInMemory, *, fixed: bool
+) -> None:
+    print_title(
+        "milliseconds, best of several rounds in turns; from the PSBT's text to the signed PSBT's text"
     )
+    print_row("", "", OURS, BARE, COMMAND, f"{OURS} ÷ {BARE}", f"{COMMAND} ÷ {OURS}")
+    async with bridge_to((each.ours for each in desks), registrations) as bridge:
+        _compared("", "list", await listing(bridge, fixed=fixed))
+    for each in desks:
+        _compared(each.family, "attach → ready", await attaching(each))
+        async with bridge_to([each.ours], registrations) as bridge:
+            with bare.opened(each.bare.endpoint) as client:
+                rivals = Rivals(each, bridge, client, vault())
+                _compared(each.family, "xpub", await rivals.xpub())
+                for inputs in SIZES:
+                    _compared(each.family, f"sign {inputs}", await rivals.sign(inputs))
 
 
-def _row(family: Family | str, operation: str, figures: Figures) -> None:
-    cells = [_cell(figures.get(name)) for name in (OURS, BARE, COMMAND)]
-    ratios = [_ratio(figures, OURS, BARE), _ratio(figures, COMMAND, OURS)]
-    print(f"{family:>10} {operation:>15} {' '.join(cells)} {' '.join(ratios)}", flush=True)
+async def _compare_with_proof(each: Desk, registrations: RegistrationsInMemory) -> None:
+    names = (registered.OURS, registered.CLIENT, registered.BARE)
+    print_title("a Ledger that has registered the vault: beside the bundled client with the proof at hand")
+    print_row("", "", *names, "ours ÷ client", "approvals")
+    for spend in await registered.spends(each, vault(), registrations):
+        approvals = " / ".join(str(spend.approvals[name]) for name in names)
+        times = spend.milliseconds
+        print_row(
+            each.family,
+            f"sign {spend.inputs}",
+            *(times[name] for name in names),
+            ratio(times, registered.OURS, registered.CLIENT),
+            approvals,
+        )
 
 
-def _cell(figure: float | None) -> str:
-    return f"{'-' if figure is None else format(figure, '.3f' if figure < 0.1 else '.1f'):>9}"
+async def _measure_workers(desks: list[Desk], registrations: RegistrationsInMemory) -> None:
+    print_title("worker processes, MiB: shared pages in parts; shared pages in full")
+    for name, memory in (await workers.memory(desks, registrations)).items():
+        print_row("", name, memory.proportional / 1024, memory.full / 1024)
+    print_title("worker processes, milliseconds: best; median")
+    print_row("", "new", *workers.best_and_median(await workers.ready_ms()))
+    for each in desks:
+        print_row(each.family, "replaced", *workers.best_and_median(await workers.replaced_ms(each)))
 
 
-def _ratio(figures: Figures, over: str, under: str) -> str:
-    if over not in figures or under not in figures:
-        return f"{'-':>11}"
-    return f"{figures[over] / figures[under]:11.2f}"
+def _compared(family: Family | str, operation: str, figures: Figures) -> None:
+    print_row(
+        family,
+        operation,
+        *(figures.get(name) for name in (OURS, BARE, COMMAND)),
+        ratio(figures, OURS, BARE),
+        ratio(figures, COMMAND, OURS),
+    )
 
 
 if __name__ == "__main__":

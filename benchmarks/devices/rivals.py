@@ -13,6 +13,7 @@ from benchmarks.devices.command import hwi, named
 from benchmarks.devices.desk import Desk, Device
 from benchmarks.measure import rivals_ms
 from firmware_bridge import Bridge, DeviceState, handover
+from firmware_bridge.registrations import Registrations
 from multisig import Psbt, Vault, multisig_account_path
 from tests.support.virtual import NETWORK, spend
 
@@ -40,21 +41,19 @@ class Rivals:
     async def xpub(self) -> Figures:
         return await self._compare(
             lambda: self._bridge.xpub(self._device_id, PATH),
-            _inline(lambda: self._client.get_pubkey_at_path(str(PATH))),
+            inline(lambda: self._client.get_pubkey_at_path(str(PATH))),
             ("getxpub", str(PATH)),
         )
 
     async def sign(self, inputs: int) -> Figures:
         """From the PSBT's text to the signed PSBT's text. All are given the account keys, which HWI leaves to its caller."""
-        content = handover.for_device(spend(self._vault, inputs=inputs), self._vault)
-        text = base64.b64encode(content).decode()
-
-        async def sign() -> str:
-            return (await self._bridge.sign(self._device_id, Psbt.parse(text), self._vault)).to_base64()
-
+        text = spend_text(self._vault, inputs)
         rounds = _ROUNDS if inputs <= _MANY_INPUTS else _ROUNDS_OF_MANY
         return await self._compare(
-            sign, _inline(lambda: bare.sign(self._client, text)), ("signtx", text), rounds
+            lambda: sign(self._bridge, self._device_id, text, self._vault),
+            inline(lambda: bare.sign(self._client, text)),
+            ("signtx", text),
+            rounds,
         )
 
     async def _compare(
@@ -66,11 +65,22 @@ class Rivals:
         return figures | await _command_ms(*named(self._desk.command.endpoint), *arguments)
 
 
+def spend_text(vault: Vault, inputs: int) -> str:
+    """Each input at an address of its own: in a vault of sorted keys they then stand in different orders."""
+    return base64.b64encode(handover.for_device(spend(vault, inputs=inputs), vault)).decode()
+
+
+async def sign(bridge: Bridge, device_id: str, text: str, vault: Vault) -> str:
+    return (await bridge.sign(device_id, Psbt.parse(text), vault)).to_base64()
+
+
 @asynccontextmanager
-async def bridge_to(devices: Iterable[Device]) -> AsyncIterator[Bridge]:
+async def bridge_to(
+    devices: Iterable[Device], registrations: Registrations | None = None
+) -> AsyncIterator[Bridge]:
     """A bridge that has found these devices ready."""
     endpoints = [device.endpoint for device in devices]
-    async with Bridge(network=NETWORK, endpoints=endpoints, usb=False) as bridge:
+    async with Bridge(network=NETWORK, endpoints=endpoints, usb=False, registrations=registrations) as bridge:
         states = [device.state for device in await bridge.refresh()]
         if states != [DeviceState.READY] * len(endpoints):
             raise RuntimeError(states)
@@ -84,7 +94,7 @@ async def attaching(desk: Desk) -> Figures:
         async with bridge_to([desk.ours]):
             pass
 
-    figures = await rivals_ms({OURS: ours, BARE: _inline(lambda: bare.attach(desk.bare.endpoint))}, _ROUNDS)
+    figures = await rivals_ms({OURS: ours, BARE: inline(lambda: bare.attach(desk.bare.endpoint))}, _ROUNDS)
     return figures if desk.command is None else figures | await _command_ms("enumerate")
 
 
@@ -93,7 +103,7 @@ async def listing(bridge: Bridge, *, fixed: bool) -> Figures:
     figures = await rivals_ms({OURS: bridge.list}, 100)
     if not fixed:
         return figures
-    scan = _inline(lambda: hwi_commands.enumerate(chain=bare.CHAIN, allow_emulators=True))
+    scan = inline(lambda: hwi_commands.enumerate(chain=bare.CHAIN, allow_emulators=True))
     return figures | await rivals_ms({BARE: scan}, _COMMAND_ROUNDS) | await _command_ms("enumerate")
 
 
@@ -101,7 +111,7 @@ async def _command_ms(*arguments: str) -> Figures:
     return await rivals_ms({COMMAND: lambda: hwi(*arguments)}, _COMMAND_ROUNDS)
 
 
-def _inline(work: Callable[[], object]) -> Work:
+def inline(work: Callable[[], object]) -> Work:
     """HWI blocks; nothing else runs beside it, and a thread would cost it time."""
 
     async def run() -> object:

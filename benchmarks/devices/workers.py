@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import statistics
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from benchmarks.devices.desk import Desk
 from benchmarks.devices.rivals import bridge_to
 from firmware_bridge import Bridge, protocol
 from firmware_bridge.process import spawn
+from firmware_bridge.registrations import Registrations
 from tests.support.virtual import NETWORK, spend, vault
 
 _ROUNDS = 20
@@ -28,19 +30,21 @@ class Memory:
     full: int
 
 
-async def memory(desks: Iterable[Desk]) -> dict[str, Memory]:
+async def memory(desks: Iterable[Desk], registrations: Registrations) -> dict[str, Memory]:
     """Of the workers and of what serves them, each device open and a transaction signed."""
-    devices = [each.ours for each in desks]
-    async with bridge_to(devices) as bridge:
+    async with bridge_to([each.ours for each in desks], registrations) as bridge:
         for device in await bridge.list():
             await bridge.sign(device.id, spend(vault(), inputs=10), vault())
         workers = worker_pids(bridge)
         serving = _serving_pids()
         return {
             f"{len(workers)} workers": _memory(workers),
-            "fork server": _memory(serving[:1]),
-            "together": _memory([*workers, *serving]),
+            "with servers": _memory([*workers, *serving]),
         }
+
+
+def best_and_median(figures: list[float]) -> tuple[float, float]:
+    return min(figures), statistics.median(figures)
 
 
 async def ready_ms() -> list[float]:

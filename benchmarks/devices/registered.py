@@ -1,0 +1,57 @@
+"""A vault that a Ledger has registered: our bridge, the bundled client with the proof in hand, and HWI, which has none."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from benchmarks.devices import bare
+from benchmarks.devices.desk import Desk, Device
+from benchmarks.devices.rivals import SIZES, Figures, bridge_to, inline, sign, spend_text
+from benchmarks.measure import rivals_ms
+from firmware_bridge.registrations import Registration, RegistrationsInMemory
+from multisig import Vault
+
+OURS, CLIENT, BARE = "ours", "client", "HWI"
+_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Of so many inputs: milliseconds, and how often a person is asked."""
+
+    inputs: int
+    milliseconds: Figures
+    approvals: dict[str, int]
+
+
+async def spends(desk: Desk, vault: Vault, registrations: RegistrationsInMemory) -> list[Spend]:
+    (known,) = registrations.all()
+    async with bridge_to([desk.ours], registrations) as bridge:
+        with bare.opened(desk.bare.endpoint) as client:
+            return [
+                await _compare(
+                    inputs,
+                    {
+                        OURS: lambda text=text: sign(bridge, desk.ours.endpoint.device_id, text, vault),
+                        CLIENT: inline(lambda text=text: _with_proof(client, text, vault, known)),
+                        BARE: inline(lambda text=text: bare.sign(client, text)),
+                    },
+                    {OURS: desk.ours, CLIENT: desk.bare, BARE: desk.bare},
+                )
+                for inputs in SIZES
+                for text in [spend_text(vault, inputs)]
+            ]
+
+
+def _with_proof(client: object, text: str, vault: Vault, known: Registration) -> str:
+    return bare.sign_registered(client, text, bare.ledger_wallet(vault, known.name), known.hmac)
+
+
+async def _compare(
+    inputs: int, works: dict[str, Callable[[], Awaitable[object]]], devices: dict[str, Device]
+) -> Spend:
+    approvals = {}
+    for name, work in works.items():
+        before = devices[name].approvals()
+        await work()
+        approvals[name] = devices[name].approvals() - before
+    return Spend(inputs, await rivals_ms(works, _ROUNDS), approvals)
