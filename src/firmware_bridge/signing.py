@@ -9,6 +9,7 @@ from firmware_bridge import arguments, handover
 from firmware_bridge.conversation import Conversation
 from firmware_bridge.errors import (
     BridgeError,
+    Busy,
     Cancelled,
     DeviceFault,
     Disconnected,
@@ -19,8 +20,9 @@ from firmware_bridge.errors import (
 from firmware_bridge.record import Answered
 from multisig import Fingerprint, Policy, Psbt, signer_progress
 
-# How an operation can end while the device may still wait for the person, or hold the answer.
-_UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected)
+# How an operation can end while the device may still wait for the person, or hold the answer. A fault may be the words of
+# another program, which has taken the session of a Coldcard while it asked.
+_UNANSWERED: Final = (TimedOut, Cancelled, WorkerCrashed, Disconnected, DeviceFault, Busy)
 
 
 @dataclass(frozen=True)

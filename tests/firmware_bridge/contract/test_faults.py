@@ -1,0 +1,84 @@
+"""The fault matrix: every cell ends in its outcome, in time, and the next operation works."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import BridgeError, TimedOut
+from tests.support import fault_matrix, makes, rigs, wallets
+from tests.support.fault_matrix import FAULTS, OUTCOMES, DEADLINE, PATIENCE
+from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
+from tests.support.rigs import bridged, running
+
+pytestmark = pytest.mark.anyio
+
+DOCS = Path(__file__).parents[3] / "docs" / "devices.md"
+# A fake is at no wire that a second program could find.
+CELLS = [(name, make) for name in FAULTS for make in makes.ALL if not (make.fake and name == "grab")]
+
+
+@pytest.mark.parametrize(("name", "make"), CELLS, ids=lambda value: getattr(value, "name", value))
+async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name, make, folder):
+    fault, outcome = FAULTS[name], OUTCOMES[name][make.family]
+    rig = make.rig(folder, **make.pin)
+    # Elsewhere the outcome has to come long before nobody is waited for any longer.
+    deadlines = rigs.replace_deadlines(person=PATIENCE) if outcome is TimedOut else rigs.QUICK
+    async with bridged(rig, deadlines=deadlines) as (bridge, [device]):
+        rig.device.unlock()
+        await enrol(bridge, device)
+        fault.prepare(rig)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+            if fault.strike is not None:
+                await rig.shown()
+                started = loop.time()
+                await fault.strike(rig)
+            if outcome is None:
+                settle(rig)
+                assert (await signing) != wallets.make_spend(VAULT)
+            else:
+                with pytest.raises(BridgeError) as caught:
+                    await signing
+                assert type(caught.value) is outcome
+        assert loop.time() - started < DEADLINE
+        await recover(rig, name)
+        await works_again(bridge, device, rig)
+
+
+async def recover(rig, name) -> None:
+    """What a person does: answer what is on the screen, unlock, plug in again what has gone or stopped answering."""
+    settle(rig)
+    if name in fault_matrix.PLUGGED_IN_AGAIN:
+        await rig.mend()
+    rig.device.unlock()
+
+
+@pytest.mark.parametrize("name", ["grab", "kill", "silence"])
+async def test_a_coldcards_late_yes_is_collected_and_not_asked_for_again(name, folder):
+    """The question outlives whoever asked it; the next attempt at the same transaction takes the answer."""
+    rig = makes.COLDCARD.rig(folder)
+    fault = FAULTS[name]
+    async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
+        await enrol(bridge, device)
+        fault.prepare(rig)
+        async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+            await rig.shown()
+            await fault.strike(rig)
+            with pytest.raises(OUTCOMES[name][rig.family]):
+                await signing
+        assert rig.panel.pending is not None
+        settle(rig)
+        shown = makes.Shown(rig)
+        await sign_and_check(bridge, device, rig)
+        assert shown.prompts == []
+
+
+def test_the_table_in_the_docs_is_this_one():
+    assert fault_matrix.as_markdown() in DOCS.read_text()
+
+
+def test_every_fault_has_an_outcome_for_every_make():
+    assert OUTCOMES.keys() == FAULTS.keys()
+    assert all(set(row) == {make.family for make in makes.VIRTUAL} for row in OUTCOMES.values())

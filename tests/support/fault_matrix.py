@@ -1,0 +1,131 @@
+"""What happens when something goes wrong in the middle of a signature: for each make and each fault, the outcome. As data.
+
+The table in docs/devices.md is written from here; tests/firmware_bridge/contract/test_faults.py runs each cell.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from firmware_bridge import (
+    BridgeError,
+    DeviceFault,
+    Disconnected,
+    Family,
+    Locked,
+    RefusedByPerson,
+    TimedOut,
+    WorkerCrashed,
+)
+from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.panel import ask_person, refuse_all
+from tests.support import second_program
+from tests.support.makes import settle
+from tests.support.rigs import Rig
+
+# Seconds until a person is no longer waited for, in these tests, and until an outcome of another kind has to be there.
+PATIENCE = 0.7
+DEADLINE = 3.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`prepare` comes before the operation; `strike` once the question is on the screen, where the fault is of that moment."""
+
+    text: str
+    prepare: Callable[[Rig], None] = lambda _rig: None
+    strike: Callable[[Rig], Awaitable[None]] | None = None
+
+
+def _with(**faults: object) -> Callable[[Rig], None]:
+    def prepare(rig: Rig) -> None:
+        rig.device.faults = Faults(**faults)
+
+    return prepare
+
+
+def _refuse(rig: Rig) -> None:
+    rig.panel.script = refuse_all
+
+
+def _ask(rig: Rig) -> None:
+    rig.panel.script = ask_person
+
+
+async def _lock(rig: Rig) -> None:
+    """A Trezor lets the person finish, and is locked afterwards."""
+    rig.device.lock()
+    settle(rig)
+
+
+async def _unplug(rig: Rig) -> None:
+    await rig.unplug()
+
+
+async def _kill(rig: Rig) -> None:
+    rig.workers[-1].kill()
+
+
+async def _nothing(_rig: Rig) -> None:
+    """Nobody presses a button."""
+
+
+_PHASES = {
+    Phase.RECEIVE: "before anything is shown",
+    Phase.PROMPT: "while the person is asked",
+    Phase.SIGN: "before it signs",
+    Phase.RETURN: "while it answers",
+}
+
+FAULTS: dict[str, Fault] = {
+    "refuse": Fault("the person says no", _refuse),
+    "lock": Fault("locked while the person is asked", _ask, _lock),
+    "unplug-waiting": Fault("unplugged while the person is asked", _ask, _unplug),
+    **{f"vanish-{p}": Fault(f"gone {words}", _with(vanish_at=p)) for p, words in _PHASES.items()},
+    "silence": Fault("nobody presses a button", _ask, _nothing),
+    **{f"stall-{p}": Fault(f"silent for ever {words}", _with(stall_at=p)) for p, words in _PHASES.items()},
+    **{f"garbage-{p}": Fault(f"garbage {words}", _with(garbage_at=p)) for p, words in _PHASES.items()},
+    "grab": Fault("a second program opens it while the person is asked", _ask, second_program.grab),
+    "kill": Fault("our worker is killed while the person is asked", _ask, _kill),
+}
+
+# After these a person plugs the device in again.
+PLUGGED_IN_AGAIN = frozenset(
+    name for name in FAULTS if name.startswith(("unplug", "vanish", "stall", "garbage"))
+)
+
+Outcome = type[BridgeError] | None
+_ALL = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
+
+
+def _each(outcome: Outcome) -> dict[Family, Outcome]:
+    return dict.fromkeys(_ALL, outcome)
+
+
+# None: the fault is none; the signature comes as if nothing had happened.
+OUTCOMES: dict[str, dict[Family, Outcome]] = {
+    "refuse": _each(RefusedByPerson),
+    "lock": _each(Locked),
+    "unplug-waiting": _each(Disconnected),
+    **{f"vanish-{p}": _each(Disconnected) for p in _PHASES},
+    "silence": _each(TimedOut),
+    **{f"stall-{p}": _each(TimedOut) for p in _PHASES},
+    **{f"garbage-{p}": _each(DeviceFault) for p in _PHASES},
+    "grab": {Family.TREZOR: None, Family.COLDCARD: DeviceFault, Family.LEDGER: TimedOut},
+    "kill": _each(WorkerCrashed),
+}
+
+NAMES = {Family.TREZOR: "Trezor", Family.COLDCARD: "Coldcard", Family.LEDGER: "Ledger"}
+
+
+def as_markdown() -> str:
+    """The table of docs/devices.md."""
+    head = "| fault | " + " | ".join(NAMES[family] for family in _ALL) + " |\n|---|" + "---|" * len(_ALL)
+    rows = (
+        f"| {FAULTS[name].text} | " + " | ".join(_word(OUTCOMES[name][family]) for family in _ALL) + " |"
+        for name in FAULTS
+    )
+    return "\n".join([head, *rows]) + "\n"
+
+
+def _word(outcome: Outcome) -> str:
+    return "signed" if outcome is None else f"`{outcome.__name__}`"
