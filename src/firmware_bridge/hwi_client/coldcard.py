@@ -4,92 +4,58 @@ A new handshake re-keys the device's one session, so whoever connects second bre
 keeps its question and its result until somebody collects them, and a later session can.
 """
 
-import math
-import socket
-import sys
-import tempfile
 import threading
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
-import hid
-from hwilib.devices.ckcc.client import UnixSimulatorPipe
-from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_BLK_LEN
+from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_BLK_LEN, MAX_TXN_LEN, MAX_TXN_LEN_MK4
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 from hwilib.devices.ckcc.protocol import CCProtoError, CCUserRefused
 from hwilib.key import ExtendedKey
 
-from firmware_bridge.errors import Cancelled
+from firmware_bridge.errors import Cancelled, Unsupported
 from firmware_bridge.hwi_client.base import (
     Args,
-    NotAvailable,
     OpenDevice,
     Operation,
     decode_base64,
     encode_base64,
     probed,
 )
+from firmware_bridge.hwi_client.coldcard_address import address_command, greeting_command, spelled
 from firmware_bridge.hwi_client.coldcard_cipher import Ckcc
+from firmware_bridge.hwi_client.coldcard_pipe import connect
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
-from multisig import Network
+from multisig import MultisigError, Network, Psbt
 
-# MAX_TXN_LEN of the Mk4's firmware. Earlier models take 384 KiB and say so themselves.
-MAX_PSBT_BYTES: Final = 2 * 1024 * 1024
 # HWI polls every 250 ms; a person's OK is noticed sooner here, and a poll costs the device next to nothing.
 _POLL_SECONDS: Final = 0.1
 # ckcc waits twice this long. A Coldcard that validates or signs 250 inputs answers nobody for several seconds.
 _POLL_ANSWER_MS: Final = 30_000
-# How soon it is noticed that nobody is at the other end of a simulator's socket any more.
-_LIVENESS_SECONDS: Final = 0.5
-_ABSTRACT_NAMES: Final = sys.platform.startswith("linux")
+# Before the Mk4 there was less memory for a transaction.
+_SMALL: Final = frozenset({"mk1", "mk2", "mk3"})
+# Lines of what it says: build date, version, bootloader, build time, model. Older firmware stops earlier.
+_VERSION_LINE: Final = 1
+_MODEL_LINE: Final = 4
 
 
-class _UnixPipe(UnixSimulatorPipe):  # type: ignore[misc]  # HWI is untyped
-    """The simulator's socket at any path. ckcc's own name for the reply socket is built from that path and may not exist."""
+@dataclass(frozen=True)
+class _Versions:
+    """What the device tells about itself. `label` is its own word for its model; without one it is older than the Mk4."""
 
-    def __init__(self, path: str) -> None:
-        self.socket_path = path
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.pipe_name = ""
-        self.pipe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            self.pipe.bind(self._own_name())
-            self.pipe.connect(path)
-        except OSError:
-            self.close()
-            raise
+    firmware: str | None = None
+    label: str | None = None
 
-    def _own_name(self) -> str:
-        if _ABSTRACT_NAMES:
-            # The kernel picks an abstract name: no file that another user could prepare, none left behind by a kill.
-            return ""
-        self._folder = tempfile.TemporaryDirectory()
-        self.pipe_name = str(Path(self._folder.name) / "s")
-        return self.pipe_name
+    @property
+    def model(self) -> str:
+        return "Coldcard" if self.label is None else f"Coldcard {self.label.capitalize()}"
 
-    def read(self, max_count: int, timeout_ms: int | None = None) -> bytes | None:
-        """As ckcc's, but nobody's answer is awaited from a socket that is closed: datagrams do not tell."""
-        left = math.inf if not timeout_ms else timeout_ms / 1000
-        while left > 0:
-            wait = min(left, _LIVENESS_SECONDS)
-            self.pipe.settimeout(wait)
-            try:
-                return self.pipe.recv(max_count)
-            except TimeoutError:
-                left -= wait
-                self._require_listener()
-        return None
-
-    def _require_listener(self) -> None:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-            probe.connect(self.socket_path)
-
-    def close(self) -> None:
-        self.pipe.close()
-        if self._folder is not None:
-            self._folder.cleanup()
+    @property
+    def max_psbt_bytes(self) -> int:
+        small = self.label is None or self.label in _SMALL
+        return int(MAX_TXN_LEN if small else MAX_TXN_LEN_MK4)
 
 
 class ColdcardDevice(OpenDevice):
@@ -109,6 +75,8 @@ class ColdcardDevice(OpenDevice):
             "sign": self._sign,
             "sign_message": self._sign_message,
             "enrol": self._enrol,
+            "show_address": self._show_address,
+            "identify": self._identify,
         }
 
     def call(self, op: str, args: Args) -> Any:
@@ -123,15 +91,15 @@ class ColdcardDevice(OpenDevice):
         self._ckcc.close()
 
     def _probe(self, args: Args) -> Any:
-        return probed(self._model(), fingerprint=self._fingerprint(args))
+        versions = self._versions()
+        return probed(versions.model, fingerprint=self._fingerprint(args), firmware=versions.firmware)
 
-    def _model(self) -> str:
+    def _versions(self) -> _Versions:
         try:
-            lines = self._ckcc.firmware_version()
+            lines = dict(enumerate(self._ckcc.firmware_version()))
         except CCProtoError:
-            return "Coldcard"
-        # Date, version, bootloader, full date, hardware: older firmware stops earlier.
-        return f"Coldcard {lines[4].capitalize()}" if len(lines) > 4 else "Coldcard"
+            return _Versions()
+        return _Versions(lines.get(_VERSION_LINE), lines.get(_MODEL_LINE))
 
     def _fingerprint(self, _args: Args) -> Any:
         """Asked anew: the one from the handshake would not show a passphrase that was entered since."""
@@ -142,44 +110,72 @@ class ColdcardDevice(OpenDevice):
         return {"fingerprint": self._fingerprint(args), "xpubs": xpubs}
 
     def _read_xpub(self, path: str) -> str:
-        return str(self._ckcc.send_recv(Packer.get_xpub(path.replace("h", "'"))))
+        return str(self._ckcc.send_recv(Packer.get_xpub(spelled(path))))
 
     def _sign(self, args: Args) -> Any:
         psbt = decode_base64(args["psbt"])
-        if len(psbt) > MAX_PSBT_BYTES:
-            raise NotAvailable(f"a Coldcard takes {MAX_PSBT_BYTES} bytes at most, and this is {len(psbt)}")
-        if args["resume"] and (collected := self._resume()) is not None:
+        self._require_room(len(psbt))
+        if args["resume"] and (collected := self._resume(psbt)) is not None:
             return collected
         self._caller.tell("sending", "Sending the transaction to the device")
         size, digest = self._ckcc.upload_file(psbt, blksize=MAX_BLK_LEN)
         self._ckcc.send_recv(Packer.sign_transaction(size, digest))
-        return self._collect_transaction(None)
+        return encode_base64(self._collect_transaction(None))
 
-    def _resume(self) -> str | None:
+    def _require_room(self, size: int) -> None:
+        """:raises DeviceFailure: more than this model takes. It would say so after the last byte, and less clearly."""
+        if size <= MAX_TXN_LEN:
+            return
+        versions = self._versions()
+        if size > (most := versions.max_psbt_bytes):
+            why = f"A {versions.model} takes transactions of {most} bytes, and this one has {size}."
+            raise DeviceFailure(Unsupported.code, why)
+
+    def _resume(self, psbt: bytes) -> str | None:
         """The answer to an earlier, cut-off attempt at this same transaction, waiting for it where it is still open.
 
-        None where there is nothing to collect. A "no" to that attempt is no answer to this one: the person is asked again.
+        None where there is nothing to collect, or another program has left something else. A "no" to that attempt is no answer
+        to this one: the person is asked again.
         """
         try:
             done = self._ckcc.send_recv(Packer.get_signed_txn())
+            collected = self._collect_transaction(done)
         except (CCProtoError, CCUserRefused):
             return None
-        return self._collect_transaction(done)
+        return encode_base64(collected) if _same_transaction(collected, psbt) else None
 
-    def _collect_transaction(self, done: tuple[Any, Any] | None) -> str:
+    def _collect_transaction(self, done: tuple[Any, Any] | None) -> bytes:
         if done is None:
             self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
             done = self._await_result(Packer.get_signed_txn())
         size, digest = done
         self._caller.tell("receiving", "Fetching the signatures from the device")
-        return encode_base64(self._ckcc.download_file(size, digest, file_number=1))
+        return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
     def _sign_message(self, args: Args) -> Any:
-        path = args["path"].replace("h", "'")
+        path = spelled(args["path"])
         self._ckcc.send_recv(Packer.sign_message(args["text"].encode(), path, AF_CLASSIC))
         self._caller.tell("confirm-message", "Confirm the message on the device")
         _address, signature = self._await_result(Packer.get_signed_msg())
         return encode_base64(signature)
+
+    def _show_address(self, args: Args) -> Any:
+        """The answer comes at once; the address stays on the screen until a button is pressed, whichever.
+
+        It takes the place of a question that is still open there: only a cut-off attempt can have left one.
+        """
+        fingerprint = self._fingerprint(args)
+        command = address_command(args["policy"], args["chain"], args["index"], fingerprint, self._network)
+        return {"address": self._show(command)}
+
+    def _identify(self, _args: Args) -> Any:
+        """There is no other thing to show that asks for nothing: the first address of the profile's account."""
+        self._show(greeting_command(self._network))
+
+    def _show(self, command: bytes) -> str:
+        address = str(self._ckcc.send_recv(command, timeout=_POLL_ANSWER_MS))
+        self._caller.tell("confirm-address", "Compare the address on the device")
+        return address
 
     def _await_result(self, poll: bytes) -> tuple[Any, Any]:
         while True:
@@ -216,20 +212,19 @@ class ColdcardDevice(OpenDevice):
             self._pause()
 
 
+def _same_transaction(one: bytes, other: bytes) -> bool:
+    try:
+        return Psbt.parse(one).tx == Psbt.parse(other).tx
+    except MultisigError:
+        return False
+
+
 def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts afresh by itself
     """Connect, agree on a session key, and make sure that nobody sits in between (S21)."""
-    ckcc = Ckcc(dev=_connect(endpoint))
+    ckcc = Ckcc(dev=connect(endpoint))
     try:
         ckcc.check_mitm()
     except BaseException:
         ckcc.close()
         raise
     return ColdcardDevice(ckcc, network, caller)
-
-
-def _connect(endpoint: Endpoint) -> Any:
-    if endpoint.kind == "unix":
-        return _UnixPipe(endpoint.place)
-    device = hid.device()
-    device.open_path(endpoint.place.encode())
-    return device

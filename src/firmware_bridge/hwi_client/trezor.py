@@ -95,6 +95,7 @@ class TrezorDevice(OpenDevice):
             fingerprint=fingerprint,
             obstacle=obstacle,
             detail=detail,
+            firmware=f"{features.major_version}.{features.minor_version}.{features.patch_version}",
         )
 
     def _fingerprint(self, _args: Args) -> Any:

@@ -192,7 +192,7 @@ async def test_a_locked_device_tells_nobody_who_it_is(tmp_path):
             assert client.get_master_fingerprint() == bytes(4)
             with pytest.raises(AssertionError, match="any secrets"):
                 client.get_pubkey_at_path("m/0")
-            with pytest.raises(CCProtoError, match="Not allowed"):
+            with pytest.raises(CCProtoError, match="is locked"):
                 client.device.send_recv(CCProtocolPacker.get_xpub("m/0"))
 
     async with running(tmp_path) as (device, path):

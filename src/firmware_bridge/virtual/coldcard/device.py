@@ -1,4 +1,4 @@
-"""A virtual Coldcard Mk4: powered up at a socket, powered down again."""
+"""A virtual Coldcard: powered up at a socket, powered down again."""
 
 import asyncio
 import secrets
@@ -36,18 +36,24 @@ class VirtualColdcard:
         allow_keypress: bool = False,
         xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
         wallets_file: Path | None = None,
+        hardware: str = "mk4",
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
         `faults` may be set anew at any time.
         `wallets_file` keeps the enrolled wallets from one run to the next; its folder must exist.
+        `hardware` is the model as the device names it, mk1 to mk4.
         :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
         """
         self.panel = panel
         self.faults = faults or Faults()
         self.fingerprint: Fingerprint = seed.fingerprint
         self.wallets = WalletStore(network, wallets_file)
-        self._seed = seed
+        self._network = network
+        self._words = self._seed = seed
+        self._stores = {seed.fingerprint: self.wallets}
+        self._hardware = hardware
+        self._hsm = False
         self._chain = Chain(network)
         self._allow_keypress = allow_keypress
         self._xpub_policy = xpub_policy
@@ -84,13 +90,18 @@ class VirtualColdcard:
             offer=staging.offer,
         )
         firmware = Firmware(
-            flows, staging, random_bytes=self._random_bytes, allow_keypress=self._allow_keypress
+            flows,
+            staging,
+            hardware=self._hardware,
+            random_bytes=self._random_bytes,
+            allow_keypress=self._allow_keypress,
         )
-        firmware.locked = self._locked
+        firmware.locked, firmware.hsm = self._locked, self._hsm
         return firmware
 
     async def stop(self) -> None:
-        """Power down: the prompt leaves the screen, the session and every uncollected result are gone."""
+        """Power down: the prompt leaves the screen; the session, a passphrase and every uncollected result are gone."""
+        self._hold(self._words)
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -115,6 +126,23 @@ class VirtualColdcard:
         self._locked = False
         if self._firmware is not None:
             self._firmware.locked = False
+
+    async def enter_passphrase(self, passphrase: str) -> None:
+        """The person enters one on the device: other keys from now on, and other wallets on record. The empty one goes back."""
+        self._hold(self._words.with_passphrase(passphrase))
+        if self._firmware is not None:
+            await self._firmware.use(self._seed, self.wallets)
+
+    def _hold(self, seed: Seed) -> None:
+        self._seed = seed
+        self.fingerprint = seed.fingerprint
+        self.wallets = self._stores.setdefault(seed.fingerprint, WalletStore(self._network))
+
+    def obey_policy(self, *, on: bool) -> None:
+        """HSM mode: it works for its own policy, and refuses what hosts ask of it otherwise."""
+        self._hsm = on
+        if self._firmware is not None:
+            self._firmware.hsm = on
 
     def _vanish(self) -> None:
         """The cable is pulled, at whatever the device was doing."""

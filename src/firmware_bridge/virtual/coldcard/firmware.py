@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from coincurve import PrivateKey
@@ -28,18 +28,21 @@ from firmware_bridge.virtual.coldcard.limits import (
     MIN_ENROLMENT,
     MIN_PSBT,
     MIN_TEXT,
+    SMALL_PSBT,
 )
 from firmware_bridge.virtual.coldcard.pending import Kind, State
 from firmware_bridge.virtual.coldcard.staging import Staging
 from firmware_bridge.virtual.coldcard.wallet_file import parse_wallet_file
+from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
 from firmware_bridge.virtual.errors import NoSuchPrompt
 from firmware_bridge.virtual.faults import Phase
+from firmware_bridge.virtual.seed import Seed
 from multisig import DerivationPath, Fingerprint, MultisigError, parse_multisig_script
 
 _log = logging.getLogger(__name__)
 
-# Build date, version, bootloader, build time, hardware: what `vers` of the 5.4.5 release for the Mk4 says.
-VERSION: Final = "2025-11-03\n5.4.5\n3.2.1\n20251103152700\nmk4"
+# Build date, version, bootloader, build time, hardware: what `vers` of the 5.4.5 release says.
+VERSION: Final = ("2025-11-03", "5.4.5", "3.2.1", "20251103152700")
 LINK_VERSIONS: Final = frozenset({1, 2})
 BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
 MASTER: Final = DerivationPath(())
@@ -48,11 +51,14 @@ NOBODY: Final = Fingerprint(bytes(4))
 
 @dataclass(frozen=True)
 class Command:
-    """How a command is carried out. `encrypted`: only over an encrypted link. `locked`: also while locked."""
+    """How a command is carried out. `encrypted`: only over an encrypted link. `locked`: also while locked. `hsm`: also while
+    it signs by a policy that knows nothing of ours.
+    """
 
     run: Callable[["Firmware", bytes], Awaitable[bytes]]
     encrypted: bool = False
     locked: bool = False
+    hsm: bool = False
     phase: Phase | None = None
 
 
@@ -60,12 +66,22 @@ class Firmware:
     """One power-up. It has a single session, a single upload and a single request, whoever writes to it."""
 
     def __init__(
-        self, flows: Flows, staging: Staging, *, random_bytes: Callable[[int], bytes], allow_keypress: bool
+        self,
+        flows: Flows,
+        staging: Staging,
+        *,
+        hardware: str,
+        random_bytes: Callable[[int], bytes],
+        allow_keypress: bool,
     ) -> None:
-        """`random_bytes` gives that many random bytes. `allow_keypress`: the host may press the buttons (XKEY)."""
+        """`hardware`: the model's own name, such as mk4. `random_bytes` gives that many random bytes. `allow_keypress`: the
+        host may press the buttons (XKEY).
+        """
         self.session: Session | None = None
         self.bound = False
         self.locked = False
+        self.hsm = False
+        self._hardware = hardware
         self.approvals = Approvals()
         self._flows = flows
         self._staging = staging
@@ -93,12 +109,20 @@ class Firmware:
         if command is None:
             raise CommandRefused("Unknown cmd")
         if self.locked and not command.locked:
+            # No words of the firmware: a real one is not on the bus before its PIN.
+            raise CommandRefused("Device is locked")
+        if self.hsm and not command.hsm:
             raise CommandRefused("Not allowed in HSM mode")
         if command.encrypted and not encrypted:
             raise CommandRefused("must encrypt")
         if command.phase is not None:
             self._flows.misbehaviour.reach(command.phase)
         return await command.run(self, rest)
+
+    async def use(self, seed: Seed, store: WalletStore) -> None:
+        """The person has entered a passphrase: another wallet, with records of its own. The link stays."""
+        await self.approvals.discard()
+        self._flows = replace(self._flows, seed=seed, store=store)
 
     async def handshake(self, rest: bytes) -> bytes:
         """`ncry`: a new key for the link. Whoever spoke before cannot be understood any more."""
@@ -116,7 +140,7 @@ class Firmware:
         return replies.handshake(raw_public_key(private), bytes(seed.fingerprint), self._xpub(MASTER))
 
     async def version(self, _rest: bytes) -> bytes:
-        return replies.text(VERSION)
+        return replies.text("\n".join((*VERSION, self._hardware)))
 
     async def ping(self, rest: bytes) -> bytes:
         return replies.binary(rest)
@@ -148,7 +172,7 @@ class Firmware:
 
     async def sign_transaction(self, rest: bytes) -> bytes:
         mark = arguments.transaction_mark(rest)
-        if not MIN_PSBT <= mark.length <= MAX_PSBT:
+        if not MIN_PSBT <= mark.length <= SMALL_PSBT.get(self._hardware, MAX_PSBT):
             raise CommandRefused("badlen")
         if mark.flags:  # the hardware could also finalise, or only describe
             raise CommandRefused("only partial PSBTs are returned")
@@ -240,11 +264,11 @@ def check_text(data: bytes) -> str:
 
 
 COMMANDS: Final[dict[bytes, Command]] = {
-    b"ncry": Command(Firmware.handshake, locked=True, phase=Phase.PROBE),
-    b"vers": Command(Firmware.version, locked=True),
-    b"ping": Command(Firmware.ping, locked=True),
-    b"blkc": Command(Firmware.chain, locked=True),
-    b"mitm": Command(Firmware.prove_link, encrypted=True),
+    b"ncry": Command(Firmware.handshake, locked=True, hsm=True, phase=Phase.PROBE),
+    b"vers": Command(Firmware.version, locked=True, hsm=True),
+    b"ping": Command(Firmware.ping, locked=True, hsm=True),
+    b"blkc": Command(Firmware.chain, locked=True, hsm=True),
+    b"mitm": Command(Firmware.prove_link, encrypted=True, hsm=True),
     b"xpub": Command(Firmware.xpub, encrypted=True, phase=Phase.XPUB),
     b"upld": Command(Firmware.upload, phase=Phase.RECEIVE),
     b"sha2": Command(Firmware.checksum),

@@ -9,7 +9,8 @@ MAX_MESSAGE: Final = 12 + MAX_BLOCK  # command, offset, total, block
 MIN_MESSAGE: Final = 4  # the command alone
 BLOCK_ALIGNMENT: Final = 256  # uploads go to pages of its memory
 
-MAX_PSBT: Final = 2 * 1024 * 1024  # 384 KiB before the Mk4
+MAX_PSBT: Final = 2 * 1024 * 1024
+SMALL_PSBT: Final = dict.fromkeys(("mk1", "mk2", "mk3"), 384 * 1024)  # before the Mk4
 MAX_UPLOAD: Final = 2 * MAX_PSBT
 MIN_PSBT: Final = 51
 

@@ -1,0 +1,336 @@
+"""The Coldcard's driver against virtual devices on the real wire: addresses, results that were left behind, models, moods."""
+
+import asyncio
+import base64
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import enrolment, handover
+from firmware_bridge.hwi_client import coldcard as driver
+from firmware_bridge.port import DeviceFailure
+from firmware_bridge.virtual.coldcard import VirtualColdcard
+from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
+from firmware_bridge.virtual.panel import Happening, Panel, approve_all, ask_person, refuse_all
+from multisig import (
+    Profile,
+    Psbt,
+    multisig_account_path,
+    profile_account_path,
+    signer_progress,
+)
+from tests.support import rigs, wallets
+from tests.support.driver import Person, drive, fails, policy_args, under_way
+from tests.support.rigs import NETWORK, SEEDS
+from tests.support.virtual import Record
+
+pytestmark = pytest.mark.anyio
+
+VAULT = rigs.make_vault()
+ACCOUNT = str(multisig_account_path(NETWORK))
+FIRST = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
+
+
+@asynccontextmanager
+async def coldcard(script=approve_all, *, seed=SEEDS[0], **options):
+    with rigs.short_folder() as folder:
+        device = VirtualColdcard(seed, Panel(script), NETWORK, **options)
+        endpoint = await device.start(Path(folder) / "coldcard-driver.sock")
+        try:
+            yield device, endpoint
+        finally:
+            await device.stop()
+
+
+def profile() -> Profile:
+    path = profile_account_path(NETWORK)
+    key = rigs.OriginKey(rigs.KeyOrigin(SEEDS[0].fingerprint, path), SEEDS[0].xpub(path, NETWORK))
+    return Profile(NETWORK, key)
+
+
+def enrol_args(vault=VAULT, *, again=False):
+    return {
+        "policy": policy_args(vault),
+        "again": again,
+        "file": enrolment.coldcard_file(vault, "Savings"),
+        "xor": enrolment.fingerprints_xor(vault),
+    }
+
+
+def sign_args(psbt, *, resume=False):
+    content = base64.b64encode(handover.for_device(psbt, VAULT)).decode()
+    return {"psbt": content, "policy": policy_args(VAULT), "payments": 1, "resume": resume}
+
+
+def signed_by_device(answer, psbt) -> bool:
+    signed = Psbt.parse(answer)
+    assert signed.tx == psbt.tx
+    return signer_progress(signed, VAULT, SEEDS[0].fingerprint).is_complete
+
+
+# Addresses
+
+
+@pytest.mark.parametrize(("chain", "index"), [(0, 0), (1, 7), (0, 1_000)])
+async def test_the_vault_s_address_is_shown_and_told(chain, index):
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        record = Record(device.panel)
+        person = Person()
+        args = {"policy": policy_args(VAULT), "chain": chain, "index": index}
+        assert await drive(endpoint, "show_address", args, person=person) == {
+            "address": VAULT.address(chain, index)
+        }
+        (prompt,) = record.prompts
+        assert VAULT.address(chain, index) in prompt.lines
+        assert "Wallet: Savings" in prompt.lines
+        assert person.steps == ["confirm-address"]
+
+
+async def test_every_cosigner_shows_the_same_address():
+    for seed in SEEDS:
+        async with coldcard(seed=seed) as (_device, endpoint):
+            await drive(endpoint, "enrol", enrol_args())
+            answer = await drive(endpoint, "show_address", {**FIRST, "index": 3})
+            assert answer["address"] == VAULT.address(0, 3)
+
+
+async def test_the_answer_does_not_wait_for_the_person_and_the_next_one_takes_its_place():
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        device.panel.script = ask_person
+        for index in (0, 1):
+            assert await drive(endpoint, "show_address", {**FIRST, "index": index})
+            _id, prompt = device.panel.pending
+            assert VAULT.address(0, index) in prompt.lines
+        # It keeps nobody from signing, either.
+        device.panel.script = approve_all
+        assert await drive(
+            endpoint, "show_address", {"policy": policy_args(profile()), "chain": 0, "index": 0}
+        )
+
+
+async def test_a_vault_that_it_does_not_know():
+    async with coldcard() as (device, endpoint):
+        record = Record(device.panel)
+        assert (await fails(endpoint, "show_address", FIRST))[0] == "not-enrolled"
+        assert record.prompts == []
+
+
+async def test_s18_a_device_of_other_keys_shows_no_address():
+    async with coldcard(seed=rigs.Seed.from_entropy(b"9" * 16)) as (device, endpoint):
+        record = Record(device.panel)
+        assert (await fails(endpoint, "show_address", FIRST))[0] == "wrong-device"
+        assert record.prompts == []
+
+
+async def test_the_profile_s_address_is_shown():
+    async with coldcard() as (_device, endpoint):
+        args = {"policy": policy_args(profile()), "chain": 1, "index": 5}
+        assert (await drive(endpoint, "show_address", args))["address"] == profile().address(1, 5)
+
+
+async def test_identify_shows_the_profile_s_first_address():
+    async with coldcard(ask_person) as (device, endpoint):
+        assert await drive(endpoint, "identify") is None
+        _id, prompt = device.panel.pending
+        assert prompt.kind == "show-address"
+        assert profile().address(0, 0) in prompt.lines
+
+
+# Results that were left behind
+
+
+async def _leave_result(device, endpoint, psbt) -> None:
+    """A signing that the person approved, and whose result nobody came for."""
+    device.panel.script = ask_person
+    shown, decided = asyncio.Event(), asyncio.Event()
+
+    def watch(event):
+        (shown if event.happening is Happening.SHOWN else decided).set()
+
+    unwatch = device.panel.watch(watch)
+    async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
+        await shown.wait()
+        await asyncio.to_thread(client.cancel)
+        with pytest.raises(DeviceFailure):
+            await signing
+    decided.clear()
+    device.panel.press_yes()
+    await decided.wait()
+    unwatch()
+    device.panel.script = approve_all
+
+
+async def test_a_result_of_the_same_transaction_is_collected_and_nobody_is_asked_twice():
+    psbt = wallets.make_spend(VAULT)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        await _leave_result(device, endpoint, psbt)
+        record = Record(device.panel)
+        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
+        assert record.prompts == []
+
+
+async def test_without_an_attempt_of_ours_a_result_is_nobody_s_and_the_person_is_asked():
+    """Whoever took it would hand over what was approved for somebody else, at another time."""
+    psbt = wallets.make_spend(VAULT)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        await _leave_result(device, endpoint, psbt)
+        record = Record(device.panel)
+        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt)), psbt)
+        assert record.kinds == ["sign-transaction"]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+async def test_a_result_of_another_transaction_is_left_and_the_person_is_asked(resume):
+    other, psbt = wallets.make_spend(VAULT, n_inputs=1), wallets.make_spend(VAULT, n_inputs=2)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        await _leave_result(device, endpoint, other)
+        record = Record(device.panel)
+        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=resume)), psbt)
+        assert record.kinds == ["sign-transaction"]
+
+
+async def test_a_question_that_is_still_open_is_waited_for():
+    psbt = wallets.make_spend(VAULT)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        device.panel.script = ask_person
+        shown = asyncio.Event()
+        unwatch = device.panel.watch(lambda _event: shown.set())
+        async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
+            await shown.wait()
+            await asyncio.to_thread(client.cancel)
+            with pytest.raises(DeviceFailure):
+                await signing
+        unwatch()
+        record = Record(device.panel)
+        asked = asyncio.Event()
+
+        class Waiting(Person):
+            def tell(self, step, text, done=None, total=None):
+                super().tell(step, text, done, total)
+                if step == "confirm-transaction":
+                    loop.call_soon_threadsafe(asked.set)
+
+        loop = asyncio.get_running_loop()
+        again = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt, resume=True), person=Waiting()))
+        await asked.wait()
+        device.panel.press_yes()
+        assert signed_by_device(await again, psbt)
+        assert record.prompts == []
+
+
+async def test_a_no_to_the_earlier_attempt_is_no_answer_to_this_one():
+    psbt = wallets.make_spend(VAULT)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        device.panel.script = refuse_all
+        assert (await fails(endpoint, "sign", sign_args(psbt)))[0] == "refused-by-person"
+        device.panel.script = approve_all
+        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
+
+
+# Models
+
+
+@pytest.mark.parametrize(
+    ("hardware", "most"), [("mk3", 384 * 1024), ("mk4", 2 * 1024 * 1024), ("mk5", 2 * 1024 * 1024)]
+)
+async def test_what_is_too_large_is_not_even_sent(hardware, most):
+    async with coldcard(hardware=hardware) as (device, endpoint):
+        record = Record(device.panel)
+        args = {"psbt": base64.b64encode(bytes(most + 1)).decode(), "resume": False}
+        person = Person()
+        assert await fails(endpoint, "sign", args, person=person) == (
+            "unsupported",
+            f"A Coldcard {hardware.capitalize()} takes transactions of {most} bytes, and this one has {most + 1}.",
+        )
+        assert person.told == []
+        assert record.prompts == []
+
+
+async def test_what_an_mk3_cannot_take_an_mk4_takes():
+    large = base64.b64encode(bytes(384 * 1024 + 1)).decode()
+    async with coldcard() as (_device, endpoint):
+        person = Person()
+        # No PSBT, as the device finds.
+        await fails(endpoint, "sign", {"psbt": large, "resume": False}, person=person)
+        assert person.steps[0] == "sending"
+
+
+@pytest.mark.parametrize(
+    ("lines", "model", "firmware", "most"),
+    [
+        (["2025-11-03", "5.4.5", "3.2.1", "20251103152700", "mk4"], "Coldcard Mk4", "5.4.5", 2 * 1024 * 1024),
+        (["2019-12-03", "3.0.6", "2.0.0"], "Coldcard", "3.0.6", 384 * 1024),
+        ([], "Coldcard", None, 384 * 1024),
+    ],
+)  # fmt: skip
+def test_what_it_tells_about_itself(lines, model, firmware, most):
+    class Wire:
+        def firmware_version(self):
+            return lines
+
+    versions = driver.ColdcardDevice(Wire(), NETWORK, Person())._versions()
+    assert (versions.model, versions.firmware, versions.max_psbt_bytes) == (model, firmware, most)
+
+
+async def test_a_probe_names_model_and_firmware():
+    async with coldcard(hardware="mk3") as (_device, endpoint):
+        answer = await drive(endpoint, "probe")
+        assert (answer["model"], answer["firmware"]) == ("Coldcard Mk3", "5.4.5")
+        assert (answer["fingerprint"], answer["obstacle"]) == (SEEDS[0].fingerprint.hex, None)
+
+
+# Moods
+
+
+async def test_a_locked_device_is_locked_for_every_operation():
+    async with coldcard() as (device, endpoint):
+        device.lock()
+        for op, args in (
+            ("probe", {}),
+            ("fingerprint", {}),
+            ("xpubs", {"paths": [ACCOUNT]}),
+            ("identify", {}),
+        ):
+            assert (await fails(endpoint, op, args))[0] == "locked"
+
+
+async def test_a_device_that_works_by_its_own_policy_is_busy():
+    async with coldcard() as (device, endpoint):
+        device.obey_policy(on=True)
+        for op, args in (
+            ("probe", {}),
+            ("xpubs", {"paths": [ACCOUNT]}),
+            ("show_address", FIRST),
+            ("identify", {}),
+        ):
+            code, detail = await fails(endpoint, op, args)
+            assert code == "busy"
+            assert "HSM mode" in detail
+        device.obey_policy(on=False)
+        assert await drive(endpoint, "fingerprint") == SEEDS[0].fingerprint.hex
+
+
+async def test_s18_a_passphrase_entered_on_the_device_is_seen_at_once():
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        await device.enter_passphrase("x")
+        hidden = SEEDS[0].with_passphrase("x").fingerprint.hex
+        assert await drive(endpoint, "fingerprint") == hidden
+        assert (await fails(endpoint, "show_address", FIRST))[0] == "wrong-device"
+        await device.enter_passphrase("")
+        assert await drive(endpoint, "show_address", FIRST) == {"address": VAULT.address(0, 0)}
+
+
+async def test_a_refused_import_is_a_refusal():
+    async with coldcard(refuse_all, xpub_policy=XpubPolicy.OFFER) as (_device, endpoint):
+        code, detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT)))
+        assert code == "refused-by-person"
+        assert detail.endswith("Refused to import new wallet")
