@@ -9,6 +9,7 @@
 Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, nothing waits for ever, HWI runs elsewhere.
 """
 
+from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws
 from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.errors import (
@@ -83,4 +84,6 @@ __all__ = [
     "WorkerCrashed",
     "WrongApp",
     "WrongDevice",
+    "has_anti_exfil",
+    "known_flaws",
 ]

@@ -1,0 +1,27 @@
+"""Firmware with a known flaw (S22), and who proves its nonces (S20): tables that come with the package and ask nobody.
+
+    flaws = known_flaws(device)             # from the packaged list
+    listed = load_list(data, signature, key)    # a newer list, signed by whom the caller trusts
+    flaws = known_flaws(device, listed)
+
+A list is no guarantee, and a device may lie about its version: see docs/devices.md.
+"""
+
+from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, firmware_known, known_flaws
+from firmware_bridge.advisories.nonces import has_anti_exfil
+from firmware_bridge.advisories.reading import AdvisoryListError, MalformedList
+from firmware_bridge.advisories.signed import BadListSignature, OlderList, load_list
+
+__all__ = [
+    "Advisories",
+    "Advisory",
+    "AdvisoryListError",
+    "BadListSignature",
+    "MalformedList",
+    "OlderList",
+    "Severity",
+    "firmware_known",
+    "has_anti_exfil",
+    "known_flaws",
+    "load_list",
+]
