@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import BridgeError, TimedOut
+from firmware_bridge import BridgeError, Busy, TimedOut
 from tests.support import fault_matrix, makes, rigs, wallets
-from tests.support.fault_matrix import FAULTS, OUTCOMES, DEADLINE, PATIENCE
+from tests.support.fault_matrix import DEADLINE, FAULTS, OUTCOMES, PATIENCE
 from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
 from tests.support.rigs import bridged, running
 
@@ -59,20 +59,58 @@ async def recover(rig, name) -> None:
 async def test_a_coldcards_late_yes_is_collected_and_not_asked_for_again(name, folder):
     """The question outlives whoever asked it; the next attempt at the same transaction takes the answer."""
     rig = makes.COLDCARD.rig(folder)
-    fault = FAULTS[name]
     async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
         await enrol(bridge, device)
-        fault.prepare(rig)
-        async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
-            await rig.shown()
-            await fault.strike(rig)
-            with pytest.raises(OUTCOMES[name][rig.family]):
-                await signing
+        await struck(bridge, device, rig, name)
         assert rig.panel.pending is not None
         settle(rig)
         shown = makes.Shown(rig)
         await sign_and_check(bridge, device, rig)
         assert shown.prompts == []
+
+
+@pytest.mark.parametrize("name", ["kill", "silence"])
+async def test_a_ledgers_question_makes_it_busy_until_it_is_answered(name, folder):
+    rig = makes.LEDGER.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
+        await enrol(bridge, device)
+        await struck(bridge, device, rig, name)
+        with pytest.raises(Busy):
+            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+        assert rig.panel.pending is not None
+        await works_again(bridge, device, rig)
+
+
+@pytest.mark.parametrize("name", ["kill", "silence"])
+async def test_a_trezors_question_is_withdrawn(name, folder):
+    rig = makes.TREZOR.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
+        await struck(bridge, device, rig, name)
+        assert (await bridge.xpub(device.id, rigs.ACCOUNT)).fingerprint == rig.seed.fingerprint
+        assert rig.panel.pending is None
+
+
+async def test_a_trezor_that_is_locked_while_it_is_asked_needs_no_second_approval(folder):
+    """S18: what the person approved is kept until the device has shown that its keys are the same."""
+    rig = makes.TREZOR.rig(folder, **makes.TREZOR.pin)
+    async with bridged(rig) as (bridge, [device]):
+        rig.device.unlock()
+        await struck(bridge, device, rig, "lock")
+        rig.device.unlock()
+        shown = makes.Shown(rig)
+        await sign_and_check(bridge, device, rig)
+        assert shown.prompts == []
+
+
+async def struck(bridge, device, rig, name) -> None:
+    """A signature that ends in this fault."""
+    fault = FAULTS[name]
+    fault.prepare(rig)
+    async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+        await rig.shown()
+        await fault.strike(rig)
+        with pytest.raises(OUTCOMES[name][rig.family]):
+            await signing
 
 
 def test_the_table_in_the_docs_is_this_one():
