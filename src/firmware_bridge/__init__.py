@@ -53,6 +53,7 @@ from firmware_bridge.registrations import (
 __all__ = [
     "Account",
     "AddressMismatch",
+    "Advisory",
     "BadDeviceSignature",
     "BlockingBridge",
     "Bridge",
