@@ -26,6 +26,7 @@ class FakeBridge:
     messages: list[str] = field(default_factory=list)
     gate: asyncio.Event | None = None
     state: DeviceState = DeviceState.READY
+    firmware: str | None = None
     alter: Callable[[Psbt], Psbt] = field(default=lambda psbt: psbt)
 
     def __post_init__(self) -> None:
@@ -35,7 +36,10 @@ class FakeBridge:
     def device(self) -> Device:
         endpoint = Endpoint.parse("trezor:udp:127.0.0.1:1")
         return replace(
-            Device.at(endpoint, "Fake device"), state=self.state, fingerprint=self.signer.fingerprint
+            Device.at(endpoint, "Fake device"),
+            state=self.state,
+            fingerprint=self.signer.fingerprint,
+            firmware=self.firmware,
         )
 
     def becomes(self, state: DeviceState) -> None:

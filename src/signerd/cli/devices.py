@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from signerd.loopback.shapes import DeviceView, RegistrationPreview
 
 REGISTRATION = "registration"
+# A severity that a newer daemon knows is a known flaw here.
+_STOP, _FLAW = "STOP USING IT", "KNOWN FLAW"
+_WORDS = {"stop-using": _STOP}
 
 
 def devices(context: typer.Context, as_json: Json = False) -> None:
@@ -24,19 +27,27 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
     elif not found:
         say("No device is connected.")
     else:
-        table(("ID", "MODEL", "FINGERPRINT", "STATE", ""), [_row(device) for device in found])
+        table(("ID", "MODEL", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in found])
 
 
 def _row(device: "DeviceView") -> tuple[str, ...]:
     name = f"{device.model} ({device.label})" if device.label else device.model
-    notes = (("virtual" if device.virtual else None), device.detail, device.advice)
+    notes = (("virtual" if device.virtual else None), device.detail, device.advice, _flaws(device))
     return (
         device.id,
         name,
+        device.firmware or "not known",
         device.fingerprint or "not known",
         device.state,
         " ".join(note for note in notes if note),
     )
+
+
+def _flaws(device: "DeviceView") -> str | None:
+    """By name; `register` tells them whole. The worst comes first."""
+    if not device.advisories:
+        return None
+    return f"{_WORDS.get(device.advisories[0].severity, _FLAW)}: {', '.join(flaw.id for flaw in device.advisories)}."
 
 
 def register(
@@ -69,12 +80,27 @@ def _text(preview: "RegistrationPreview") -> str:
     lines = [
         f"{preview.device}    {network_words(preview.network)}",
         f"  Master fingerprint  {preview.fingerprint}",
+        f"  Firmware            {preview.firmware or 'not known'}",
         "  Public keys that would be registered:",
     ]
     for key in preview.keys:
         purpose = f"vault account {key.account}" if key.purpose == "vault" else key.purpose
         lines.append(f"    {key.path:<16}  {purpose:<15}  {key.xpub}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_warnings(preview)])
+
+
+def _warnings(preview: "RegistrationPreview") -> list[str]:
+    """Last, so that they stand right above the question (S20, S22)."""
+    lines: list[str] = []
+    for flaw in preview.advisories:
+        lines += [
+            "",
+            f"  {_WORDS.get(flaw.severity, _FLAW)}  {flaw.id}",
+            f"    {flaw.text}",
+            f"    {flaw.advice}",
+        ]
+        lines += [f"    {source}" for source in flaw.sources]
+    return [*lines, *([""] if preview.notes else []), *(f"  {note}" for note in preview.notes)]
 
 
 COMMANDS = (devices, register)

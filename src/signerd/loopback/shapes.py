@@ -72,8 +72,21 @@ class CodeRequest(Request):
     )
 
 
+class AdvisoryView(Answer):
+    """A known flaw of a device's firmware (S22). ``severity``: "stop-using" or "warn"; ``sources``: where to read on."""
+
+    id: str
+    severity: str
+    text: str
+    advice: str
+    sources: tuple[str, ...]
+
+
 class DeviceView(Answer):
-    """``advice`` says what to do where the device is not ready; ``label`` is the device's own word."""
+    """``advice`` says what to do where the device is not ready; ``label`` and ``firmware`` are the device's own words.
+
+    ``advisories``: what is known to be wrong with its firmware, the worst first.
+    """
 
     id: str
     family: str
@@ -85,6 +98,8 @@ class DeviceView(Answer):
     virtual: bool
     detail: str | None
     advice: str | None
+    firmware: str | None = None
+    advisories: tuple[AdvisoryView, ...] = ()
 
 
 class KeyView(Answer):
@@ -97,7 +112,10 @@ class KeyView(Answer):
 
 
 class RegistrationPreview(Answer):
-    """What the device gives and would be registered; ``digest`` is what the person's yes is bound to."""
+    """What the device gives and would be registered; ``digest`` is what the person's yes is bound to.
+
+    ``advisories`` are known flaws of its firmware, ``notes`` what else to know before it is trusted with keys.
+    """
 
     network: str
     device_id: str
@@ -105,6 +123,9 @@ class RegistrationPreview(Answer):
     fingerprint: str
     keys: tuple[KeyView, ...]
     digest: str
+    firmware: str | None = None
+    advisories: tuple[AdvisoryView, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class RegisterRequest(Request):

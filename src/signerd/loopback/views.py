@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from firmware_bridge import Device, DeviceState
+from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
+from firmware_bridge.advisories import firmware_known
 from multisig import Change, Inspection, Network, OpReturn, Payment
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault
@@ -14,6 +15,7 @@ from signerd.core.text import plain
 from signerd.core.values import OwnKey, Record
 from signerd.core.verdicts import Verdict
 from signerd.loopback.shapes import (
+    AdvisoryView,
     AuditReport,
     ChangeView,
     CheckView,
@@ -42,6 +44,11 @@ ADVICE = {
     DeviceState.UNSUPPORTED: "Update its firmware, or use another device.",
 }
 
+UNKNOWN_FIRMWARE = "Its firmware's version is not known here: whether that has a known flaw cannot be said."
+UNPROVEN_NONCES = (
+    "Its signatures do not prove that they leak nothing of its key: it is trusted for its random numbers."
+)
+
 
 def device_view(device: Device) -> DeviceView:
     return DeviceView(
@@ -55,6 +62,8 @@ def device_view(device: Device) -> DeviceView:
         virtual=device.virtual,
         detail=None if device.detail is None else plain(device.detail),
         advice=ADVICE.get(device.state),
+        firmware=_firmware(device),
+        advisories=_advisories(device),
     )
 
 
@@ -66,7 +75,30 @@ def preview_view(offer: Offer, device: Device) -> RegistrationPreview:
         fingerprint=str(offer.base.origin.fingerprint),
         keys=tuple(_key(own) for own in offer.own_keys()),
         digest=offer.digest,
+        firmware=_firmware(device),
+        advisories=_advisories(device),
+        notes=_notes(device),
     )
+
+
+def _firmware(device: Device) -> str | None:
+    return None if device.firmware is None else plain(device.firmware)
+
+
+def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
+    return tuple(_advisory(flaw) for flaw in known_flaws(device))
+
+
+def _advisory(flaw: Advisory) -> AdvisoryView:
+    return AdvisoryView(
+        id=flaw.id, severity=str(flaw.severity), text=flaw.text, advice=flaw.advice, sources=flaw.sources
+    )
+
+
+def _notes(device: Device) -> tuple[str, ...]:
+    """What no list of flaws can say (S20, S22)."""
+    said = ((not firmware_known(device), UNKNOWN_FIRMWARE), (not has_anti_exfil(device), UNPROVEN_NONCES))
+    return tuple(note for applies, note in said if applies)
 
 
 def _key(own: OwnKey) -> KeyView:

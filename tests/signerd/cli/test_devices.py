@@ -43,6 +43,42 @@ def test_no_device(tmp_path):
         assert signerd("devices", "--json", state=daemon.state).json == []
 
 
+def test_s22_a_device_is_listed_with_its_firmware_and_its_known_flaws(desk, outer):
+    assert "not known" in signerd("devices", state=desk.state).out
+    outer.bridge.firmware = "2.5.0"
+    ended = signerd("devices", state=desk.state)
+    assert "2.5.0" in ended.out
+    assert "STOP USING IT: TREZOR-2.5.1-REPLACEMENT," in ended.out
+    [device] = signerd("devices", "--json", state=desk.state).json
+    assert device["firmware"] == "2.5.0"
+    assert "TREZOR-2.5.1-REPLACEMENT" in [flaw["id"] for flaw in device["advisories"]]
+
+
+def test_s22_registering_tells_of_known_flaws_before_it_asks(desk, outer):
+    outer.bridge.firmware = "2.5.0"
+    ended = signerd("register", state=desk.state, typed="n\n")
+    assert ended.status == Exit.DECLINED
+    told, _asked, _rest = ended.out.partition("Is this your device's fingerprint")
+    assert "STOP USING IT  TREZOR-2.5.1-REPLACEMENT" in told
+    assert "Update to at least 2.5.1." in told
+    assert "https://github.com/trezor/trezor-firmware" in told
+
+
+def test_s22_registering_says_where_the_firmware_is_not_known(desk, outer):
+    ended = signerd("register", state=desk.state, typed="n\n")
+    assert "Firmware            not known" in ended.out
+    assert "cannot be said" in ended.out
+    outer.bridge.firmware = "2.12.4"
+    ended = signerd("register", state=desk.state, typed="n\n")
+    assert "2.12.4" in ended.out
+    assert "cannot be said" not in ended.out
+    assert "KNOWN FLAW" not in ended.out
+
+
+def test_s20_registering_says_that_a_nonce_is_not_proven(desk):
+    assert "do not prove that they leak nothing" in signerd("register", state=desk.state, typed="n\n").out
+
+
 def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_terminal(tmp_path):
     view = DeviceView(
         id="trezor-1",
@@ -55,6 +91,7 @@ def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_termin
         virtual=True,
         detail=HOSTILE,
         advice=None,
+        firmware=HOSTILE,
     )
     with served_script(tmp_path / "s", devices=(view,)) as daemon:
         for arguments in (["devices"], ["devices", "--json"]):

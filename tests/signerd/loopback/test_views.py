@@ -16,6 +16,8 @@ from signerd.core.values import Decline, Record, Signature
 from signerd.loopback.views import (
     ADVICE,
     ENDED,
+    UNKNOWN_FIRMWARE,
+    UNPROVEN_NONCES,
     audit_report,
     device_view,
     preview_view,
@@ -139,9 +141,38 @@ def test_every_state_but_ready_and_probing_comes_with_advice():
 
 def test_l8_a_devices_own_words_are_tame():
     device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), HOSTILE)
-    view = device_view(replace(device, label=HOSTILE, detail=HOSTILE, fingerprint=ALICE.fingerprint))
+    words = {"label": HOSTILE, "detail": HOSTILE, "firmware": HOSTILE}
+    view = device_view(replace(device, fingerprint=ALICE.fingerprint, **words))
     assert all(is_tame(text) for text in every_text(view.model_dump(mode="json")))
     assert view.fingerprint == str(ALICE.fingerprint)
+
+
+def test_s22_a_device_comes_with_its_firmware_and_what_is_wrong_with_it():
+    device = replace(Device.at(Endpoint.parse("coldcard:unix:/c"), "Coldcard Mk4"), firmware="5.6.0")
+    view = device_view(device)
+    assert view.firmware == "5.6.0"
+    worst, milder = view.advisories
+    assert (worst.id, worst.severity) == ("COLDCARD-2026-08-STAGED-PSBT", "stop-using")
+    assert (milder.id, milder.severity) == ("COLDCARD-2026-07-OLD-SEED", "warn")
+    assert worst.text
+    assert worst.advice == "Update to at least 5.6.1, a Q to at least 1.5.1Q."
+    assert device_view(replace(device, firmware=None)).advisories == ()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "firmware", "notes"),
+    [
+        ("bitbox02:tcp:127.0.0.1:1", "9.26.5", ()),
+        ("bitbox02:tcp:127.0.0.1:1", "9.3.1", (UNPROVEN_NONCES,)),
+        ("jade:tcp:127.0.0.1:1", "1.0.41", (UNPROVEN_NONCES,)),
+        ("jade:tcp:127.0.0.1:1", "1.0.41-dirty", (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
+        ("trezor:udp:127.0.0.1:1", None, (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
+    ],
+)
+def test_s20_s22_a_preview_says_what_no_list_of_flaws_can(endpoint, firmware, notes):
+    offer = Offer(NETWORK, (ALICE.vault_key(),), ALICE.vault_key())
+    device = replace(Device.at(Endpoint.parse(endpoint), "M"), firmware=firmware)
+    assert preview_view(offer, device).notes == notes
 
 
 def test_a_preview_shows_every_key_that_would_be_registered():
