@@ -2,7 +2,7 @@
 
 MultisigError
 ├── InvalidKey · InvalidPath · InvalidDescriptor · InvalidAddress · WrongNetwork
-├── InvalidAmount · InvalidMessage · InvalidTransaction
+├── InvalidAmount · InvalidMessage · InvalidTransaction · InvalidToken
 └── InvalidPsbt · PsbtTooLarge · PsbtMismatch · BadSignature (ForeignSignature) · NotFinalisable
 
 The text of an error is a sentence saying what is wrong; `hint` says what to do about it; `code` never changes.
@@ -77,6 +77,13 @@ class InvalidTransaction(MultisigError):
 
     code = "invalid-transaction"
     hint = "Fetch the transaction again; if it stays so, its source is broken or lies."
+
+
+class InvalidToken(MultisigError):
+    """Token data or bytecode that is malformed, out of range, or not in its one canonical form."""
+
+    code = "invalid-token"
+    hint = "Do not sign it; ask whoever made the transaction to build it again."
 
 
 class InvalidPsbt(MultisigError):

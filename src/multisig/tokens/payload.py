@@ -1,0 +1,217 @@
+"""The bytes that a token transaction carries: CPT-1, read strictly and written in one way only (docs/tokens.md).
+
+Every value is valid once it exists, and every value has exactly one encoding: what decodes encodes to the same bytes.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+
+from multisig.errors import InvalidToken
+from multisig.tokens.addresses import check_holder, encode_holder, read_holder
+from multisig.tokens.amounts import TokenAmount, check_supplies, token_amount
+from multisig.tokens.leb128 import leb128, read_leb128
+from multisig.tokens.names import check_ticker
+from multisig.wire import Reader, WireError
+
+MAGIC = b"CPT"
+VERSION = 1
+# Header 4, contract 32, amount 9, address 33. One OP_RETURN of 80 bytes relays everywhere.
+MAX_PAYLOAD_BYTES = 78
+
+_DEPLOY = 0
+_HASH_BYTES = 32
+# One byte of a deployment: bit 7 is the whitelist, bits 5 and 6 are zero, bits 0 to 4 are the decimals.
+_WHITELIST_FLAG, _RESERVED_FLAGS, _DECIMALS_MASK = 0x80, 0x60, 0x1F
+_CONTRACT_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+class Function(IntEnum):
+    """What a call does; the value is the op on chain."""
+
+    INIT = 1
+    TRANSFER = 2
+    MINT = 3
+    BURN = 4
+    PAUSE = 5
+    UNPAUSE = 6
+    TRANSFER_OWNERSHIP = 7
+    ENABLE_WHITELIST = 8
+    DISABLE_WHITELIST = 9
+    ADD_TO_WHITELIST = 10
+    REMOVE_FROM_WHITELIST = 11
+
+    @property
+    def wire_name(self) -> str:
+        """The platform's word for it: "transfer_ownership"."""
+        return self.name.lower()
+
+    @property
+    def takes_amount(self) -> bool:
+        return _TAKES[self][0]
+
+    @property
+    def takes_address(self) -> bool:
+        return _TAKES[self][1]
+
+
+# Whether each takes an amount and an address, as they stand in the bytes.
+_TAKES: Mapping[Function, tuple[bool, bool]] = MappingProxyType(
+    {
+        Function.INIT: (False, False),
+        Function.TRANSFER: (True, True),
+        Function.MINT: (True, True),
+        Function.BURN: (True, True),
+        Function.PAUSE: (False, False),
+        Function.UNPAUSE: (False, False),
+        Function.TRANSFER_OWNERSHIP: (False, True),
+        Function.ENABLE_WHITELIST: (False, False),
+        Function.DISABLE_WHITELIST: (False, False),
+        Function.ADD_TO_WHITELIST: (False, True),
+        Function.REMOVE_FROM_WHITELIST: (False, True),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deploy:
+    """A new token, bound to its bytecode by hash. Supplies are in raw units. Raises InvalidToken."""
+
+    bytecode_hash: bytes
+    ticker: str
+    decimals: int
+    total_supply: TokenAmount
+    max_supply: TokenAmount
+    whitelist_enabled: bool
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.bytecode_hash, bytes) or len(self.bytecode_hash) != _HASH_BYTES:
+            raise InvalidToken("The hash of a bytecode has 32 bytes.")
+        if not isinstance(self.whitelist_enabled, bool):
+            raise InvalidToken("Whether the whitelist is on is yes or no.")
+        check_supplies(self.total_supply, self.max_supply, self.decimals)
+        check_ticker(self.ticker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of a token's function.
+
+    `contract_id` is the deployment's txid as it is written, `amount` raw units, `address` an output script: None
+    where the function takes none. Raises InvalidToken.
+    """
+
+    contract_id: str
+    function: Function
+    amount: TokenAmount | None = None
+    address: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.contract_id, str) or _CONTRACT_ID.fullmatch(self.contract_id) is None:
+            raise InvalidToken("A contract is named by the 64 lower-case hex digits of a transaction id.")
+        if not isinstance(self.function, Function):
+            raise InvalidToken("There is no such function of a token.")
+        self._check_arguments()
+
+    def _check_arguments(self) -> None:
+        function = self.function
+        _check_given("amount", self.amount is not None, function.takes_amount, function)
+        _check_given("address", self.address is not None, function.takes_address, function)
+        if self.amount is not None and token_amount(self.amount) == 0:
+            raise InvalidToken("The amount is zero.")
+        if self.address is not None:
+            check_holder(self.address)
+
+
+def _check_given(what: str, given: bool, taken: bool, function: Function) -> None:
+    if given is not taken:
+        need = "needs an" if taken else "takes no"
+        raise InvalidToken(f"The function {function.wire_name} {need} {what}.")
+
+
+Payload = Deploy | Call
+
+
+def is_token_payload(data: bytes) -> bool:
+    """Whether data claims to be of this protocol, in any version; it may still be impossible to decode."""
+    return data.startswith(MAGIC)
+
+
+def decode_payload(data: bytes) -> Payload:
+    """The meaning of the data of an OP_RETURN output. Raises InvalidToken for all but the one canonical form."""
+    if not is_token_payload(data):
+        raise InvalidToken("The data is not of a token: it does not begin with CPT.")
+    reader = Reader(data)
+    reader.take(len(MAGIC))
+    try:
+        payload = _read(reader)
+        reader.finish()
+    except WireError as error:
+        raise InvalidToken(f"The token data cannot be read: {error}.") from error
+    return payload
+
+
+def encode_payload(payload: Payload) -> bytes:
+    """The data of an OP_RETURN output, at most 78 bytes."""
+    return _encode_deploy(payload) if isinstance(payload, Deploy) else _encode_call(payload)
+
+
+def _read(reader: Reader) -> Payload:
+    version, op = divmod(reader.take(1)[0], 16)
+    if version != VERSION:
+        raise WireError(f"its version is {version}, and only version {VERSION} is known")
+    if op == _DEPLOY:
+        return _read_deploy(reader)
+    if op > max(Function):
+        raise WireError(f"there is no function {op}")
+    return _read_call(reader, Function(op))
+
+
+def _read_deploy(reader: Reader) -> Deploy:
+    bytecode_hash, flags = reader.take(_HASH_BYTES), reader.take(1)[0]
+    if flags & _RESERVED_FLAGS:
+        raise WireError("a reserved flag is set")
+    total, maximum = read_leb128(reader), read_leb128(reader)
+    return Deploy(
+        bytecode_hash=bytecode_hash,
+        ticker=_read_ticker(reader),
+        decimals=flags & _DECIMALS_MASK,
+        total_supply=TokenAmount(total),
+        max_supply=TokenAmount(maximum),
+        whitelist_enabled=bool(flags & _WHITELIST_FLAG),
+    )
+
+
+def _read_ticker(reader: Reader) -> str:
+    # Latin-1 maps every byte, so that the ticker's own rule is the only one that judges.
+    return reader.take(reader.take(1)[0]).decode("latin-1")
+
+
+def _read_call(reader: Reader, function: Function) -> Call:
+    return Call(
+        contract_id=reader.take(_HASH_BYTES).hex(),
+        function=function,
+        amount=TokenAmount(read_leb128(reader)) if function.takes_amount else None,
+        address=read_holder(reader) if function.takes_address else None,
+    )
+
+
+def _header(op: int) -> bytes:
+    return MAGIC + bytes((VERSION << 4 | op,))
+
+
+def _encode_deploy(deploy: Deploy) -> bytes:
+    flags = deploy.decimals | (_WHITELIST_FLAG if deploy.whitelist_enabled else 0)
+    supplies = leb128(deploy.total_supply) + leb128(deploy.max_supply)
+    ticker = deploy.ticker.encode("ascii")
+    return b"".join(
+        (_header(_DEPLOY), deploy.bytecode_hash, bytes((flags,)), supplies, bytes((len(ticker),)), ticker)
+    )
+
+
+def _encode_call(call: Call) -> bytes:
+    amount = b"" if call.amount is None else leb128(call.amount)
+    address = b"" if call.address is None else encode_holder(call.address)
+    return _header(call.function) + bytes.fromhex(call.contract_id) + amount + address
