@@ -6,6 +6,7 @@ says, however hostile: what is wrong becomes findings, and one that refuses make
 
 import hashlib
 import json
+from dataclasses import fields
 from typing import Any
 
 from multisig.fees import estimate_vsize
@@ -17,6 +18,7 @@ from multisig.inspection.whole import FeeLimits, Totals, inspect_whole, signals_
 from multisig.network import Network
 from multisig.proofs import Prover, policy_keys, policy_threshold
 from multisig.psbt import Psbt
+from multisig.tokens.payload import Payload
 from multisig.units import Sats
 from multisig.vault import Policy
 
@@ -90,9 +92,17 @@ def _digest(
         [(item.amount, item.chain, item.address_index) for item in ins.inputs],
         [(item.output_index, item.address) for item in outs.payments],
         [(item.output_index, item.chain, item.index) for item in outs.change],
-        [(item.output_index, item.data.hex()) for item in outs.op_returns],
+        [(item.output_index, item.data.hex(), *_meaning(item.token)) for item in outs.op_returns],
         [totals.fee, totals.vsize],
         [(item.code, item.subject, item.sentence) for item in findings],
     ]
     text = json.dumps(shown, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _meaning(token: Payload | None) -> list[Any]:
+    """What the bytes were understood as: nothing for other data, whose approvals so stay what they were."""
+    if token is None:
+        return []
+    values = (getattr(token, member.name) for member in fields(token))
+    return [type(token).__name__, *(v.hex() if isinstance(v, bytes) else v for v in values)]

@@ -36,6 +36,7 @@ class FindingCode(StrEnum):
     OP_RETURN_MALFORMED = "op-return-malformed"
     OP_RETURN_MULTIPLE = "op-return-multiple"
     OP_RETURN_BURNS = "op-return-burns"
+    TOKEN_PAYLOAD_INVALID = "token-payload-invalid"  # noqa: S105 - a token of value, not of access
     DUST_OUTPUT = "dust-output"
     # The transaction as a whole.
     WRONG_NETWORK = "wrong-network"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from multisig.inspection.findings import Finding, Severity
 from multisig.keys import Fingerprint
 from multisig.network import Network
+from multisig.tokens.payload import Payload
 from multisig.transaction import OutPoint
 from multisig.units import FeeRate, Sats
 
@@ -44,10 +45,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class OpReturn:
-    """An output that only carries data."""
+    """An output that only carries data. `token` is what the data says where it is a token's payload."""
 
     output_index: int
     data: bytes
+    token: Payload | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from multisig.address import encode_address
+from multisig.errors import InvalidToken
 from multisig.inspection.findings import Finding, FindingCode, found
 from multisig.inspection.model import Change, OpReturn, Payment
 from multisig.network import Network
 from multisig.proofs import OurScript, Prover
 from multisig.psbt import Psbt, PsbtOutput
 from multisig.script import ScriptKind, classify, dust_threshold, parse_op_return
+from multisig.tokens.op_return import token_of
+from multisig.tokens.payload import Payload
 
 OP_RETURN = b"\x6a"
 
@@ -55,7 +58,17 @@ def _data(index: int, output: PsbtOutput, network: Network, seen: OutputsSeen) -
         seen.findings.append(
             found(FindingCode.OP_RETURN_BURNS, f"{output.amount} sat would be destroyed.", subject)
         )
-    seen.op_returns.append(OpReturn(index, data))
+    seen.op_returns.append(OpReturn(index, data, _token(data, subject, seen)))
+
+
+def _token(data: bytes, subject: str, seen: OutputsSeen) -> Payload | None:
+    try:
+        return token_of(data)
+    except InvalidToken as error:
+        # On chain it would have no effect, and would be recorded as a failed call for ever.
+        sentence = f"The data begins like a token's and is not valid: {error}"
+        seen.findings.append(found(FindingCode.TOKEN_PAYLOAD_INVALID, sentence, subject))
+        return None
 
 
 def _money(index: int, output: PsbtOutput, prover: Prover, seen: OutputsSeen) -> None:
