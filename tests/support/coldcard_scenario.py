@@ -13,6 +13,9 @@ from tests.support.wallets import make_spend
 
 FIXED = Path("/tmp/ckcc-simulator.sock")
 PATH = "m/48h/1h/0h/2h"
+SINGLE = "m/84h/1h/0h/0/5"
+# HWI shows concrete addresses only.
+FIRST = "wsh(sortedmulti({},{}))".format(VAULT.threshold, ",".join(f"{key}/0/0" for key in VAULT.cosigners))
 
 
 def _enrol():
@@ -34,6 +37,10 @@ async def scenario():
             "getxpub": await on_thread(hwi, *by_path, "getxpub", PATH),
             "found": await on_thread(hwi, *by_fingerprint, "getxpub", PATH),
             "signmessage": await on_thread(hwi, *by_path, "signmessage", "hello there", "m/0"),
+            "address": await on_thread(
+                hwi, *by_path, "displayaddress", "--path", SINGLE, "--addr-type", "wit"
+            ),
+            "vault_address": await on_thread(hwi, *by_path, "displayaddress", "--desc", FIRST),
             "signtx": await on_thread(hwi, *by_path, "signtx", make_spend(VAULT).to_base64()),
         }
     finally:

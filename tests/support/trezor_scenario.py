@@ -39,6 +39,7 @@ def _answers() -> dict:
         "getxpub": hwi(*named, "getxpub", ACCOUNT),
         "found": hwi("-f", entry["fingerprint"], "getxpub", ACCOUNT) if "fingerprint" in entry else None,
         "signtx": hwi(*named, "signtx", spend(vault()).to_base64()),
+        "address": hwi(*named, "displayaddress", "--path", "m/84h/1h/0h/0/5", "--addr-type", "wit"),
         "signmessage": hwi(*named, "signmessage", "hello there", "m/84h/1h/0h/0/0"),
     }
 

@@ -7,7 +7,7 @@ from hwilib.devices.ledger_bitcoin.exception import DeviceException
 from hwilib.devices.trezorlib.exceptions import Cancelled, TrezorFailure
 from hwilib.devices.trezorlib.messages import Failure, FailureType
 from hwilib.errors import ActionCanceledError, BadArgumentError
-from usb1 import USBErrorNoDevice
+from usb1 import USBErrorAccess, USBErrorBusy, USBErrorNoDevice
 
 from firmware_bridge import errors
 from firmware_bridge.hwi_client.base import OpenDevice, describe, failure
@@ -28,9 +28,20 @@ CASES = [
     (Family.TREZOR, TrezorFailure(Failure(code=4711)), errors.DeviceFault),
     (Family.TREZOR, wrapped(ActionCanceledError("sign_tx canceled"), Cancelled()), errors.RefusedByPerson),
     (Family.TREZOR, wrapped(ActionCanceledError("sign_tx canceled"), PinNeeded()), errors.Locked),
+    (Family.TREZOR, TrezorFailure(Failure(code=11, message="Device not initialized")), errors.Unsupported),
+    (Family.TREZOR, TrezorFailure(Failure(code=14, message="Invalid session")), errors.NeedsPassphrase),
+    (Family.TREZOR, TrezorFailure(Failure(code=15, message="Busy")), errors.Busy),
+    (Family.TREZOR, TrezorFailure(Failure(code=17, message="Invalid protocol")), errors.Unsupported),
+    (Family.TREZOR, TrezorFailure(Failure(code=19, message="Workflow in progress")), errors.Busy),
+    (Family.TREZOR, OSError("Cannot open device", "missing udev rules"), errors.NoPermission),
+    (Family.TREZOR, OSError("open failed"), errors.NoPermission),
+    (Family.TREZOR, USBErrorAccess(), errors.NoPermission),
+    (Family.TREZOR, USBErrorBusy(), errors.Busy),
     (Family.TREZOR, USBErrorNoDevice(), errors.Disconnected),
     (Family.TREZOR, KeyError(65535), errors.DeviceFault),
     (Family.COLDCARD, CCProtoError("Coldcard Error: Unknown multisig wallet", b""), errors.NotEnrolled),
+    (Family.COLDCARD, CCProtoError("Coldcard Error: Not allowed in HSM mode", b""), errors.Busy),
+    (Family.COLDCARD, CCProtoError("Coldcard Error: Spending policy in effect", b""), errors.Unsupported),
     (Family.LEDGER, DeviceException(error_code=0x6985), errors.RefusedByPerson),
     (Family.LEDGER, DeviceException(error_code=0x5515), errors.Locked),
     (Family.LEDGER, DeviceException(error_code=0), errors.Disconnected),

@@ -11,7 +11,7 @@ from firmware_bridge.port import DeviceFailure, Question
 from firmware_bridge.virtual.panel import Panel, approve_all, ask_person, refuse_all, refuse_kind
 from firmware_bridge.virtual.trezor import VirtualTrezor
 from multisig import Profile, Psbt, multisig_account_path, profile_account_path, signer_progress
-from tests.support import rigs, wallets
+from tests.support import hwi, rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.rigs import NETWORK, SEEDS
 from tests.support.trezor_host import host_of
@@ -408,6 +408,27 @@ async def test_identify_that_is_refused():
 async def test_identify_needs_no_passphrase():
     async with trezor(passphrase_protection=True) as (_device, endpoint):
         assert await drive(endpoint, "identify") is None
+
+
+# Parity
+
+
+@pytest.mark.parametrize("policy", [VAULT, profile()], ids=["vault", "profile"])
+async def test_what_comes_back_is_what_bare_hwi_brings(policy):
+    args = sign_args(wallets.make_spend(policy, n_inputs=3), policy)
+
+    def bare(endpoint) -> str:
+        client = hwi.trezor(endpoint)
+        client.client.ui.button_request = lambda _request: None
+        try:
+            tx = hwi.PSBT()
+            tx.deserialize(args["psbt"])
+            return client.sign_tx(tx).serialize()
+        finally:
+            hwi.close(client)
+
+    async with trezor() as (_device, endpoint):
+        assert await drive(endpoint, "sign", args) == await asyncio.to_thread(bare, endpoint)
 
 
 # Progress

@@ -4,7 +4,15 @@ import base64
 
 import pytest
 
-from multisig import DerivationPath, Psbt, recover_message_key, verify_signatures
+from multisig import (
+    DerivationPath,
+    Network,
+    Psbt,
+    encode_address,
+    p2wpkh,
+    recover_message_key,
+    verify_signatures,
+)
 from tests.support.coldcard import NETWORK, SEED, VAULT
 from tests.support.namespace import run_isolated
 
@@ -25,6 +33,11 @@ def test_hwi_enumerates_reads_keys_and_signs():
 
     signature = base64.b64decode(seen["signmessage"]["signature"])
     assert recover_message_key("hello there", signature) == SEED.public_key(DerivationPath.parse("m/0"))
+
+    single = p2wpkh(SEED.public_key(DerivationPath.parse("m/84h/1h/0h/0/5")))
+    assert seen["address"] == {"address": encode_address(single, Network.TESTNET4)}
+    shown = encode_address(VAULT.script_pubkey(0, 0), Network.TESTNET4)
+    assert seen["vault_address"] == {"address": shown}
 
     assert seen["signtx"]["signed"] is True
     assert verify_signatures(Psbt.parse(seen["signtx"]["psbt"]), VAULT).progress == 1

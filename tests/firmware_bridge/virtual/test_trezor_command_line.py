@@ -4,7 +4,16 @@ import base64
 
 import pytest
 
-from multisig import DerivationPath, Psbt, multisig_account_path, recover_message_key, verify_signatures
+from multisig import (
+    DerivationPath,
+    Network,
+    Psbt,
+    encode_address,
+    multisig_account_path,
+    p2wpkh,
+    recover_message_key,
+    verify_signatures,
+)
 from tests.support.namespace import run_isolated
 from tests.support.virtual import NETWORK, seed, vault
 
@@ -34,7 +43,11 @@ def test_hwi_enumerates_reads_keys_and_signs_pressing_the_buttons_itself():
 
     assert seen["signtx"]["signed"] is True
     assert verify_signatures(Psbt.parse(seen["signtx"]["psbt"]), vault()).progress == 1
-    assert seen["shown"] == ["sign-output", "sign-output", "sign-total", "sign-message"]
+    shown = encode_address(
+        p2wpkh(seed().public_key(DerivationPath.parse("m/84h/1h/0h/0/5"))), Network.TESTNET4
+    )
+    assert seen["address"] == {"address": shown}
+    assert seen["shown"] == ["sign-output", "sign-output", "sign-total", "address", "sign-message"]
 
 
 @pytest.mark.namespace
@@ -42,7 +55,9 @@ def test_a_refusal_is_hwi_s_code_14_and_nothing_is_signed():
     seen = run_isolated("trezor_scenario", "--auto", "refuse")
     for command in ("signtx", "signmessage"):
         assert seen[command]["code"] == -14
-    assert seen["shown"] == ["sign-output", "sign-message"]
+    # HWI takes a no to an address for a wrong path.
+    assert seen["address"]["code"] == -7
+    assert seen["shown"] == ["sign-output", "address", "sign-message"]
 
 
 @pytest.mark.namespace
