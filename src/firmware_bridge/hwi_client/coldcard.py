@@ -12,7 +12,6 @@ from typing import Any, Final
 from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_BLK_LEN, MAX_TXN_LEN, MAX_TXN_LEN_MK4
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 from hwilib.devices.ckcc.protocol import CCProtoError, CCUserRefused
-from hwilib.key import ExtendedKey
 
 from firmware_bridge.errors import Cancelled, Unsupported
 from firmware_bridge.hwi_client.base import (
@@ -28,12 +27,13 @@ from firmware_bridge.hwi_client.coldcard_cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard_pipe import connect
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
-from multisig import MultisigError, Network, Psbt
+from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms; a person's OK is noticed sooner here, and a poll costs the device next to nothing.
 _POLL_SECONDS: Final = 0.1
 # ckcc waits twice this long. A Coldcard that validates or signs 250 inputs answers nobody for several seconds.
 _POLL_ANSWER_MS: Final = 30_000
+_MASTER: Final = "m"
 # Before the Mk4 there was less memory for a transaction.
 _SMALL: Final = frozenset({"mk1", "mk2", "mk3"})
 # Lines of what it says: build date, version, bootloader, build time, model. Older firmware stops earlier.
@@ -66,6 +66,8 @@ class ColdcardDevice(OpenDevice):
         self._network = network
         self._caller = caller
         self._give_up = threading.Event()
+        self._master = ""
+        """The key that has proved the link to be its own."""
 
     def operations(self) -> Mapping[str, Operation]:
         return {
@@ -103,7 +105,21 @@ class ColdcardDevice(OpenDevice):
 
     def _fingerprint(self, _args: Args) -> Any:
         """Asked anew: the one from the handshake would not show a passphrase that was entered since."""
-        return str(ExtendedKey.deserialize(self._read_xpub("m/0h")).parent_fingerprint.hex())
+        if self._read_xpub(_MASTER) != self._master:
+            self.prove_link()
+        return hash160(ExtendedPublicKey.parse(self._master).public_key)[:4].hex()
+
+    def prove_link(self) -> None:
+        """Make sure that nobody sits in between (S21): the master key signs the key of the link.
+
+        It is the master key whose fingerprint the vault knows. ckcc alone believes the one of the handshake, where whoever sits in
+        between can put his own, and sign with it.
+
+        :raises Exception: somebody does, or the device has no keys to tell.
+        """
+        master = self._read_xpub(_MASTER) if self._ckcc.master_xpub else None
+        self._ckcc.check_mitm(expected_xpub=master)
+        self._master = str(master)
 
     def _xpubs(self, args: Args) -> Any:
         xpubs = [self._read_xpub(path) for path in args["paths"]]
@@ -221,10 +237,10 @@ def _same_transaction(one: bytes, other: bytes) -> bool:
 
 def open_coldcard(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> ColdcardDevice:  # noqa: ARG001 - a handshake starts afresh by itself
     """Connect, agree on a session key, and make sure that nobody sits in between (S21)."""
-    ckcc = Ckcc(dev=connect(endpoint))
+    device = ColdcardDevice(Ckcc(dev=connect(endpoint)), network, caller)
     try:
-        ckcc.check_mitm()
+        device.prove_link()
     except BaseException:
-        ckcc.close()
+        device.close()
         raise
-    return ColdcardDevice(ckcc, network, caller)
+    return device
