@@ -25,6 +25,8 @@ from firmware_bridge.advisories.advisory import packaged
 from firmware_bridge.advisories.nonces import ANTI_EXFIL
 from firmware_bridge.advisories.reading import MAX_BYTES, MAX_SERIAL, parse_list
 from firmware_bridge.advisories.version import Version
+from tests.support import makes
+from tests.support.rigs import bridged, short_folder
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
@@ -153,6 +155,23 @@ def test_the_packaged_list_leaves_room_and_says_where_each_entry_comes_from():
     assert len(PACKAGED_FILE.read_bytes()) * 5 < MAX_BYTES
     assert all(flaw.sources for flaw in packaged().entries)
     assert {flaw.family for flaw in packaged().entries} == set(Family)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("make", "firmware", "flaws"),
+    [
+        (makes.TREZOR, "1.14.1", []),
+        (makes.COLDCARD, "5.4.5", ["COLDCARD-2026-07-ENTROPY", "COLDCARD-2026-08-STAGED-PSBT"]),
+        (makes.LEDGER, "2.4.6", []),
+    ],
+)
+async def test_s22_what_a_device_tells_over_its_wire_is_looked_up(make, firmware, flaws):
+    with short_folder() as folder:
+        async with bridged(make.rig(Path(folder))) as (_bridge, [found]):
+            assert found.firmware == firmware
+            assert firmware_known(found)
+            assert [flaw.id for flaw in known_flaws(found)] == flaws
 
 
 # --- versions -------------------------------------------------------------------------------------------------------
