@@ -77,6 +77,8 @@ class TrezorDevice(OpenDevice):
         try:
             master = self._fingerprint(args)
         except DeviceFailure as reason:
+            if self._connection.features is None:
+                raise
             return self._obstructed(reason.code, reason.detail)
         except PinNeeded as reason:
             return self._obstructed(Locked.code, reason.message)

@@ -18,6 +18,8 @@ from firmware_bridge.port import DeviceFailure
 
 # Messages that may still be on their way when a cut-off conversation is cleared.
 _MAX_STALE_MESSAGES: Final = 16
+# FailureType.InvalidProtocol of messages-common.proto, newer than HWI's copy.
+_INVALID_PROTOCOL: Final = 17
 _WRONG_PIN: Final = (messages.FailureType.PinInvalid, messages.FailureType.PinExpected)
 
 T = TypeVar("T")
@@ -29,6 +31,7 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
     def __init__(self, transport: Any, screen: Screen, session: bytes | None = None) -> None:
         super().__init__(transport, ui=screen, session_id=session, _init_device=False)
         self.mapping = CODEC
+        self.features: Any = None
         self.wallet = session
         """The session of the wallet that `unlock` opened, where there is one."""
         self._gate = threading.Lock()
@@ -111,6 +114,8 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         """As trezorlib's, but a device that answers with a failure may say which."""
         answer = self.call_raw(messages.GetFeatures())
         if isinstance(answer, messages.Failure):
+            if answer.code == _INVALID_PROTOCOL:
+                raise _unusable("HWI cannot speak the protocol of this Trezor (THP).")
             raise TrezorFailure(answer)
         if not isinstance(answer, messages.Features):
             raise TransportException("it answered something else than what it is")

@@ -152,13 +152,13 @@ async def _leave_result(device, endpoint, psbt) -> None:
 
     unwatch = device.panel.watch(watch)
     async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
-        await shown.wait()
+        await asyncio.wait_for(shown.wait(), 10)
         await asyncio.to_thread(client.cancel)
         with pytest.raises(DeviceFailure):
             await signing
     decided.clear()
     device.panel.press_yes()
-    await decided.wait()
+    await asyncio.wait_for(decided.wait(), 10)
     unwatch()
     device.panel.script = approve_all
 
@@ -203,7 +203,7 @@ async def test_a_question_that_is_still_open_is_waited_for():
         shown = asyncio.Event()
         unwatch = device.panel.watch(lambda _event: shown.set())
         async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
-            await shown.wait()
+            await asyncio.wait_for(shown.wait(), 10)
             await asyncio.to_thread(client.cancel)
             with pytest.raises(DeviceFailure):
                 await signing
@@ -219,7 +219,7 @@ async def test_a_question_that_is_still_open_is_waited_for():
 
         loop = asyncio.get_running_loop()
         again = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt, resume=True), person=Waiting()))
-        await asked.wait()
+        await asyncio.wait_for(asked.wait(), 10)
         device.panel.press_yes()
         assert signed_by_device(await again, psbt)
         assert record.prompts == []

@@ -380,7 +380,7 @@ async def test_an_address_that_is_given_up_leaves_the_screen():
         shown = asyncio.Event()
         device.panel.watch(lambda _event: shown.set())
         async with under_way(endpoint, "show_address", args) as (client, showing):
-            await shown.wait()
+            await asyncio.wait_for(shown.wait(), 10)
             await asyncio.to_thread(client.cancel)
             with pytest.raises(DeviceFailure) as caught:
                 await showing
@@ -504,7 +504,7 @@ async def test_a_conversation_that_was_cut_off_is_cleared():
         shown = asyncio.Event()
         device.panel.watch(lambda _event: shown.set())
         async with under_way(endpoint, "sign", sign_args(wallets.make_spend(VAULT))) as (_client, signing):
-            await shown.wait()
+            await asyncio.wait_for(shown.wait(), 10)
             master = await drive(endpoint, "fingerprint", recover=True)
             assert master == SEEDS[0].fingerprint.hex
             assert device.panel.pending is None

@@ -6,15 +6,19 @@ import logging
 import pytest
 from hwilib.devices.trezorlib import messages, protobuf
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
+from hwilib.devices.trezorlib.transport import TransportException
 
-from firmware_bridge.errors import Unsupported
+from firmware_bridge.errors import Busy, Disconnected, Unsupported
 from firmware_bridge.families import outcome
+from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import describe
+from firmware_bridge.hwi_client.trezor import TrezorDevice
 from firmware_bridge.hwi_client.trezor_screen import Screen
 from firmware_bridge.hwi_client.trezor_wire import Connection
-from firmware_bridge.model import Family
-from firmware_bridge.port import Question
+from firmware_bridge.model import Endpoint, Family
+from firmware_bridge.port import DeviceFailure, Opening, Question
 from tests.support.driver import Person
+from tests.support.rigs import NETWORK
 
 
 class Transport:
@@ -110,12 +114,51 @@ def test_a_device_that_never_comes_to_rest():
         wire.clear()
 
 
+def failure(code, message):
+    """HWI's encoder refuses codes that it does not know; devices do not."""
+    return messages.Failure.MESSAGE_WIRE_TYPE, bytes([8, code, 18, len(message)]) + message.encode()
+
+
 def test_a_failure_instead_of_features_keeps_its_code():
-    """As a Safe 7 answers, which speaks another protocol; trezorlib would say no more than that this is unexpected."""
-    _transport, wire = connection((messages.Failure.MESSAGE_WIRE_TYPE, b"\x08\x11\x12\x07foreign"))
+    """trezorlib would say no more than that this is unexpected."""
+    _transport, wire = connection(failure(15, "somebody else"))
     with pytest.raises(TrezorFailure) as caught:
         wire.look()
-    assert outcome(Family.TREZOR, describe(caught.value)) == (Unsupported.code, "foreign")
+    assert outcome(Family.TREZOR, describe(caught.value)) == (Busy.code, "somebody else")
+
+
+def test_a_safe_7_speaks_another_protocol_and_that_is_said():
+    _transport, wire = connection(failure(17, "Invalid protocol"))
+    with pytest.raises(DeviceFailure) as caught:
+        TrezorDevice(wire, NETWORK).call("probe", {})
+    assert caught.value.code == Unsupported.code
+    assert caught.value.detail == "HWI cannot speak the protocol of this Trezor (THP)."
+
+
+@pytest.mark.filterwarnings("ignore:Firmware is out of date")
+def test_firmware_that_is_too_old_for_hwi():
+    old = messages.Features(
+        major_version=1, minor_version=7, patch_version=3, vendor="trezor.io", model="1", initialized=True
+    )
+    _transport, wire = connection(old, old)
+    with pytest.raises(DeviceFailure) as caught:
+        TrezorDevice(wire, NETWORK).call("probe", {})
+    assert caught.value.code == Unsupported.code
+    assert "out of date" in caught.value.detail
+
+
+def test_something_else_instead_of_features():
+    _transport, wire = connection(messages.Success())
+    with pytest.raises(TransportException, match="something else"):
+        wire.look()
+
+
+@pytest.mark.parametrize("address", ["webusb:250:9", "hid:/dev/hidraw250"])
+def test_nothing_where_a_device_was(address):
+    endpoint = Endpoint(Family.TREZOR, address)
+    with pytest.raises(DeviceFailure) as caught:
+        open_device(endpoint, NETWORK, Person(), Opening())
+    assert caught.value.code == Disconnected.code
 
 
 def test_no_secret_is_logged(caplog):
