@@ -150,13 +150,17 @@ class ColdcardDevice(OpenDevice):
     def _resume(self, psbt: bytes) -> str | None:
         """The answer to an earlier, cut-off attempt at this same transaction, waiting for it where it is still open.
 
-        None where there is nothing to collect, or another program has left something else. A "no" to that attempt is no answer
-        to this one: the person is asked again.
+        None where there is nothing to collect, or what was there is something else: an address that is still shown, another
+        program's transaction. A "no" that was said before is no answer to this attempt: the person is asked again; one that is
+        said now is.
         """
         try:
             done = self._ckcc.send_recv(Packer.get_signed_txn())
-            collected = self._collect_transaction(done)
         except (CCProtoError, CCUserRefused):
+            return None
+        try:
+            collected = self._collect_transaction(done)
+        except CCProtoError:
             return None
         return encode_base64(collected) if _same_transaction(collected, psbt) else None
 

@@ -195,8 +195,23 @@ async def test_a_result_of_another_transaction_is_left_and_the_person_is_asked(r
         assert record.kinds == ["sign-transaction"]
 
 
-async def test_a_question_that_is_still_open_is_waited_for():
-    psbt = wallets.make_spend(VAULT)
+class Waiting(Person):
+    """Lets the test know when the driver waits for the device's person."""
+
+    def __init__(self):
+        super().__init__()
+        self.waits = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def tell(self, step, text, done=None, total=None):
+        if step == "confirm-transaction":
+            self._loop.call_soon_threadsafe(self.waits.set)
+
+
+@asynccontextmanager
+async def _resumed_at_an_open_question(psbt):
+    """The device asks about `psbt` for an attempt that was cut off; a second one waits for the same answer."""
+    waiting = Waiting()
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         device.panel.script = ask_person
@@ -209,20 +224,41 @@ async def test_a_question_that_is_still_open_is_waited_for():
                 await signing
         unwatch()
         record = Record(device.panel)
-        asked = asyncio.Event()
+        call = drive(endpoint, "sign", sign_args(psbt, resume=True), person=waiting)
+        again = asyncio.create_task(call)
+        await asyncio.wait_for(waiting.waits.wait(), 10)
+        yield device, again
+        assert record.prompts == []
 
-        class Waiting(Person):
-            def tell(self, step, text, done=None, total=None):
-                super().tell(step, text, done, total)
-                if step == "confirm-transaction":
-                    loop.call_soon_threadsafe(asked.set)
 
-        loop = asyncio.get_running_loop()
-        again = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt, resume=True), person=Waiting()))
-        await asyncio.wait_for(asked.wait(), 10)
+async def test_a_question_that_is_still_open_is_waited_for():
+    psbt = wallets.make_spend(VAULT)
+    async with _resumed_at_an_open_question(psbt) as (device, again):
         device.panel.press_yes()
         assert signed_by_device(await again, psbt)
-        assert record.prompts == []
+
+
+async def test_a_no_that_is_said_now_is_the_answer():
+    async with _resumed_at_an_open_question(wallets.make_spend(VAULT)) as (device, again):
+        device.panel.press_no()
+        with pytest.raises(DeviceFailure) as caught:
+            await again
+        assert caught.value.code == "refused-by-person"
+
+
+async def test_an_address_that_is_still_shown_is_no_answer():
+    psbt = wallets.make_spend(VAULT)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        device.panel.script = ask_person
+        await drive(endpoint, "show_address", FIRST)
+        waiting = Waiting()
+        call = drive(endpoint, "sign", sign_args(psbt, resume=True), person=waiting)
+        signing = asyncio.create_task(call)
+        await asyncio.wait_for(waiting.waits.wait(), 10)
+        device.panel.script = approve_all
+        device.panel.press_yes()
+        assert signed_by_device(await signing, psbt)
 
 
 async def test_a_no_to_the_earlier_attempt_is_no_answer_to_this_one():
