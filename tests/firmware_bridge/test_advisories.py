@@ -328,7 +328,7 @@ def test_s22_one_fault_refuses_the_whole_list_even_a_signed_one(data):
 
 
 @pytest.mark.parametrize(
-    ("firmware", "proves"), [("9.4.0", True), ("9.26.5", True), ("9.3.1", False), (None, False)]
+    ("firmware", "proves"), [("9.5.0", True), ("9.26.5", True), ("9.4.2", False), (None, False)]
 )
 def test_s20_a_bitbox02_proves_its_nonces_from_its_first_firmware_that_can(firmware, proves):
     assert has_anti_exfil(device("bitbox02", firmware)) is proves

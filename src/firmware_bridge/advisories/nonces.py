@@ -7,7 +7,7 @@ add something, unseen whether it did, proves nothing.
 from collections.abc import Mapping
 from typing import Final
 
-from firmware_bridge.advisories.version import Version
+from firmware_bridge.advisories.version import MAIN, Version
 from firmware_bridge.model import Device, Family
 
 # The first firmware with it; None: not over HWI 3.2.0.
@@ -18,9 +18,9 @@ ANTI_EXFIL: Final[Mapping[Family, Version | None]] = {
     Family.LEDGER: None,
     Family.KEEPKEY: None,
     Family.DIGITALBITBOX: None,
-    # The bundled library commits, reveals and verifies for each ECDSA input, and an input that fails ends the signing
-    # (bitbox02_lib, `btc_sign`); older firmware is signed with unproven.
-    Family.BITBOX02: Version("", (9, 4, 0, 0)),
+    # The bundled library commits, reveals and verifies for each ECDSA input and message, and one that fails ends the signing
+    # (bitbox02_lib, `btc_sign` from 9.4.0, `btc_sign_msg` from 9.5.0). Our driver refuses firmware that says it is older.
+    Family.BITBOX02: Version(MAIN, (9, 5, 0, 0)),
     # It can, input by input (firmware 0.1.24). HWI's `sign_tx` sends random numbers for it and verifies nothing, and a whole
     # PSBT, which is what our driver sends, has no place for it.
     Family.JADE: None,

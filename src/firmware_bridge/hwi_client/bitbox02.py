@@ -21,6 +21,7 @@ from hwilib.devices.bitbox02_lib.communication.bitbox_api_protocol import (
     HwwResponseCode,
     Platform,
 )
+from hwilib.devices.bitbox02_lib.communication.devices import parse_device_version
 from hwilib.devices.bitbox02_lib.communication.u2fhid import U2FHid
 from hwilib.hwwclient import HardwareWalletClient
 
@@ -43,6 +44,10 @@ _FAMILY_NAME: Final = "BitBox02"
 _MODELS: Final = {Platform.BITBOX02: "BitBox02", Platform.BITBOX02PLUS: "BitBox02 Nova"}
 # What HWI's copy of the maker's library takes.
 _FIRMWARE: Final = 9
+# From 9.5.0 on every signature, a message's too, has the host's part in its nonce, which HWI's library verifies. For firmware that
+# says it is older the library leaves the proof out, so that a dishonest device would only have to say so (S20).
+_PROVES: Final = (9, 5)
+_TOO_OLD: Final = "Its firmware is too old to prove its nonces: update it to 9.5.0 or later."
 _MAX_NAME: Final = 30
 _REPORT: Final = 64
 _KEY: Final = 32
@@ -155,6 +160,17 @@ class _Hwi(Bitbox02Client):  # type: ignore[misc]  # HWI is untyped
         self.transport = transport
         self.noise_config = pairing
         self.bb02: Any = None
+
+    def init(self, expect_initialized: bool | None = True) -> Any:
+        """The library has asked for the version itself: it must not be told another one than we were.
+
+        :raises DeviceFailure: it would sign without the proof.
+        """
+        opened = super().init(expect_initialized)
+        if not _proves(opened.version):
+            self.bb02 = None
+            raise DeviceFailure(Unsupported.code, _TOO_OLD)
+        return opened
 
     def knows(self, config: Any) -> bool:
         """Whether the vault is registered on the device."""
@@ -317,10 +333,16 @@ def _model(platform: Platform, edition: BitBox02Edition) -> str:
     return f"{_MODELS[platform]}{only}"
 
 
+def _proves(version: Any) -> bool:
+    return (version.major, version.minor) >= _PROVES
+
+
 def _obstacle(version: str, *, initialized: bool | None) -> tuple[str, str] | None:
     """Firmware before 9.20 does not tell whether it has a wallet; HWI finds out later."""
     if version.removeprefix("v").partition(".")[0] != str(_FIRMWARE):
         return Unsupported.code, f"HWI drives firmware {_FIRMWARE} only, and this is {version}."
+    if not _proves(parse_device_version(version)):
+        return Unsupported.code, _TOO_OLD
     if initialized is False:
         return Unsupported.code, "It has no wallet yet: set it up with the maker's app."
     return None

@@ -67,6 +67,7 @@ def paired(peer):
         ({"platform": 2, "edition": 1}, "BitBox02 Nova Bitcoin-only", errors.Locked.code, "not paired"),
         ({"initialized": False}, "BitBox02", errors.Unsupported.code, "no wallet"),
         ({"version": "v10.0.0"}, "BitBox02", errors.Unsupported.code, "v10.0.0"),
+        ({"version": "v9.4.2"}, "BitBox02", errors.Unsupported.code, "prove its nonces"),
         ({"platform": 7}, "BitBox02", errors.Unsupported.code, "does not know"),
     ],
 )
@@ -200,6 +201,24 @@ def test_a_nonce_without_our_part_is_no_signature():
         code, detail = outcome_of(device, "sign", sign_args(make_spend(own), own))
     assert code == errors.DeviceFault.code
     assert "leak the seed" in detail
+
+
+class Downgraded(BitBox02Peer):
+    """Tells whoever asks first that it is up to date, and HWI's library that it is too old for the proof."""
+
+    asked = 0
+
+    def _info(self):
+        self.asked += 1
+        self.version = "v9.23.0" if self.asked == 1 else "v9.3.1"
+        return super()._info()
+
+
+def test_s20_a_device_cannot_talk_itself_out_of_proving_its_nonces():
+    with opened(Downgraded(Wallet(SEED), patience=0)) as (device, _person):
+        code, detail = outcome_of(device, "unlock")
+        assert (code, "prove its nonces" in detail) == (errors.Unsupported.code, True)
+        assert outcome_of(device, "fingerprint")[0] == errors.Unsupported.code
 
 
 def test_an_op_return_is_more_than_hwi_has():

@@ -163,7 +163,7 @@ def test_s22_a_device_comes_with_its_firmware_and_what_is_wrong_with_it():
     ("endpoint", "firmware", "notes"),
     [
         ("bitbox02:tcp:127.0.0.1:1", "9.26.5", ()),
-        ("bitbox02:tcp:127.0.0.1:1", "9.3.1", (UNPROVEN_NONCES,)),
+        ("bitbox02:tcp:127.0.0.1:1", "9.4.2", (UNPROVEN_NONCES,)),
         ("jade:tcp:127.0.0.1:1", "1.0.41", (UNPROVEN_NONCES,)),
         ("jade:tcp:127.0.0.1:1", "1.0.41-dirty", (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
         ("trezor:udp:127.0.0.1:1", None, (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
