@@ -29,11 +29,12 @@ DEADLINE = 3.0
 
 @dataclass(frozen=True)
 class Fault:
-    """`prepare` comes before the operation; `strike` once the question is on the screen, where the fault is of that moment."""
+    """`prepare` and `before` come before the operation; `strike` once the question is on the screen, where the fault is of that moment."""
 
     text: str
     prepare: Callable[[Rig], None] = lambda _rig: None
     strike: Callable[[Rig], Awaitable[None]] | None = None
+    before: Callable[[Rig], Awaitable[None]] | None = None
 
 
 def _with(**faults: object) -> Callable[[Rig], None]:
@@ -85,6 +86,7 @@ FAULTS: dict[str, Fault] = {
     **{f"stall-{p}": Fault(f"silent for ever {words}", _with(stall_at=p)) for p, words in _PHASES.items()},
     **{f"garbage-{p}": Fault(f"garbage {words}", _with(garbage_at=p)) for p, words in _PHASES.items()},
     "grab": Fault("a second program opens it while the person is asked", _ask, second_program.grab),
+    "used": Fault("a second program has used it since our last operation", before=second_program.grab),
     "kill": Fault("our worker is killed while the person is asked", _ask, _kill),
 }
 
@@ -92,6 +94,8 @@ FAULTS: dict[str, Fault] = {
 PLUGGED_IN_AGAIN = frozenset(
     name for name in FAULTS if name.startswith(("unplug", "vanish", "stall", "garbage"))
 )
+# A fake is at no wire that a second program could find.
+AT_THE_WIRE = frozenset({"grab", "used"})
 
 Outcome = type[BridgeError] | None
 _ALL = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
@@ -111,6 +115,7 @@ OUTCOMES: dict[str, dict[Family, Outcome]] = {
     **{f"stall-{p}": _each(TimedOut) for p in _PHASES},
     **{f"garbage-{p}": _each(DeviceFault) for p in _PHASES},
     "grab": {Family.TREZOR: None, Family.COLDCARD: DeviceFault, Family.LEDGER: TimedOut},
+    "used": {Family.TREZOR: None, Family.COLDCARD: None, Family.LEDGER: TimedOut},
     "kill": _each(WorkerCrashed),
 }
 

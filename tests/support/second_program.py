@@ -1,11 +1,11 @@
 """Another wallet on the same machine: unmodified HWI opens a device that ours is at work with, and asks it for a key.
 
-It lives in a thread of the test. What becomes of it is its own affair: HWI has no deadline, so its sockets get one here.
+A program of its own, as a person's other wallet is: `python -m tests.support.second_program trezor:udp:127.0.0.1:21324`.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Callable
+import sys
+from pathlib import Path
 
 from hwilib.common import Chain
 
@@ -13,39 +13,51 @@ from firmware_bridge import Endpoint, Family
 from tests.support import coldcard, hwi, ledger_host
 from tests.support.rigs import Rig
 
-_PATIENCE = 1.0
+_ROOT = Path(__file__).parents[2]
+# Seconds. HWI has no deadline.
+_PATIENCE = 20.0
 _PATH = "m/48h/1h/0h/2h"
 
 
 async def grab(rig: Rig) -> None:
-    """Returns when the other program has its answer, or none."""
-    await asyncio.to_thread(_GRABS[rig.family], rig.endpoint)
-
-
-def _trezor(endpoint: Endpoint) -> None:
-    client = hwi.trezor(endpoint)
+    """Returns when the other program has its key, or has been turned away."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.support.second_program",
+        str(rig.endpoint),
+        cwd=_ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
     try:
-        # Whatever HWI raises: the device answers that it is busy.
-        with contextlib.suppress(Exception):
-            client.get_pubkey_at_path(_PATH)
+        async with asyncio.timeout(_PATIENCE):
+            said, _ = await process.communicate()
     finally:
-        hwi.close(client)
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert said.split()[:1] in ([b"key"], [b"refused"]), "it never got as far as the device"
 
 
-def _coldcard(endpoint: Endpoint) -> None:
-    with coldcard.hwi_client(endpoint.place, Chain.TESTNET4) as client:
-        client.get_pubkey_at_path(_PATH)
+def _read_key(endpoint: Endpoint) -> str:
+    match endpoint.family:
+        case Family.TREZOR:
+            return hwi.trezor(endpoint, Chain.TESTNET4).get_pubkey_at_path(_PATH).to_string()
+        case Family.COLDCARD:
+            with coldcard.hwi_client(endpoint.place, Chain.TESTNET4) as client:
+                return client.get_pubkey_at_path(_PATH).to_string()
+        case _:
+            return ledger_host.client_of(endpoint, Chain.TESTNET4).get_pubkey_at_path(_PATH).to_string()
 
 
-def _ledger(endpoint: Endpoint) -> None:
-    # The device answers that it is busy; our own operation has ended by then.
-    with contextlib.suppress(Exception):
-        client = ledger_host.client_of(endpoint, Chain.TESTNET4)
-        client.get_pubkey_at_path(_PATH)
+def _main() -> None:
+    try:
+        words = "key " + _read_key(Endpoint.parse(sys.argv[1]))
+    except Exception as error:  # noqa: BLE001 - whatever HWI makes of a device that is busy
+        words = f"refused {error!r}"
+    sys.stdout.write(words + "\n")
 
 
-_GRABS: dict[Family, Callable[[Endpoint], None]] = {
-    Family.TREZOR: _trezor,
-    Family.COLDCARD: _coldcard,
-    Family.LEDGER: _ledger,
-}
+if __name__ == "__main__":
+    _main()

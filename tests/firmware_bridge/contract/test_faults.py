@@ -14,8 +14,12 @@ from tests.support.rigs import bridged, running
 pytestmark = pytest.mark.anyio
 
 DOCS = Path(__file__).parents[3] / "docs" / "devices.md"
-# A fake is at no wire that a second program could find.
-CELLS = [(name, make) for name in FAULTS for make in makes.ALL if not (make.fake and name == "grab")]
+CELLS = [
+    (name, make)
+    for name in FAULTS
+    for make in makes.ALL
+    if not (make.fake and name in fault_matrix.AT_THE_WIRE)
+]
 
 
 @pytest.mark.parametrize(("name", "make"), CELLS, ids=lambda value: getattr(value, "name", value))
@@ -23,11 +27,14 @@ async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name
     fault, outcome = FAULTS[name], OUTCOMES[name][make.family]
     rig = make.rig(folder, **make.pin)
     # Elsewhere the outcome has to come long before nobody is waited for any longer.
-    deadlines = rigs.replace_deadlines(person=PATIENCE) if outcome is TimedOut else rigs.QUICK
+    short = {"person": PATIENCE, "read": PATIENCE} if outcome is TimedOut else {}
+    deadlines = rigs.replace_deadlines(**short)
     async with bridged(rig, deadlines=deadlines) as (bridge, [device]):
         rig.device.unlock()
         await enrol(bridge, device)
         fault.prepare(rig)
+        if fault.before is not None:
+            await fault.before(rig)
         loop = asyncio.get_running_loop()
         started = loop.time()
         async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
