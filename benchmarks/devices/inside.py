@@ -72,7 +72,7 @@ async def _compare_with_hwi(
 async def _compare_with_proof(each: Desk, registrations: RegistrationsInMemory) -> None:
     names = (registered.OURS, registered.CLIENT, registered.BARE)
     print_title("a Ledger that has registered the vault: beside the bundled client with the proof at hand")
-    print_row("", "", *names, "ours ÷ client", "approvals")
+    print_row("", "", *names, "ours ÷ client", "ours - client", "approvals")
     for spend in await registered.spends(each, vault(), registrations):
         approvals = " / ".join(str(spend.approvals[name]) for name in names)
         times = spend.milliseconds
@@ -81,6 +81,7 @@ async def _compare_with_proof(each: Desk, registrations: RegistrationsInMemory) 
             f"sign {spend.inputs}",
             *(times[name] for name in names),
             ratio(times, registered.OURS, registered.CLIENT),
+            times[registered.OURS] - times[registered.CLIENT],
             approvals,
         )
 

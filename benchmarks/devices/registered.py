@@ -11,7 +11,7 @@ from firmware_bridge.registrations import Registration, RegistrationsInMemory
 from multisig import Vault
 
 OURS, CLIENT, BARE = "ours", "client", "HWI"
-_ROUNDS = 5
+_ROUNDS = 7
 
 
 @dataclass(frozen=True)

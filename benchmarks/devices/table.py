@@ -25,4 +25,4 @@ def _text(cell: Cell) -> str:
         return "-"
     if isinstance(cell, str):
         return cell
-    return f"{cell:.4f}" if cell < 0.1 else f"{cell:.1f}"
+    return f"{cell:.4f}" if 0 < cell < 0.1 else f"{cell:.1f}"
