@@ -104,7 +104,8 @@ def _call(call: Call, network: Network, bytecode: Bytecode | None) -> tuple[str,
 def _amount(amount: TokenAmount, bytecode: Bytecode | None) -> str:
     if bytecode is None:
         # Without the decimals a figure in whole tokens would be a guess.
-        return f"{amount} raw units of tokens that this machine does not know"
+        units = "raw unit" if amount == 1 else "raw units"
+        return f"{amount} {units} of tokens that this machine does not know"
     return f"{format_units(amount, bytecode.decimals)} {bytecode.ticker} tokens"
 
 

@@ -1,0 +1,78 @@
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multisig import InvalidToken
+from multisig.tokens import MAX_TOKEN_AMOUNT, format_units, token_amount
+from multisig.tokens.leb128 import leb128, read_leb128
+from multisig.wire import Reader, WireError
+
+
+@given(st.integers(0, MAX_TOKEN_AMOUNT), st.integers(0, 18))
+def test_whole_tokens_are_exact(amount, decimals):
+    text = format_units(amount, decimals)
+    assert Decimal(text).scaleb(decimals) == amount
+    assert len(text.partition(".")[2]) == decimals
+
+
+@pytest.mark.parametrize(
+    ("amount", "decimals", "text"),
+    [
+        (0, 0, "0"),
+        (1250, 2, "12.50"),
+        (5, 2, "0.05"),
+        (1, 18, "0.000000000000000001"),
+        (MAX_TOKEN_AMOUNT, 18, "9.223372036854775807"),
+        (MAX_TOKEN_AMOUNT, 0, "9223372036854775807"),
+    ],
+)
+def test_whole_tokens(amount, decimals, text):
+    assert format_units(amount, decimals) == text
+
+
+@pytest.mark.parametrize("decimals", [-1, 19, True, 2.0, "2", None])
+def test_decimals_out_of_range_p21(decimals):
+    with pytest.raises(InvalidToken, match="0 to 18"):
+        format_units(1, decimals)
+
+
+@pytest.mark.parametrize("value", [-1, MAX_TOKEN_AMOUNT + 1, True, 1.0, "1", None, Decimal(1)])
+def test_amounts_out_of_range_p31(value):
+    with pytest.raises(InvalidToken):
+        token_amount(value)
+
+
+@given(st.integers(0, 63).map(lambda bits: 2**bits) | st.integers(0, 2**63 - 1))
+def test_leb128_round_trip(number):
+    number = min(number, 2**63 - 1)
+    reader = Reader(leb128(number))
+    assert read_leb128(reader) == number
+    reader.finish()
+
+
+@pytest.mark.parametrize(
+    ("number", "encoded"),
+    [(0, "00"), (127, "7f"), (128, "8001"), (624485, "e58e26"), (2**63 - 1, "ffffffffffffffff7f")],
+)
+def test_leb128_form(number, encoded):
+    """624485 is the example of the DWARF debugging format, from which LEB128 comes (version 4, section 7.6)."""
+    assert leb128(number).hex() == encoded
+
+
+@given(st.binary(min_size=1, max_size=11))
+def test_only_the_shortest_form_is_read(data):
+    reader = Reader(data)
+    try:
+        number = read_leb128(reader)
+    except WireError:
+        return
+    assert data.startswith(leb128(number))
+    assert reader.offset == len(leb128(number))
+
+
+@pytest.mark.parametrize("number", [-1, 2**63])
+def test_leb128_writes_nothing_beyond_its_bound(number):
+    with pytest.raises(ValueError, match="2\\^63"):
+        leb128(number)

@@ -1,0 +1,181 @@
+"""What a payload says to a person, and the output that carries it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multisig import InvalidToken, Network, encode_address, op_return_script
+from multisig.tokens import (
+    Function,
+    encode_payload,
+    token_of,
+    token_of_script,
+    token_script,
+    token_words,
+)
+from tests.multisig.tokens.samples import BYTECODES, CONTRACT, OWNER, PAYLOADS, bytecode, call
+
+TOKEN = bytecode()
+ADDRESS = encode_address(OWNER, Network.REGTEST)
+
+
+def words(function, token=TOKEN, **arguments):
+    return token_words(call(function, **arguments), Network.REGTEST, token)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "known", "unknown"),
+    [
+        (
+            Function.INIT,
+            {},
+            "Start GOLD tokens: its first supply, 1000.00 GOLD tokens, goes to the owner.",
+            "Start tokens that this machine does not know: its first supply goes to the owner.",
+        ),
+        (
+            Function.TRANSFER,
+            {"amount": 1250, "address": OWNER},
+            f"Send 12.50 GOLD tokens to {ADDRESS}.",
+            f"Send 1250 raw units of tokens that this machine does not know to {ADDRESS}.",
+        ),
+        (
+            Function.MINT,
+            {"amount": 1, "address": OWNER},
+            f"Create 0.01 GOLD tokens for {ADDRESS}.",
+            f"Create 1 raw unit of tokens that this machine does not know for {ADDRESS}.",
+        ),
+        (
+            Function.BURN,
+            {"amount": 5, "address": OWNER},
+            f"Destroy 0.05 GOLD tokens held by {ADDRESS}.",
+            f"Destroy 5 raw units of tokens that this machine does not know held by {ADDRESS}.",
+        ),
+        (
+            Function.PAUSE,
+            {},
+            "Stop all transfers of GOLD tokens.",
+            "Stop all transfers of tokens that this machine does not know.",
+        ),
+        (
+            Function.UNPAUSE,
+            {},
+            "Allow transfers of GOLD tokens again.",
+            "Allow transfers of tokens that this machine does not know again.",
+        ),
+        (
+            Function.TRANSFER_OWNERSHIP,
+            {"address": OWNER},
+            f"Hand control of GOLD tokens over to {ADDRESS}. Only the new owner could ever give it back.",
+            (
+                f"Hand control of tokens that this machine does not know over to {ADDRESS}."
+                " Only the new owner could ever give it back."
+            ),
+        ),
+        (
+            Function.ENABLE_WHITELIST,
+            {},
+            "From now on, only listed addresses may receive GOLD tokens.",
+            "From now on, only listed addresses may receive tokens that this machine does not know.",
+        ),
+        (
+            Function.DISABLE_WHITELIST,
+            {},
+            "From now on, any address may receive GOLD tokens.",
+            "From now on, any address may receive tokens that this machine does not know.",
+        ),
+        (
+            Function.ADD_TO_WHITELIST,
+            {"address": OWNER},
+            f"Let {ADDRESS} receive GOLD tokens.",
+            f"Let {ADDRESS} receive tokens that this machine does not know.",
+        ),
+        (
+            Function.REMOVE_FROM_WHITELIST,
+            {"address": OWNER},
+            f"No longer let {ADDRESS} receive GOLD tokens.",
+            f"No longer let {ADDRESS} receive tokens that this machine does not know.",
+        ),
+    ],
+)
+def test_each_function_in_words(function, arguments, known, unknown):
+    assert words(function, **arguments).sentence == known
+    assert words(function, token=None, **arguments).sentence == unknown
+
+
+def test_a_deployment_in_words():
+    said = token_words(TOKEN.deployment, Network.REGTEST, TOKEN)
+    assert said.sentence == (
+        "Create GOLD tokens: 1000.00 at first, never more than 5000.00. Any address may receive them."
+    )
+    assert dict(said.details) == {
+        "function": "deploy",
+        "decimals": "2",
+        "raw total supply": "100000",
+        "raw maximum supply": "500000",
+        "bytecode hash": TOKEN.deployment.bytecode_hash.hex(),
+        "name": "Gold of the House",
+        "first owner": ADDRESS,
+        "addresses listed at first": "0",
+    }
+    listed = bytecode(whitelist_enabled=True, decimals=0)
+    assert token_words(listed.deployment, Network.REGTEST).sentence == (
+        "Create GOLD tokens: 100000 at first, never more than 500000. Only listed addresses may receive them."
+    )
+
+
+def test_the_details_of_a_call():
+    assert words(Function.TRANSFER, amount=1250, address=OWNER).details == (
+        ("function", "transfer"),
+        ("contract", CONTRACT),
+        ("raw amount", "1250"),
+        ("address", ADDRESS),
+        ("name", "Gold of the House"),
+        ("decimals", "2"),
+    )
+    assert words(Function.PAUSE, token=None).details == (("function", "pause"), ("contract", CONTRACT))
+
+
+def test_addresses_are_those_of_the_network():
+    said = token_words(call(Function.TRANSFER, amount=1, address=OWNER), Network.MAINNET, TOKEN)
+    assert encode_address(OWNER, Network.MAINNET) in said.sentence
+    assert "bcrt1" not in said.sentence
+
+
+def test_a_deployment_is_never_put_in_the_words_of_another_bytecode_s13():
+    with pytest.raises(InvalidToken, match="bytecode_hash, ticker"):
+        token_words(TOKEN.deployment, Network.REGTEST, bytecode(ticker="SILVER"))
+
+
+def test_a_ticker_that_poses_as_bitcoin_is_called_a_token_s13():
+    said = words(Function.TRANSFER, token=bytecode(ticker="BTC"), amount=1250, address=OWNER)
+    assert said.sentence == f"Send 12.50 BTC tokens to {ADDRESS}."
+
+
+@given(PAYLOADS, st.sampled_from(Network), BYTECODES | st.none())
+def test_the_sentence_is_plain_and_the_hex_is_all_of_the_data_s13(payload, network, token):
+    if token is not None and hasattr(payload, "bytecode_hash"):
+        payload = token.deployment
+    said = token_words(payload, network, token)
+    assert said.sentence.isascii()
+    assert said.sentence.isprintable()
+    assert said.hex == encode_payload(payload).hex()
+    assert all(value.isprintable() for _, value in said.details)
+
+
+@given(PAYLOADS)
+def test_the_output_that_carries_a_payload(payload):
+    script = token_script(payload)
+    assert token_of_script(script) == payload
+    assert len(script) <= 83
+    assert token_of_script(script + b"\x00") is None
+    assert token_of(encode_payload(payload)) == payload
+
+
+def test_other_data_is_no_token_and_a_broken_one_is_not_just_other_data_s10():
+    assert token_of(b"hello") is None
+    assert token_of_script(op_return_script(b"hello")) is None
+    assert token_of_script(OWNER) is None
+    with pytest.raises(InvalidToken, match="version is 2"):
+        token_of(b"CPT hello")
+    with pytest.raises(InvalidToken, match="version is 2"):
+        token_of_script(op_return_script(b"CPT hello"))
