@@ -8,7 +8,7 @@
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
     ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed
     ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable · UnsafeFolder
-    ├── ConfigError          ConfigMissing · ConfigInvalid
+    ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
     ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly
@@ -177,6 +177,13 @@ class ConfigMissing(ConfigError):
 class ConfigInvalid(ConfigError):
     code = "config-invalid"
     default_hint = "Correct the line and start again."
+
+
+class RulesInvalid(ConfigError):
+    code = "rules-invalid"
+    default_hint = (
+        "Correct the line; `signerd rules show --file FILE` reads it again. docs/rules.md has an example."
+    )
 
 
 class SecretsError(SignerdError):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
 from signerd.core.checks import AFTER_INSPECTION, BEFORE_INSPECTION, Case, InspectedCase
+from signerd.core.checks.table import lower
+from signerd.core.rules.judge import judge
 from signerd.core.text import canonical, plain, said
 from signerd.core.values import Pin, Snapshot, Surroundings
 from signerd.core.verdicts import Outcome, Verdict, allow, refuse, warn
@@ -44,16 +46,17 @@ def review(snapshot: Snapshot, around: Surroundings) -> Review:
         psbt = Psbt.parse(snapshot.psbt)
     except MultisigError as error:
         unreadable = refuse("psbt-readable", f"The PSBT cannot be read: {said(error)}", code=error.code)
-        return _sealed(snapshot, around.pin, None, (unreadable,))
+        return _sealed(snapshot, around, None, (unreadable,))
     case = Case(snapshot, psbt, around)
     verdicts: tuple[Verdict, ...] = tuple(check(case) for check in BEFORE_INSPECTION)
     if around.pin is None or any(verdict.outcome is Outcome.REFUSE for verdict in verdicts):
-        return _sealed(snapshot, around.pin, None, verdicts)
+        return _sealed(snapshot, around, None, verdicts)
     inspection = inspect(psbt, around.pin.vault, network=around.network, limits=HARD_LIMITS)
     inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection)
     verdicts += (_provenance(inspection), *_findings(inspection))
     verdicts += tuple(check(inspected) for check in AFTER_INSPECTION)
-    return _sealed(snapshot, around.pin, inspection, verdicts)
+    verdicts += judge(inspected)
+    return _sealed(snapshot, around, inspection, verdicts)
 
 
 def _provenance(inspection: Inspection) -> Verdict:
@@ -76,9 +79,10 @@ def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
 
 
 def _sealed(
-    snapshot: Snapshot, pin: Pin | None, inspection: Inspection | None, verdicts: tuple[Verdict, ...]
+    snapshot: Snapshot, around: Surroundings, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> Review:
     """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
+    pin, verdicts = around.pin, lower(judged, around.lowered)
     shown = {
         "created_by": plain(snapshot.created_by),
         "description": plain(snapshot.description),

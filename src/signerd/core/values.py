@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Vault
+from signerd.core.rules.spending import Moment, Spent
+from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.states import DECIDED_YES, State
 
 
@@ -148,7 +150,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today."""
+    """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today.
+
+    ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.
+    ``moment`` None: nobody told the time, and whatever hangs on it says so.
+    """
 
     network: Network
     limits: Limits
@@ -156,3 +162,7 @@ class Surroundings:
     claimed_descriptor: str | None
     own_keys: tuple[OwnKey, ...]
     neighbours: tuple[Neighbour, ...] = ()
+    lowered: frozenset[str] = frozenset()
+    rules: Rules = NO_RULES
+    spent: tuple[Spent, ...] = ()
+    moment: Moment | None = None

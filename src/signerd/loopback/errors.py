@@ -36,6 +36,7 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.RegistrationsUnreadable: HTTPStatus.SERVICE_UNAVAILABLE,
         e.ConfigMissing: HTTPStatus.SERVICE_UNAVAILABLE,
         e.ConfigInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
+        e.RulesInvalid: HTTPStatus.SERVICE_UNAVAILABLE,
         e.NoSecretStore: HTTPStatus.SERVICE_UNAVAILABLE,
         e.SecretsLocked: HTTPStatus.SERVICE_UNAVAILABLE,
         e.KeyringTimedOut: HTTPStatus.SERVICE_UNAVAILABLE,

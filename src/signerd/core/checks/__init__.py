@@ -2,7 +2,7 @@
 
 ``BEFORE_INSPECTION`` look at what is known of the vault; the transaction itself is judged only where none refuses,
 for without a pinned vault there is nothing to judge it by. ``AFTER_INSPECTION`` look at the inspected transaction.
-A check's name is stable: programs, the configuration and the tests cite it.
+A check's name is stable: programs, the configuration and the tests cite it; ``table`` lists them all.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from signerd.core.checks.intent import (
     payments_match,
     transaction_id,
 )
+from signerd.core.checks.locks import locktime
 from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee_limit
 from signerd.core.checks.neighbours import conflicting, paid_twice
 from signerd.core.checks.vault import kind_known, network_agrees, own_key_inside, pinned, unchanged
@@ -36,6 +37,7 @@ AFTER_INSPECTION: tuple[Callable[[InspectedCase], Verdict], ...] = (
     total_fee_limit,
     fee_rate_limit,
     fee_share_limit,
+    locktime,
     conflicting,
     paid_twice,
 )

@@ -34,6 +34,11 @@ class InspectedCase:
         )
 
     @property
+    def paid(self) -> int:
+        """Satoshis that are paid to somebody: no change, no fee."""
+        return sum(int(payment.amount) for payment in self.inspection.payments)
+
+    @property
     def outgoing(self) -> frozenset[tuple[bytes, int]]:
         """(script, satoshis) of everything that is paid to somebody."""
         return frozenset((p.script_pubkey, int(p.amount)) for p in self.inspection.payments)

@@ -1,0 +1,84 @@
+"""A transaction that nobody can mine for a long time is a signature in somebody else's drawer (S24: shown, then sent)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+
+from multisig import Network
+from signerd.core.checks.case import InspectedCase
+from signerd.core.verdicts import Verdict, allow, hold
+
+# BIP-65 and consensus: below it nLockTime is a height, from it on a time.
+LOCKTIME_THRESHOLD = 500_000_000
+# Where every input has it, nLockTime holds nothing (consensus, IsFinalTx).
+FINAL_SEQUENCE = 0xFFFFFFFF
+# Wallets lock to the tip, so that nobody gains by mining an old block again; a day more explains itself.
+BLOCKS_AHEAD = 144
+TIME_AHEAD = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How high a chain can be: it was at ``height`` at ``at``, and a block takes ``seconds`` at least, on average."""
+
+    height: int
+    at: datetime
+    seconds: int
+
+    def highest(self, now: datetime) -> int:
+        return self.height + max(0, int((now - self.at).total_seconds()) // self.seconds)
+
+
+# No chain is asked, and the platform's word would be no check: the height is judged by the clock. A difficulty that
+# rises brings blocks a few percent before their ten minutes; testnet4 lets whole storms of them pass (BIP-94).
+PACES: Mapping[Network, Pace] = MappingProxyType(
+    {
+        # The halving block of 2024.
+        Network.MAINNET: Pace(840_000, datetime(2024, 4, 20, tzinfo=UTC), 570),
+        Network.TESTNET4: Pace(0, datetime(2024, 5, 3, tzinfo=UTC), 200),
+        Network.SIGNET: Pace(0, datetime(2020, 9, 1, tzinfo=UTC), 570),
+    }
+)
+# A chain of one's own has no pace; none that is made for trying things out is as high.
+HIGHEST_REGTEST = 100_000
+
+
+def locktime(case: InspectedCase) -> Verdict:
+    """A lock far ahead of the chain is held until it is named: the payment leaves when the plan may be another."""
+    name, lock = "locktime", case.psbt.tx.locktime
+    if lock == 0 or all(item.sequence == FINAL_SEQUENCE for item in case.psbt.tx.inputs):
+        return allow(name, "No locktime holds it back.", locktime=lock)
+    if lock >= LOCKTIME_THRESHOLD:
+        return _time_lock(name, lock, case)
+    if lock > _highest(case) + BLOCKS_AHEAD:
+        return hold(
+            name,
+            f"It cannot be mined before block {lock:,}, which is far ahead: what you sign now could be sent then.",
+            locktime=lock,
+        )
+    return allow(name, f"It may be mined from block {lock:,} on, which is not far ahead.", locktime=lock)
+
+
+def _time_lock(name: str, lock: int, case: InspectedCase) -> Verdict:
+    # Every 32-bit number of seconds is a date before the year 2107.
+    when = datetime.fromtimestamp(lock, UTC)
+    moment = case.around.moment
+    if moment is None or when > moment.now + TIME_AHEAD:
+        return hold(
+            name,
+            f"It cannot be mined before {when:%Y-%m-%d %H:%M} UTC, which is far ahead: what you sign now could "
+            "be sent then.",
+            locktime=lock,
+        )
+    return allow(
+        name, f"It may be mined from {when:%Y-%m-%d %H:%M} UTC on, which is not far ahead.", locktime=lock
+    )
+
+
+def _highest(case: InspectedCase) -> int:
+    """Without a clock every pace stands still: a lock is then held rather than let pass."""
+    pace, moment = PACES.get(case.around.network), case.around.moment
+    if pace is None:
+        return HIGHEST_REGTEST
+    return pace.height if moment is None else pace.highest(moment.now)

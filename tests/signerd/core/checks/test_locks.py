@@ -1,0 +1,79 @@
+"""Locks far ahead of the chain are held (beside S24); those that wallets set against fee sniping are not."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from multisig import ChangeTo, Network, build_psbt, sats
+from signerd.core.checks.locks import (
+    BLOCKS_AHEAD,
+    FINAL_SEQUENCE,
+    HIGHEST_REGTEST,
+    LOCKTIME_THRESHOLD,
+    PACES,
+    Pace,
+)
+from signerd.core.review import review
+from signerd.core.rules.spending import Moment
+from signerd.core.verdicts import Outcome, Verdict
+from tests.support.desk import VAULT, snapshot_of, surroundings
+from tests.support.wallets import fund, pay
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def judged(lock: int, sequence: int = 0xFFFFFFFD, now: datetime | None = NOON) -> Verdict:
+    psbt = build_psbt(
+        VAULT, [fund(VAULT, 90_000)], [pay(50_000), ChangeTo(sats(39_000), 1, 0)], lock, sequence
+    )
+    moment = None if now is None else Moment(now, now)
+    found = review(snapshot_of(psbt), surroundings(moment=moment))
+    (verdict,) = [v for v in found.verdicts if v.name == "locktime"]
+    assert verdict.figures == {"locktime": lock}
+    return verdict
+
+
+@pytest.mark.parametrize("lock", [0, 1, 500, HIGHEST_REGTEST + BLOCKS_AHEAD])
+def test_a_height_that_the_chain_may_have_reached_passes(lock: int) -> None:
+    assert judged(lock).outcome is Outcome.ALLOW
+
+
+@pytest.mark.parametrize("lock", [HIGHEST_REGTEST + BLOCKS_AHEAD + 1, LOCKTIME_THRESHOLD - 1])
+def test_a_height_far_ahead_is_held_until_it_is_named(lock: int) -> None:
+    verdict = judged(lock)
+    assert (verdict.outcome, verdict.acknowledge) == (Outcome.WARN, True)
+    assert f"block {lock:,}" in verdict.sentence
+
+
+def test_a_lock_that_no_input_lets_count_holds_nothing() -> None:
+    assert judged(LOCKTIME_THRESHOLD - 1, FINAL_SEQUENCE).outcome is Outcome.ALLOW
+
+
+def test_a_time_is_judged_by_the_clock() -> None:
+    tomorrow = int((NOON + timedelta(days=1)).timestamp())
+    assert judged(tomorrow).outcome is Outcome.ALLOW
+    assert judged(tomorrow + 1).acknowledge
+    assert judged(tomorrow, now=None).acknowledge
+    assert judged(0xFFFFFFFF).acknowledge
+
+
+@pytest.mark.parametrize(
+    ("network", "height", "at"),
+    [
+        # About as the chains stood then.
+        (Network.MAINNET, 840_000, datetime(2024, 4, 20, 0, 10, tzinfo=UTC)),
+        (Network.MAINNET, 877_000, datetime(2025, 1, 1, tzinfo=UTC)),
+        (Network.SIGNET, 229_000, datetime(2025, 1, 1, tzinfo=UTC)),
+        (Network.TESTNET4, 63_000, datetime(2025, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_where_the_chains_stood_is_within_the_pace(network: Network, height: int, at: datetime) -> None:
+    highest = PACES[network].highest(at)
+    assert height <= highest + BLOCKS_AHEAD
+    # And it is no bound that lets years pass.
+    assert height > highest / 2
+
+
+def test_a_pace_never_runs_backwards() -> None:
+    pace = Pace(100, NOON, 600)
+    assert [pace.highest(NOON + timedelta(hours=h)) for h in (-5, 0, 1)] == [100, 100, 106]

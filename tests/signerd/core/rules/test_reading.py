@@ -1,0 +1,160 @@
+"""rules.toml: read whole or refused whole, each mistake with its line and what to write instead."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multisig import FeeRate, Network, decode_address
+from signerd.core.rules.reading import KEYS, read_rules
+from signerd.core.rules.values import (
+    KINDS,
+    RULE_NAMES,
+    AboveFeeRate,
+    AbovePerTransaction,
+    AboveWithin,
+    Action,
+    Always,
+    ExceptTo,
+    ExceptWithin,
+    Period,
+    Rule,
+    Rules,
+)
+from signerd.errors import RulesInvalid
+from tests.support.wallets import make_vault
+
+ADDRESS = make_vault().address(0, 7)
+WITHIN = '{ zone = "UTC", days = ["mon", "fri"], from = "08:00", to = "18:30" }'
+ALL = f"""\
+[refuse]
+above_per_transaction = "1.5 BTC"
+above_per_week = "50000 sat"
+[ask]
+above_fee_rate = "2.5 sat/vB"
+always = false
+
+[vaults.treasury.refuse]
+above_per_day = "0 BTC"
+except_to = ["{ADDRESS}"]
+[vaults."petty-cash".ask]
+always = true
+except_within = {WITHIN}
+"""
+
+
+def read(text: str) -> Rules:
+    return read_rules(text, Network.REGTEST)
+
+
+def test_an_empty_file_sets_no_rule() -> None:
+    assert read("# nothing yet\n") == Rules()
+
+
+def test_every_kind_of_rule_can_be_written() -> None:
+    *others, within = read(ALL).rules
+    assert others == [
+        Rule(Action.REFUSE, AbovePerTransaction(150_000_000)),
+        Rule(Action.REFUSE, AboveWithin(Period.WEEK, 50_000)),
+        Rule(Action.ASK, AboveFeeRate(FeeRate(2_500))),
+        Rule(Action.REFUSE, AboveWithin(Period.DAY, 0), "treasury"),
+        Rule(Action.REFUSE, ExceptTo(frozenset({decode_address(ADDRESS, Network.REGTEST)})), "treasury"),
+        Rule(Action.ASK, Always(), "petty-cash"),
+    ]
+    assert isinstance(within.condition, ExceptWithin)
+    assert str(within.condition.hours) == "mon, fri 08:00 to 18:30 UTC"
+    assert within.condition.hours.contain(datetime(2026, 1, 2, 18, 29, tzinfo=UTC))
+
+
+def test_the_rules_of_a_vault_are_the_common_ones_and_its_own() -> None:
+    rules = read(ALL)
+    assert [rule.name for rule in rules.of("treasury")] == [
+        "rule-refuse-per-transaction",
+        "rule-refuse-per-week",
+        "rule-ask-fee-rate",
+        "rule-vault-refuse-per-day",
+        "rule-vault-refuse-address",
+    ]
+    assert rules.vault_ids == {"treasury", "petty-cash"}
+    assert len(rules.of("other")) == 3
+
+
+def test_every_key_makes_a_rule_of_its_own_name() -> None:
+    values = {
+        "above_per_transaction": '"1 BTC"',
+        "above_per_day": '"1 BTC"',
+        "above_per_week": '"1 BTC"',
+        "above_fee_rate": '"1 sat/vB"',
+        "except_to": f'["{ADDRESS}"]',
+        "except_within": WITHIN,
+        "always": "true",
+    }
+    assert set(values) == set(KEYS)
+    assert len(KINDS) == len(KEYS)
+    settings = "".join(f"{key} = {value}\n" for key, value in values.items())
+    sections = ("refuse", "ask", "vaults.v.refuse", "vaults.v.ask")
+    names = [rule.name for rule in read("".join(f"[{s}]\n{settings}" for s in sections)).rules]
+    assert sorted(names) == sorted(RULE_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("[refuse\n", 1, "not TOML"),
+        ("[ask]\n\nabove_per_day = ", 3, "not TOML"),
+        (
+            '[ask]\nabove_a_day = "1 BTC"\n',
+            2,
+            "ask.above_a_day: there is no such key here: write one of above_per",
+        ),
+        ("[deny]\n", 1, "deny: there is no such key here: write one of refuse, ask, vaults"),
+        ("allow = true\n", 1, "allow: there is no such key"),
+        (
+            '[vaults.v.allow]\nexcept_to = ["x"]\n',
+            1,
+            "vaults.v.allow: there is no such key here: write one of refuse, ask",
+        ),
+        ("refuse = true\n", 1, r"write \[refuse\] on a line"),
+        ("[[vaults.v]]\n", 1, r"write \[vaults.v\] on a line"),
+        ("\n\n[vaults]\nv = 7\n", 4, "vaults.v: it is a section"),
+        ("[refuse]\nabove_per_day = 1\n", 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "1"\n', 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "1 btc"\n', 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "1,000 sat"\n', 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "007 sat"\n', 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "-1 sat"\n', 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "1e3 sat"\n', 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "٣ sat"\n', 2, '"0.5 BTC" or "50000 sat"'),
+        ('[refuse]\nabove_per_day = "21000001 BTC"\n', 2, "21 million"),
+        ('[refuse]\nabove_per_day = "2100000000000001 sat"\n', 2, "21 million"),
+        (f'[refuse]\nabove_per_day = "{"9" * 5000} sat"\n', 2, "50000 sat"),
+        ('[ask]\nabove_fee_rate = "12"\n', 2, '"20 sat/vB"'),
+        ('[ask]\nabove_fee_rate = "1.2345 sat/vB"\n', 2, '"20 sat/vB"'),
+        ('[ask]\nabove_fee_rate = "NaN sat/vB"\n', 2, '"20 sat/vB"'),
+        ("[ask]\nexcept_to = []\n", 2, "always = true"),
+        ('[ask]\nexcept_to = "bc1"\n', 2, "a list of addresses of regtest"),
+        ("[ask]\nexcept_to = [\n  7,\n]\n", 2, "a list of addresses of regtest"),
+        ('[ask]\nexcept_to = ["bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"]\n', 2, "no address of regtest"),
+        ('[ask]\nalways = "yes"\n', 2, "true or false"),
+        ("[ask]\nexcept_within = 7\n", 2, "it takes zone, days, from, to"),
+        ('[ask.except_within]\nzone = "UTC"\n', 1, "it takes zone, days, from, to"),
+        (f"[ask]\nexcept_within = {WITHIN.replace('UTC', 'Moon/Base')}\n", 2, "no time zone"),
+        (f"[ask]\nexcept_within = {WITHIN.replace('UTC', 'Europe')}\n", 2, "no time zone"),
+        (f"[ask]\nexcept_within = {WITHIN.replace('UTC', '../../etc/passwd')}\n", 2, "no time zone"),
+        (f"[ask]\nexcept_within = {WITHIN.replace('fri', 'friday')}\n", 2, "list of mon, tue"),
+        (f"[ask]\nexcept_within = {WITHIN.replace('08:00', '8:00')}\n", 2, '"8:00" is no time of day'),
+        (f"[ask]\nexcept_within = {WITHIN.replace('08:00', '18:30')}\n", 2, "must come before"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_what_to_write(text: str, line: int, what: str) -> None:
+    with pytest.raises(RulesInvalid, match=what) as refused:
+        read(text)
+    assert f"line {line}" in str(refused.value)
+
+
+@given(st.text(alphabet='[]."=ask refuseabov_pdy1BTC\n{}', max_size=60))
+def test_s23_whatever_is_written_is_rules_or_refused(text: str) -> None:
+    with suppress(RulesInvalid):
+        assert isinstance(read(text), Rules)
