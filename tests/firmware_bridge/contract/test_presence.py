@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from firmware_bridge import DeviceState, Disconnected
-from tests.support import wallets
-from tests.support.makes import VAULT, works_again
-from tests.support.rigs import ACCOUNT, bridged, running
+from firmware_bridge import DeviceState, Disconnected, WrongDevice
+from tests.support import makes, wallets
+from tests.support.makes import VAULT, Shown, enrol, works_again
+from tests.support.rigs import ACCOUNT, SEEDS, bridged, plugged_in, running
 
 pytestmark = pytest.mark.anyio
 
@@ -73,14 +73,38 @@ async def test_watching_notices_and_probes(rig):
     assert ready.device.fingerprint == rig.seed.fingerprint
 
 
+def at_the_same_place(rig, make, folder):
+    other = make.rig(folder, seed=SEEDS[1])
+    other.endpoint, other.socket = rig.endpoint, rig.socket
+    return other
+
+
+@pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
 async def test_another_device_at_the_same_place_is_another_device(make, folder):
-    """What was known of the first goes with it."""
     rig = make.rig(folder)
     async with bridged(rig) as (bridge, [device]):
         await rig.unplug()
-        (after,) = await bridge.refresh() or (None,)
-        assert after is None
-        assert device.id not in {known.id for known in await bridge.list()}
+        await bridge.refresh()
+        async with plugged_in(at_the_same_place(rig, make, folder)):
+            (now,) = await bridge.refresh()
+            assert (now.id, now.fingerprint) == (device.id, SEEDS[1].fingerprint)
+
+
+@pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
+async def test_s18_another_device_that_was_put_in_unnoticed(make, folder):
+    """A signer of the same vault, even: the person is told before anything is shown on it."""
+    rig = make.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        await rig.unplug()
+        other = at_the_same_place(rig, make, folder)
+        async with plugged_in(other):
+            shown = Shown(other)
+            with pytest.raises((WrongDevice, Disconnected)):
+                await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+            assert shown.prompts == []
+            await bridge.refresh()
+            await works_again(bridge, device, other)
 
 
 async def test_a_device_shows_itself(rig):

@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, handover, signing
 from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.panel import ask_person, refuse_all
+from firmware_bridge.virtual.panel import Decision, Prompt, ask_person, refuse_all
 from multisig import (
     CHANGE,
     BadSignature,
@@ -176,6 +176,35 @@ async def test_s18_another_signer_of_the_vault_is_not_the_one_that_was_asked_for
             await bridge.sign(device.id, psbt, VAULT, signer=Fingerprint(b"none"))
         assert shown.prompts == []
         await sign_and_check(bridge, device, rig, signer=rig.seed.fingerprint)
+
+
+def swap_keys(rig):
+    """A host that gives another passphrase while the person looks."""
+
+    def decide(prompt: Prompt) -> Decision:
+        if prompt.kind == "sign-total":
+            rig.device.seed = SEEDS[1]
+        return Decision.YES
+
+    return decide
+
+
+@pytest.mark.parametrize("make", makes.FAKES, ids=makes.named)
+async def test_s18_keys_that_change_while_the_person_looks(make, folder):
+    rig = make.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = swap_keys(rig)
+        with pytest.raises(WrongDevice):
+            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+
+
+async def test_s18_without_the_second_look_the_swap_goes_unnoticed(folder, monkeypatch):
+    monkeypatch.setattr(signing, "_fresh_answer", signing._ask_person)
+    rig = makes.FAKES[0].rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        rig.panel.script = swap_keys(rig)
+        await sign_and_check(bridge, device, rig)
 
 
 def without_previous(psbt: Psbt) -> Psbt:
