@@ -85,7 +85,10 @@ class Bridge:
     async def refresh(self) -> tuple[Device, ...]:
         """Notice who came and who left, ask who is new and idle, and wait for their answers."""
         await self._roster.look()
-        await asyncio.gather(*self._roster.start_probes())
+        probes = self._roster.start_probes()
+        if probes:
+            # Others may wait for the same probes: whoever is cancelled here ends none of them.
+            await asyncio.wait(probes)
         return self._roster.devices()
 
     async def watch(self, seconds: float | None = None) -> None:

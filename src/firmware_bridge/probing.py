@@ -1,5 +1,6 @@
 """Asking a device who it is: once when it is new and idle, again where that may have changed, and never what another program holds."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
@@ -51,7 +52,7 @@ class Prober:
 
     def wants(self, record: Record) -> bool:
         """New, or not well when it was last asked; and nobody is at it, and it can be opened."""
-        if is_working(record) or record.lane.lock.locked() or not record.sighting.can_be_opened:
+        if is_working(record) or not record.sighting.can_be_opened:
             return False
         if record.device.state == DeviceState.ABSENT:
             return False
@@ -81,15 +82,18 @@ class Prober:
             happening = after_probe(outcome)
             happening, detail = await self.explain(record, happening, in_words(outcome))
         finally:
-            record.probe = None
-            record.probed_at = self._clock()
-            record.perhaps_shared = (
-                happening in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
-            )
-            if record.device.state == DeviceState.PROBING:
-                self._learn(record, answer)
-                self._move(record, happening, detail)
-            record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
+            if record.probe is asyncio.current_task():
+                record.probe = None
+                self._conclude(record, happening, detail, answer)
+
+    def _conclude(
+        self, record: Record, happening: Happening, detail: str | None, answer: Probed | None
+    ) -> None:
+        record.probed_at = self._clock()
+        record.perhaps_shared = happening in _PERHAPS_IN_USE and maker_of(record.device.family).shares_session
+        self._learn(record, answer)
+        self._move(record, happening, detail)
+        record.fruitless = record.fruitless + 1 if record.device.state in ASK_AGAIN else 0
 
     async def explain(
         self, record: Record, happening: Happening, detail: str | None

@@ -98,6 +98,9 @@ class Roster:
             raise errors.Busy("Another operation of this program is running on the device.")
         record.use, record.perhaps_shared, record.held, record.fruitless = use, False, False, 0
         try:
+            if record.probe is not None:
+                # It may not have begun, or look first whether another program has the device: no lock tells of it then.
+                await asyncio.wait([record.probe])
             async with record.lane.lock:
                 self._require_usable(record)
                 self._move(record, Happening.USE_STARTED, "In use by this program.")
@@ -204,6 +207,10 @@ class Roster:
     def _lose(self, record: Record) -> None:
         if record.device.state != DeviceState.ABSENT:
             record.lane.abort(errors.Disconnected())
+            if record.probe is not None:
+                # What it says is of the device that was here, not of the next one.
+                record.probe.cancel()
+                record.probe = None
             self._move(record, Happening.VANISHED)
 
     def _move(self, record: Record, happening: Happening, detail: str | None = None) -> None:

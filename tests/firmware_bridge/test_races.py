@@ -1,0 +1,87 @@
+"""What happens at the same moment: an operation and a probe, two who wait for one probe, a device that goes and comes."""
+
+import asyncio
+
+import pytest
+
+from firmware_bridge import DeviceState, Family
+from tests.support.rigs import QUICK, bridged, make_fake
+
+pytestmark = pytest.mark.anyio
+
+
+class Holders:
+    """Finds out, when the test says so, that no program holds the device."""
+
+    def __init__(self):
+        self.asked = asyncio.Event()
+        self.answer = asyncio.Event()
+
+    async def __call__(self, _endpoint):
+        self.asked.set()
+        await self.answer.wait()
+
+
+def seemed_held(bridge):
+    """The next probe finds out first whether another program still has the device, before it takes the lane."""
+    (record,) = bridge._roster.records()
+    record.held, record.probed_at = True, None
+    holders = bridge._roster._prober._find_holder = Holders()
+    return record, holders
+
+
+async def test_an_operation_waits_for_a_probe_that_has_not_taken_the_lane_yet():
+    async with asyncio.timeout(QUICK.read), bridged(make_fake(Family.TREZOR)) as (bridge, (device,)):
+        _record, holders = seemed_held(bridge)
+        refreshing = asyncio.create_task(bridge.refresh())
+        await holders.asked.wait()
+        reading = asyncio.create_task(bridge.fingerprint(device.id))
+        await asyncio.sleep(0)
+        holders.answer.set()
+        assert await reading == device.fingerprint
+        assert [found.state for found in await refreshing] == [DeviceState.READY]
+
+
+async def test_who_gives_up_a_refresh_takes_it_from_nobody_else():
+    async with asyncio.timeout(QUICK.read), bridged(make_fake(Family.TREZOR)) as (bridge, _devices):
+        _record, holders = seemed_held(bridge)
+        one, other = (asyncio.create_task(bridge.refresh()) for _ in range(2))
+        await holders.asked.wait()
+        one.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await one
+        holders.answer.set()
+        assert [found.state for found in await other] == [DeviceState.READY]
+
+
+async def test_a_probe_of_the_device_that_left_says_nothing_of_the_one_that_came():
+    rig = make_fake(Family.TREZOR)
+    async with asyncio.timeout(QUICK.read), bridged(rig) as (bridge, _devices):
+        record, holders = seemed_held(bridge)
+        events = bridge.events()
+        refreshing = asyncio.create_task(bridge.refresh())
+        await holders.asked.wait()
+        old = record.probe
+        await rig.unplug()
+        await rig.plug_in()
+        (found,) = await bridge.refresh()
+        assert found.state == DeviceState.READY
+        assert old.cancelled()
+        await refreshing
+        s = DeviceState
+        assert [(await anext(events)).new for _ in range(5)] == [
+            s.PROBING,
+            s.ABSENT,
+            s.PRESENT,
+            s.PROBING,
+            s.READY,
+        ]
+
+
+async def test_leaving_the_bridge_ends_a_refresh_without_cancelling_who_asked_for_it():
+    async with asyncio.timeout(QUICK.read):
+        async with bridged(make_fake(Family.TREZOR)) as (bridge, _devices):
+            _record, holders = seemed_held(bridge)
+            refreshing = asyncio.create_task(bridge.refresh())
+            await holders.asked.wait()
+        await refreshing
