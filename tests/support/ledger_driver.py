@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firmware_bridge import hwi_client
-from firmware_bridge.hwi_client.ledger import LedgerDevice
+from firmware_bridge.hwi_client.ledger.device import LedgerDevice
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Opening, Question
 from firmware_bridge.virtual.ledger.device import VirtualLedger

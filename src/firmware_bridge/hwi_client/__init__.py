@@ -10,12 +10,12 @@ from typing import Final
 from firmware_bridge.hwi_client import libusb
 from firmware_bridge.hwi_client.base import OpenDevice, failure
 from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
-from firmware_bridge.hwi_client.coldcard import open_coldcard
+from firmware_bridge.hwi_client.coldcard.device import open_coldcard
 from firmware_bridge.hwi_client.digitalbitbox import open_digitalbitbox
 from firmware_bridge.hwi_client.jade import open_jade
 from firmware_bridge.hwi_client.keepkey import open_keepkey
-from firmware_bridge.hwi_client.ledger import open_ledger
-from firmware_bridge.hwi_client.trezor import open_trezor
+from firmware_bridge.hwi_client.ledger.device import open_ledger
+from firmware_bridge.hwi_client.trezor.device import open_trezor
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network

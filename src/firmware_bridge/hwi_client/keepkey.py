@@ -17,11 +17,11 @@ from hwilib.devices.trezorlib.transport.hid import HidTransport
 from hwilib.devices.trezorlib.transport.webusb import WebUsbTransport
 
 from firmware_bridge.hwi_client.base import probed
-from firmware_bridge.hwi_client.trezor import TrezorDevice
-from firmware_bridge.hwi_client.trezor_codec import Codec
-from firmware_bridge.hwi_client.trezor_screen import PassphraseNeeded, PinNeeded, Screen
-from firmware_bridge.hwi_client.trezor_transport import UdpPort
-from firmware_bridge.hwi_client.trezor_wire import Connection, is_locked
+from firmware_bridge.hwi_client.trezor.codec import Codec
+from firmware_bridge.hwi_client.trezor.device import TrezorDevice
+from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen
+from firmware_bridge.hwi_client.trezor.transport import UdpPort
+from firmware_bridge.hwi_client.trezor.wire import Connection, is_locked
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, Opening
 from multisig import Network

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from firmware_bridge import Bridge, DeviceFault, Endpoint, Family, WrongDevice
-from firmware_bridge.hwi_client.coldcard import ColdcardDevice, open_coldcard
-from firmware_bridge.hwi_client.coldcard_cipher import Ckcc
+from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
+from firmware_bridge.hwi_client.coldcard.device import ColdcardDevice, open_coldcard
 from firmware_bridge.port import Opening
 from tests.support import makes, rigs, wallets
 from tests.support.coldcard_middle import Lie, in_the_middle

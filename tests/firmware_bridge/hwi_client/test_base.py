@@ -11,7 +11,7 @@ from usb1 import USBErrorAccess, USBErrorBusy, USBErrorNoDevice
 
 from firmware_bridge import errors
 from firmware_bridge.hwi_client.base import OpenDevice, describe, failure
-from firmware_bridge.hwi_client.trezor_screen import PinNeeded
+from firmware_bridge.hwi_client.trezor.screen import PinNeeded
 from firmware_bridge.model import Family
 from firmware_bridge.port import DeviceFailure
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import enrolment, handover
-from firmware_bridge.hwi_client import coldcard as driver
+from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.coldcard import VirtualColdcard
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy

@@ -11,7 +11,7 @@ from hwilib.devices.trezorlib.messages import Failure
 
 from firmware_bridge import Bridge, DeviceState, errors, handover
 from firmware_bridge.hwi_client.base import failure
-from firmware_bridge.hwi_client.trezor_screen import PassphraseNeeded, PinNeeded
+from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded
 from firmware_bridge.model import Family
 from firmware_bridge.port import Question
 from firmware_bridge.virtual.faults import Faults, Phase

@@ -3,7 +3,7 @@
 import pytest
 
 from firmware_bridge.hwi_client.base import parse_psbt
-from firmware_bridge.hwi_client.ledger_policy import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
+from firmware_bridge.hwi_client.ledger.policy import MAX_INPUTS, MAX_KEYS, ledger_key, to_version_2, wallet_of
 from firmware_bridge.port import DeviceFailure
 from multisig import KeyOrigin, OriginKey, Profile, profile_account_path
 from tests.support import rigs, wallets

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from firmware_bridge import handover
-from firmware_bridge.hwi_client.trezor_screen import SigningProgress
+from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.port import DeviceFailure, Question
 from firmware_bridge.virtual.panel import Panel, approve_all, ask_person, refuse_all, refuse_kind
 from firmware_bridge.virtual.trezor import VirtualTrezor

@@ -8,8 +8,8 @@ from hwilib.devices.trezorlib import messages, protobuf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firmware_bridge.hwi_client.trezor_codec import CODEC, encode
-from firmware_bridge.hwi_client.trezor_mend import SortedMultisig
+from firmware_bridge.hwi_client.trezor.codec import CODEC, encode
+from firmware_bridge.hwi_client.trezor.mend import SortedMultisig
 
 ROOTS = (
     messages.TxAck,

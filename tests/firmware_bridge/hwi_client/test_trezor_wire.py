@@ -12,9 +12,9 @@ from firmware_bridge.errors import Busy, Disconnected, Unsupported
 from firmware_bridge.families import outcome
 from firmware_bridge.hwi_client import open_device
 from firmware_bridge.hwi_client.base import describe
-from firmware_bridge.hwi_client.trezor import TrezorDevice
-from firmware_bridge.hwi_client.trezor_screen import Screen
-from firmware_bridge.hwi_client.trezor_wire import Connection
+from firmware_bridge.hwi_client.trezor.device import TrezorDevice
+from firmware_bridge.hwi_client.trezor.screen import Screen
+from firmware_bridge.hwi_client.trezor.wire import Connection
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import DeviceFailure, Opening, Question
 from tests.support.driver import Person

@@ -10,10 +10,10 @@ from hwilib.key import ExtendedKey, parse_path
 
 from firmware_bridge.errors import Locked, NeedsPassphrase
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
-from firmware_bridge.hwi_client.trezor_address import address_request
-from firmware_bridge.hwi_client.trezor_screen import PassphraseNeeded, PinNeeded, Screen, SigningProgress
-from firmware_bridge.hwi_client.trezor_transport import transport_at
-from firmware_bridge.hwi_client.trezor_wire import Connection
+from firmware_bridge.hwi_client.trezor.address import address_request
+from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, SigningProgress
+from firmware_bridge.hwi_client.trezor.transport import transport_at
+from firmware_bridge.hwi_client.trezor.wire import Connection
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network

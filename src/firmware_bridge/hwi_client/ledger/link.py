@@ -20,7 +20,7 @@ from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.comm import Comm
 from hwilib.devices.ledger_bitcoin.ledgercomm.interfaces.hid_device import HID
 from hwilib.devices.ledger_bitcoin.ledgercomm.transport import Transport
 
-from firmware_bridge.hwi_client.ledger_status import INCORRECT_DATA, INTERRUPTED, OK
+from firmware_bridge.hwi_client.ledger.status import INCORRECT_DATA, INTERRUPTED, OK
 from firmware_bridge.model import Endpoint
 
 _CONNECT_SECONDS: Final = 5.0

@@ -13,8 +13,8 @@ from hwilib.devices.ledger_bitcoin.client_legacy import LegacyClient
 
 from firmware_bridge.errors import Busy, DeviceFault, Locked, WrongApp
 from firmware_bridge.hwi_client.base import chain_of
-from firmware_bridge.hwi_client.ledger_link import Link
-from firmware_bridge.hwi_client.ledger_status import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, status_of
+from firmware_bridge.hwi_client.ledger.link import Link
+from firmware_bridge.hwi_client.ledger.status import DENIED, INTERRUPTED, NOT_SUPPORTED, OK, status_of
 from firmware_bridge.port import DeviceFailure
 from multisig import Network, NetworkKind
 

@@ -22,9 +22,9 @@ from firmware_bridge.hwi_client.base import (
     encode_base64,
     probed,
 )
-from firmware_bridge.hwi_client.coldcard_address import address_command, greeting_command, spelled
-from firmware_bridge.hwi_client.coldcard_cipher import Ckcc
-from firmware_bridge.hwi_client.coldcard_pipe import connect
+from firmware_bridge.hwi_client.coldcard.address import address_command, greeting_command, spelled
+from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
+from firmware_bridge.hwi_client.coldcard.pipe import connect
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160

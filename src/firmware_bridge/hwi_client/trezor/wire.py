@@ -11,9 +11,9 @@ from hwilib.devices.trezorlib.exceptions import TrezorFailure
 from hwilib.devices.trezorlib.transport import TransportException
 
 from firmware_bridge.errors import Locked, Unsupported
-from firmware_bridge.hwi_client.trezor_codec import CODEC
-from firmware_bridge.hwi_client.trezor_mend import mend
-from firmware_bridge.hwi_client.trezor_screen import PassphraseNeeded, PinNeeded, Screen
+from firmware_bridge.hwi_client.trezor.codec import CODEC
+from firmware_bridge.hwi_client.trezor.mend import mend
+from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen
 from firmware_bridge.port import DeviceFailure
 
 # Messages that may still be on their way when a cut-off conversation is cleared.

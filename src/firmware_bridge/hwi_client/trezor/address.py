@@ -7,7 +7,7 @@ from typing import Any
 from hwilib.devices.trezorlib import messages
 
 from firmware_bridge.errors import WrongDevice
-from firmware_bridge.hwi_client.trezor_mend import SortedMultisig
+from firmware_bridge.hwi_client.trezor.mend import SortedMultisig
 from firmware_bridge.port import DeviceFailure
 from multisig import ExtendedPublicKey, Network, OriginKey
 

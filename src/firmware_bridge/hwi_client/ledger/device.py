@@ -12,7 +12,7 @@ from hwilib.psbt import PSBT
 
 from firmware_bridge.errors import DeviceFault, Locked, RefusedByPerson, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, parse_psbt, probed
-from firmware_bridge.hwi_client.ledger_app import (
+from firmware_bridge.hwi_client.ledger.app import (
     App,
     account_path,
     is_legacy,
@@ -21,8 +21,8 @@ from firmware_bridge.hwi_client.ledger_app import (
     require_keys_of,
     require_network,
 )
-from firmware_bridge.hwi_client.ledger_link import Link, open_link
-from firmware_bridge.hwi_client.ledger_policy import (
+from firmware_bridge.hwi_client.ledger.link import Link, open_link
+from firmware_bridge.hwi_client.ledger.policy import (
     Policy,
     is_vault,
     ledger_path,
@@ -31,7 +31,7 @@ from firmware_bridge.hwi_client.ledger_policy import (
     to_version_2,
     wallet_of,
 )
-from firmware_bridge.hwi_client.ledger_status import (
+from firmware_bridge.hwi_client.ledger.status import (
     DENIED,
     NOT_SUPPORTED,
     SECURITY_NOT_SATISFIED,

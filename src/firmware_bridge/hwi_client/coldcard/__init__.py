@@ -1,0 +1,1 @@
+"""Coldcard through the library that HWI bundles."""

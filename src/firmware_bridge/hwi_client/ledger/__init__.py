@@ -1,0 +1,1 @@
+"""Ledger through the client that HWI bundles."""

@@ -1,0 +1,1 @@
+"""Trezor through HWI."""
