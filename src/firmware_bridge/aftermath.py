@@ -5,7 +5,7 @@ from typing import Final
 from firmware_bridge import errors
 from firmware_bridge.answers import Probed
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.model import Family, Happening
+from firmware_bridge.model import TRANSITIONS, DeviceState, Family, Happening
 from firmware_bridge.usb_models import UDEV_RULES
 
 # How an operation or a probe ended, as the device's next state sees it. A person's "no" is no fault of the device.
@@ -33,6 +33,20 @@ AFTER_PROBE: Final = {
     errors.Unsupported: Happening.FOUND_UNSUPPORTED,
     errors.Cancelled: Happening.FAILED,
 }
+# An operation may end so before the device has heard of it: given up while it waited, or more than the make can do.
+_PERHAPS_UNHEARD: Final = (errors.Cancelled, errors.Unsupported)
+_BACK_TO: Final = {
+    state: happening for (start, happening), state in TRANSITIONS.items() if start == DeviceState.BUSY
+}
+
+
+def tells_nothing(outcome: BridgeError) -> bool:
+    """Whether it says nothing of the device's state: that is then what it was before."""
+    return isinstance(outcome, _PERHAPS_UNHEARD)
+
+
+def back_to(state: DeviceState) -> Happening:
+    return _BACK_TO[state]
 
 
 def after_operation(outcome: BridgeError) -> Happening:

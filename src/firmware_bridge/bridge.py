@@ -188,18 +188,18 @@ class Bridge:
         """Make the device know the vault under this name, where its maker wants that; the person confirms on it.
 
         A device that knows the vault already is not asked again, and keeps its name. What a Ledger returns goes to the
-        bridge's registrations.
+        bridge's registrations. Devices that keep no vaults are only asked whose keys they hold.
 
         :raises WrongDevice: it is no cosigner of the vault.
         :raises Unsupported: the name or the vault is more than this make takes.
         """
         async with self._talk(device_id, on_progress) as talk:
             family, code = talk.record.device.family, vault.verification_code
-            if not maker_of(family).enrols:
-                return
             again = code in talk.record.unknown_vaults
             arguments.enrol(family, vault, name, None, again=again)
             signer = await talk.read_signer(vault)
+            if not maker_of(family).enrols:
+                return
             known = talk.registration(signer, vault)
             args = arguments.enrol(family, vault, name, known, again=again)
             proof = answers.registration(await talk.call("enrol", args, deadline=self._deadlines.person))

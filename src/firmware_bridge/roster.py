@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
 
 from firmware_bridge import errors
-from firmware_bridge.aftermath import after_operation, in_words, no_permission
+from firmware_bridge.aftermath import after_operation, back_to, in_words, no_permission, tells_nothing
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
 from firmware_bridge.families import maker_of
@@ -103,8 +103,9 @@ class Roster:
                 await asyncio.wait([record.probe])
             async with record.lane.lock:
                 self._require_usable(record)
+                before = record.device
                 self._move(record, Happening.USE_STARTED, "In use by this program.")
-                async with self._settling(record):
+                async with self._settling(record, before):
                     yield record
         finally:
             record.use = None
@@ -135,17 +136,13 @@ class Roster:
         self.hub.close()
 
     @contextlib.asynccontextmanager
-    async def _settling(self, record: Record) -> AsyncIterator[None]:
+    async def _settling(self, record: Record, before: Device) -> AsyncIterator[None]:
         happening, detail = Happening.FAILED, None
         try:
             yield
             happening = Happening.FOUND_READY
         except BridgeError as outcome:
-            happening = after_operation(outcome)
-            if happening == Happening.FOUND_LOCKED and maker_of(record.device.family).counts_tries:
-                record.lane.session = None
-            if happening != Happening.FOUND_READY:
-                happening, detail = await self._prober.explain(record, happening, in_words(outcome))
+            happening, detail = await self._after(record, outcome, before)
             if record.held and isinstance(outcome, errors.Busy | errors.NoPermission):
                 raise errors.Busy(detail) from outcome
             raise
@@ -154,6 +151,18 @@ class Roster:
             if record.device.state == DeviceState.BUSY:
                 record.probed_at = self._clock()
                 self._move(record, happening, detail)
+
+    async def _after(
+        self, record: Record, outcome: BridgeError, before: Device
+    ) -> tuple[Happening, str | None]:
+        if tells_nothing(outcome):
+            return back_to(before.state), before.detail
+        happening = after_operation(outcome)
+        if happening == Happening.FOUND_LOCKED and maker_of(record.device.family).counts_tries:
+            record.lane.session = None
+        if happening == Happening.FOUND_READY:
+            return happening, None
+        return await self._prober.explain(record, happening, in_words(outcome))
 
     async def _find(self, device_id: str) -> Record:
         record = self._records.get(device_id)
