@@ -8,7 +8,6 @@ word "tokens" never leaves its side.
 from dataclasses import dataclass
 
 from multisig.address import encode_address
-from multisig.errors import InvalidToken
 from multisig.network import Network
 from multisig.tokens.amounts import TokenAmount, format_units
 from multisig.tokens.bytecode import Bytecode, check_deployment
@@ -111,6 +110,5 @@ def _amount(amount: TokenAmount, bytecode: Bytecode | None) -> str:
 
 def _address(script: bytes, network: Network) -> str:
     address = encode_address(script, network)
-    if address is None:
-        raise InvalidToken("The address is not of a kind that can hold a token.")
+    assert address is not None, "a payload holds only scripts that have an address"
     return address
