@@ -68,6 +68,7 @@ from multisig.signatures import (
     signer_progress,
     verify_signatures,
 )
+from multisig.sources import vault_of_file, vault_of_psbt
 from multisig.transaction import (
     SIGHASH_ALL,
     OutPoint,
@@ -179,6 +180,8 @@ __all__ = [
     "signature_fault",
     "signer_progress",
     "vault_input_weight",
+    "vault_of_file",
+    "vault_of_psbt",
     "verify_ecdsa",
     "verify_signatures",
 ]
