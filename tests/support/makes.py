@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from firmware_bridge import Bridge, BridgeError, Device, DeviceFault, DeviceState, Family, NotEnrolled
+from firmware_bridge import Bridge, BridgeError, Busy, Device, DeviceFault, DeviceState, Family, NotEnrolled
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.errors import NoSuchPrompt
 from firmware_bridge.virtual.faults import Faults
@@ -19,6 +19,7 @@ from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, Rig
 VAULT = rigs.make_vault()
 NAME = "Savings"
 PIN = "1234"
+_PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
@@ -139,19 +140,25 @@ def settle(rig: Rig) -> None:
         rig.panel.press_yes()
 
 
+async def _free_again(bridge: Bridge, device: Device) -> None:
+    """The device still does what the person has just said yes to; a Ledger tells everybody meanwhile that it is busy."""
+    async with asyncio.timeout(_PATIENCE):
+        while True:
+            try:
+                await bridge.fingerprint(device.id)
+            except Busy:
+                continue
+            return
+
+
 async def works_again(bridge: Bridge, device: Device, rig: Rig) -> None:
     """After whatever happened: keys, enrolment and a signature, and the device is at rest."""
-    settle(rig)
+    if rig.panel.pending is not None:
+        settle(rig)
+        await _free_again(bridge, device)
+    rig.panel.script = approve_all
     assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == rig.seed.fingerprint
     await enrol(bridge, device)
     await sign_and_check(bridge, device, rig)
     (now,) = await bridge.list()
     assert now.state == DeviceState.READY
-
-
-async def elapsed(coroutine) -> float:
-    """Seconds until it ends, however it ends; that is for another to look at."""
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    await asyncio.wait({asyncio.ensure_future(coroutine)})
-    return loop.time() - started
