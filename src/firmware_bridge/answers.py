@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firmware_bridge.errors import AddressMismatch, DeviceFault, WrongApp
+from firmware_bridge.families import clean_detail
 from firmware_bridge.registrations import HMAC_BYTES
 from multisig import (
     DerivationPath,
@@ -46,9 +47,13 @@ def probed(value: Any) -> Probed:
             version := rest.get("firmware"), str | None
         ):
             known = None if master is None else fingerprint(master)
-            return Probed(model, label, known, obstacle, detail, version)
+            return Probed(_clean(model), _clean(label), known, obstacle, _clean(detail), _clean(version))
         case _:
             raise DeviceFault("it did not say what it is")
+
+
+def _clean(words: str | None) -> str | None:
+    return None if words is None else clean_detail(words)
 
 
 def unlocked(value: Any) -> tuple[Fingerprint, str | None]:
@@ -85,7 +90,7 @@ def require_address(value: Any, policy: Policy, chain: int, index: int) -> str:
     script = policy.script_pubkey(chain, index)
     forms = {encode_address(script, network) for network in Network if network.kind == policy.network.kind}
     if text not in forms:
-        raise AddressMismatch(detail=text)
+        raise AddressMismatch(detail=clean_detail(text))
     return policy.address(chain, index)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from firmware_bridge import answers, arguments, protocol
 from firmware_bridge.errors import Cancelled, NotEnrolled, WrongDevice
+from firmware_bridge.families import clean_detail
 from firmware_bridge.lane import OnNote
 from firmware_bridge.model import Deadlines, Progress
 from firmware_bridge.port import Question
@@ -121,9 +122,17 @@ class Conversation:
         device_id = self.record.device.id
 
         def pass_on(note: protocol.Note) -> None:
-            _tell(on_progress, Progress(device_id, note.step, note.text, note.done, note.total))
+            _tell(on_progress, _progress(device_id, note))
 
         return pass_on
+
+
+def _progress(device_id: str, note: protocol.Note) -> Progress:
+    """What a worker says, fit for a screen (L8): one line, and a count only where it counts something."""
+    done, total = note.done, note.total
+    if done is None or total is None or not 0 <= done <= total:
+        done = total = None
+    return Progress(device_id, clean_detail(note.step), clean_detail(note.text), done, total)
 
 
 def _tell(on_progress: OnProgress, progress: Progress) -> None:

@@ -22,6 +22,7 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     from_worker,
 )
+from firmware_bridge.families import clean_detail
 from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.port import Question
 from firmware_bridge.process import START_METHOD, Process, Spawner, WorkerProcess, spawn
@@ -32,6 +33,9 @@ OnNote = Callable[[protocol.Note], None]
 OnAsk = Callable[[Question], Awaitable[str | None]]
 _log = logging.getLogger(__name__)
 
+# More than any transaction gives occasion for: a worker that says more is out of its mind.
+_MAX_NOTES: Final = 100_000
+_MAX_QUESTIONS: Final = 20
 # What breaks when the other end of the channel is gone, or is no worker of ours.
 _CRASHES: Final = (asyncio.IncompleteReadError, ConnectionError, protocol.ProtocolError)
 
@@ -45,7 +49,7 @@ async def _say_nothing(_question: Question) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Call:
     """One operation on its way, and who hears of it."""
 
@@ -54,6 +58,16 @@ class _Call:
     deadline: float
     on_note: OnNote
     on_ask: OnAsk
+    notes: int = 0
+    questions: int = 0
+
+    def may_tell(self) -> bool:
+        self.notes += 1
+        return self.notes <= _MAX_NOTES
+
+    def may_ask(self) -> bool:
+        self.questions += 1
+        return self.questions <= _MAX_QUESTIONS
 
 
 class Lane:
@@ -178,19 +192,20 @@ class Lane:
             while True:
                 message = await driver.receive()
                 match message:
-                    case protocol.Note(id=number) if number == request_id:
+                    case protocol.Note(id=number) if number == request_id and call.may_tell():
                         call.on_note(message)
-                    case protocol.Ask(id=number) if number == request_id:
+                    case protocol.Ask(id=number) if number == request_id and call.may_ask():
+                        if asking is not None:
+                            # It asks the next question: whatever becomes of the last one, nobody waits for it.
+                            asking.cancel()
                         # Beside the reading: a worker that dies, or a cancel, must not wait for a person's answer.
                         asking = asyncio.create_task(_ask(driver, message, call.on_ask))
                     case protocol.Done(id=number, value=value) if number == request_id:
                         return value
                     case protocol.Failed(id=number, code=code, detail=detail) if number == request_id:
-                        raise self._stopped_by or from_worker(code, detail)
+                        raise self._stopped_by or from_worker(code, detail and clean_detail(detail))
                     case _:
-                        raise protocol.ProtocolError(
-                            f"an answer to another request: {type(message).__name__}"
-                        )
+                        raise protocol.ProtocolError(f"nobody asked for this {type(message).__name__}")
         finally:
             if asking is not None:
                 asking.cancel()
@@ -214,11 +229,12 @@ class Lane:
         if calling is None:
             return
         self._stopped_by = outcome
-        if driver is not None:
-            with contextlib.suppress(ConnectionError):
-                await driver.send(protocol.Request(self._sent, protocol.CANCEL))
         try:
             async with asyncio.timeout(self._deadlines.grace):
+                if driver is not None:
+                    with contextlib.suppress(ConnectionError):
+                        # A worker that reads no more takes no cancel either.
+                        await driver.send(protocol.Request(self._sent, protocol.CANCEL))
                 await calling.wait()
         except TimeoutError:
             self._discard()
@@ -242,7 +258,10 @@ class Lane:
         try:
             async with asyncio.timeout(self._deadlines.start):
                 return await self._greet(await self._open())
-        except (TimeoutError, OSError, *_CRASHES) as error:
+        except BridgeError:
+            raise
+        except Exception as error:
+            # multiprocessing has a dozen ways to fail: a fork server that was killed, no memory, a daemonic parent.
             raise WorkerCrashed("The helper process that talks to devices does not start.") from error
 
     async def _open(self) -> WorkerProcess:
@@ -301,10 +320,17 @@ def _abandon(spawning: asyncio.Future[tuple[Process, socket.socket]]) -> None:
     ours.close()
 
 
+def _spelled(answer: object) -> str | None:
+    """:raises TypeError: the caller's code answered with no text; what it was is not told."""
+    if answer is not None and not isinstance(answer, str):
+        raise TypeError(f"an answer is a text, not {type(answer).__name__}")
+    return answer
+
+
 async def _ask(driver: WorkerProcess, question: protocol.Ask, on_ask: OnAsk) -> None:
     answer = None
     try:
-        answer = await on_ask(Question(question.question))
+        answer = _spelled(await on_ask(Question(question.question)))
     except Exception:  # noqa: BLE001 - the caller's code: its bug is no answer, and ends the question
         _log.exception("a question of the device could not be put to anybody")
     # A worker that has died meanwhile needs no answer.

@@ -19,7 +19,7 @@ reads it, and the exclusive or of its fingerprints. What a family cannot do is n
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import Any, Protocol
 
@@ -60,7 +60,7 @@ class Opening:
     """
 
     recover: bool = False
-    session: str | None = None
+    session: str | None = field(default=None, repr=False)
 
 
 class DeviceFailure(Exception):

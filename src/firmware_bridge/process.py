@@ -86,5 +86,7 @@ class WorkerProcess:
         self.writer.close()
 
     def kill(self) -> None:
-        self.process.kill()
+        # Of one that has ended by itself, the number may be another process's by now.
+        if self.process.is_alive():
+            self.process.kill()
         self.writer.close()

@@ -94,6 +94,24 @@ _TYPES: Final[dict[str, type[Message]]] = {
     "failed": Failed,
 }
 _NAMES: Final = {kind: name for name, kind in _TYPES.items()}
+_Nothing: Final = type(None)
+# What each field may be: exactly these, so that nothing but what is said here goes any further. `Done.value` may be anything,
+# and whoever asked looks at it (`firmware_bridge.answers`).
+_FIELDS: Final[dict[type[Message], dict[str, tuple[type, ...]]]] = {
+    Request: {"id": (int,), "op": (str,), "args": (dict,), "recover": (bool,), "session": (str, _Nothing)},
+    Hello: {"pid": (int,), "preloaded": (bool,)},
+    Note: {
+        "id": (int,),
+        "step": (str,),
+        "text": (str,),
+        "done": (int, _Nothing),
+        "total": (int, _Nothing),
+    },
+    Ask: {"id": (int,), "number": (int,), "question": (str,)},
+    Reply: {"number": (int,), "answer": (str, _Nothing)},
+    Done: {"id": (int,)},
+    Failed: {"id": (int,), "code": (str,), "detail": (str, _Nothing)},
+}
 
 
 def encode(message: Message) -> bytes:
@@ -116,7 +134,10 @@ def decode(body: bytes) -> Message:
     """:raises ProtocolError: this is no message."""
     try:
         values = json.loads(body)
-        kind = _TYPES[values.pop("type")]
-        return kind(**values)
+        message = _TYPES[values.pop("type")](**values)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ProtocolError(f"not a message: {type(error).__name__}") from None
+    for name, types in _FIELDS[type(message)].items():
+        if type(getattr(message, name)) not in types:
+            raise ProtocolError(f"not a message: its {name} is of another kind")
+    return message

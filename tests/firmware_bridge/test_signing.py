@@ -7,6 +7,7 @@ from firmware_bridge.errors import (
     Cancelled,
     DeviceFault,
     Disconnected,
+    RefusedByPerson,
     TimedOut,
     WrongDevice,
 )
@@ -115,7 +116,9 @@ async def test_what_was_given_up_is_asked_again():
     assert script.answers == []
 
 
-@pytest.mark.parametrize(("ending", "resumed"), [(TimedOut(), True), (Busy(), False)])
+@pytest.mark.parametrize(
+    ("ending", "resumed"), [(TimedOut(), True), (Busy(), True), (RefusedByPerson(), False)]
+)
 async def test_only_a_conversation_that_was_cut_off_is_resumed(ending, resumed):
     bridge, device, script = await bridge_answering(
         who(ALICE), ("sign", ending), who(ALICE), ("sign", SIGNED), who(ALICE)
