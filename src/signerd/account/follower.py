@@ -11,7 +11,8 @@ from typing import Protocol
 
 from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
-from signerd.account.wire import VaultClaim, Workspace, workspaces_of
+from signerd.account.wire import Workspace, workspaces_of
+from signerd.core.claims import VaultClaim
 from signerd.core.effects import Effect
 from signerd.core.text import said
 from signerd.core.values import Snapshot

@@ -11,8 +11,9 @@ from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
 from custody.schemas.proposals import SignPsbtRequest
 from custody.schemas.users import User
-from signerd.account.wire import VaultClaim, Workspace, claim_of, snapshot_of
+from signerd.account.wire import Workspace, claim_of, snapshot_of
 from signerd.core import events
+from signerd.core.claims import VaultClaim
 from signerd.core.effects import Submit, SubmitDecline
 from signerd.core.text import said
 from signerd.core.values import Snapshot

@@ -10,6 +10,7 @@ from custody.schemas.common import TextId
 from custody.schemas.proposals import Proposal
 from custody.schemas.users import User
 from custody.schemas.vaults import Vault as VaultShape
+from signerd.core.claims import VaultClaim
 from signerd.core.text import plain
 from signerd.core.values import Snapshot
 from signerd.errors import PlatformAnswersWrongly
@@ -22,19 +23,6 @@ class Workspace:
     id: int
     name: str
     network: str
-
-
-@dataclass(frozen=True)
-class VaultClaim:
-    """What the platform says about a vault."""
-
-    vault_id: str
-    workspace_id: int
-    name: str
-    descriptor: str
-    threshold: int
-    signers: int
-    first_address: str
 
 
 _ID = TypeAdapter(TextId)

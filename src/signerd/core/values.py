@@ -153,6 +153,8 @@ class Surroundings:
     """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today.
 
     ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.
+    ``claimed_name``: what the platform calls the vault today. ``vault_changes``: in what it has ever shown the pinned vault
+    otherwise, while the person has not looked.
     ``moment`` None: nobody told the time, and whatever hangs on it says so.
     """
 
@@ -166,3 +168,5 @@ class Surroundings:
     rules: Rules = NO_RULES
     spent: tuple[Spent, ...] = ()
     moment: Moment | None = None
+    claimed_name: str | None = None
+    vault_changes: tuple[str, ...] = ()

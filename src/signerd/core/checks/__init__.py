@@ -8,6 +8,7 @@ A check's name is stable: programs, the configuration and the tests cite it; ``t
 from collections.abc import Callable
 
 from signerd.core.checks.case import Case, InspectedCase
+from signerd.core.checks.changes import change_looked_at, name_kept
 from signerd.core.checks.intent import (
     amounts_match,
     data_matches,
@@ -25,6 +26,8 @@ BEFORE_INSPECTION: tuple[Callable[[Case], Verdict], ...] = (
     kind_known,
     pinned,
     unchanged,
+    change_looked_at,
+    name_kept,
     network_agrees,
     own_key_inside,
 )

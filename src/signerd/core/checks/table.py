@@ -35,6 +35,8 @@ _KNOWN_VAULT = (
     Check("kind-known", ("S12",), "This version can check a proposal of this kind in full."),
     Check("vault-pinned", ("S16",), "The person pinned the vault on this machine."),
     Check("vault-unchanged", ("S16",), "The platform shows the vault as it was pinned."),
+    Check("vault-alarm", ("S16",), "No change of the vault waits to be looked at."),
+    Check("vault-name", (), "The vault has the name under which it was pinned."),
     Check("network", ("S14",), "Workspace, vault and daemon are on one network."),
     Check("own-key", ("S15",), "Exactly our registered key is in the vault."),
     Check("transaction", ("S1", "S2", "S3", "S4", "S5", "S8"), "The bytes prove what they claim."),

@@ -1,0 +1,100 @@
+"""The platform's word about a vault, and in what it differs from what was pinned (S16)."""
+
+import hashlib
+from dataclasses import dataclass
+
+from multisig import RECEIVE, MultisigError, Network, OriginKey, Vault
+from signerd.core.text import canonical, plain, said
+from signerd.core.values import OwnKey, Pin
+
+# An address has at most 90 characters, a bech32 text's bound (BIP-173); what is longer is cut where it is shown.
+_LONGEST_ADDRESS = 90
+
+
+@dataclass(frozen=True)
+class VaultClaim:
+    """What the platform says about a vault. None stands for what it was not asked for yet."""
+
+    vault_id: str
+    workspace_id: int
+    name: str
+    descriptor: str
+    threshold: int | None = None
+    signers: int | None = None
+    first_address: str | None = None
+
+
+def contradictions(claim: VaultClaim, vault: Vault) -> tuple[str, ...]:
+    """In what the record's own figures differ from ``vault``: its descriptor's, or the pinned one."""
+    ours = vault.address(RECEIVE, 0)
+    told = (
+        _figure("signatures needed", claim.threshold, vault.threshold),
+        _figure("cosigners", claim.signers, len(vault.cosigners)),
+        None
+        if claim.first_address in {None, ours}
+        else f"Its first address is shown as {_address(claim.first_address)}; the keys give {ours}.",
+    )
+    return tuple(sentence for sentence in told if sentence is not None)
+
+
+def _figure(what: str, claimed: int | None, known: int) -> str | None:
+    return None if claimed in {None, known} else f"Its record counts {claimed} {what}, not {known}."
+
+
+def _address(text: str | None) -> str:
+    return plain(text or "")[:_LONGEST_ADDRESS]
+
+
+def changes(pin: Pin, claim: VaultClaim) -> tuple[str, ...]:
+    """A sentence for each part that is not as it was pinned; none where all is. A name is a label, and no part."""
+    pinned, found = pin.vault, []
+    if claim.workspace_id != pin.workspace_id:
+        found.append(f"It was pinned in workspace {pin.workspace_id}, and is shown in {claim.workspace_id}.")
+    try:
+        shown = Vault.from_descriptor(claim.descriptor, pinned.network)
+    except MultisigError as error:
+        found.append(f"Its descriptor cannot be used any more: {said(error)}")
+    else:
+        found += differences(pinned, shown)
+    return (*found, *contradictions(claim, pinned))
+
+
+def differences(known: Vault, shown: Vault) -> tuple[str, ...]:
+    """What a person is told of two quorums that should be one. None where they are: the order of keys means nothing."""
+    found = []
+    if known.threshold != shown.threshold:
+        found.append(f"It needs {shown.threshold} signatures, not {known.threshold}.")
+    was, now = frozenset(known.cosigners), frozenset(shown.cosigners)
+    found += [_gone(key, shown) for key in known.cosigners if key not in now]
+    found += [
+        f"A cosigner came in: {key.origin}."
+        for key in shown.cosigners
+        if key not in was and known.cosigner_for(key.fingerprint) is None
+    ]
+    return tuple(found)
+
+
+def _gone(key: OriginKey, shown: Vault) -> str:
+    other = shown.cosigner_for(key.fingerprint)
+    if other is None:
+        return f"A cosigner went: {key.origin}."
+    if other.origin != key.origin:
+        return f"A cosigner has another account: {other.origin} in the place of {key.origin}."
+    return f"A cosigner's key is another one, under the same label {key.origin}."
+
+
+def fingerprint_of_change(claim: VaultClaim, network: Network) -> str:
+    """Equal for two records that say the same of the vault, whatever they call it and in which order the keys stand."""
+    try:
+        quorum = Vault.from_descriptor(claim.descriptor, network).verification_code
+    except MultisigError:
+        quorum = claim.descriptor
+    said_of_it = [claim.workspace_id, quorum, claim.threshold, claim.signers, claim.first_address]
+    return hashlib.sha256(canonical(said_of_it)).hexdigest()
+
+
+def impostor(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OriginKey | None:
+    """A cosigner that bears the fingerprint of our device and is no key that the device gave (S15)."""
+    known = {own.key for own in own_keys}
+    labels = {own.key.fingerprint for own in own_keys}
+    return next((key for key in vault.cosigners if key.fingerprint in labels and key not in known), None)
