@@ -16,6 +16,7 @@ from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
+from signerd.account.rules import rules_of
 from signerd.account.secrets import (
     SECRETS_FILE,
     FileStore,
@@ -25,6 +26,7 @@ from signerd.account.secrets import (
     credential_passphrase,
 )
 from signerd.account.session import Account
+from signerd.core.rules.values import NO_RULES, Rules
 from signerd.daemon import Daemon
 from signerd.devices import DeviceBridge, Devices
 from signerd.errors import RegistrationsUnreadable
@@ -77,12 +79,14 @@ async def open_account(
         await account.close()
 
 
-def open_journal(config: Config, state: Path, outside: Outside) -> Journal:
+def open_journal(config: Config, state: Path, outside: Outside, rules: Rules = NO_RULES) -> Journal:
     """The journal of a held folder. Raises leaves of JournalError."""
     return Journal(
         state,
         network=config.network,
         limits=config.signing_limits(),
+        rules=rules,
+        lowered=frozenset(config.checks.lowered),
         now=lambda: datetime.fromtimestamp(outside.now(), UTC),
         fault=outside.fault,
     )
@@ -94,11 +98,12 @@ async def open_daemon(
 ) -> AsyncIterator[Daemon]:
     """A daemon over a held state folder, signed in where it was; its tasks run beside the body.
 
-    Raises leaves of JournalError and SecretsError.
+    Raises leaves of JournalError and SecretsError; RulesInvalid: without the rules that somebody wrote nothing starts.
     """
     around = outside or Outside()
+    rules = rules_of(config, state)
     async with contextlib.AsyncExitStack() as stack:
-        journal = stack.enter_context(open_journal(config, state, around))
+        journal = stack.enter_context(open_journal(config, state, around, rules))
         account = make_account(config, store, around)
         stack.push_async_callback(account.close)
         await account.restore()

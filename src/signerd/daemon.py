@@ -132,6 +132,14 @@ class Daemon:
         notes += [
             f"Vault {plain(vault.name)}: {vault.fault}" for vault in seen_vaults(self.journal) if vault.fault
         ]
+        if self.journal.lowered:
+            notes.append(f"Lowered in the configuration: {', '.join(sorted(self.journal.lowered))}.")
+        notes += [
+            f"rules.toml has rules for a vault that is not pinned here: {plain(vault_id)}"
+            for vault_id in sorted(
+                self.journal.rules.vault_ids - {pin.vault_id for pin in self.journal.pins()}
+            )
+        ]
         notes += [
             f"Proposal {record.psbt_id}: {record.alarm}"
             for record in self.journal.unsettled()

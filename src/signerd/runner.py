@@ -27,6 +27,8 @@ Sleep = Callable[[float], Awaitable[None]]
 DEVICE_PAUSE_SECONDS = 2.0
 # A change of state that no event told of is noticed after this long.
 LOOK_AGAIN_SECONDS = 5.0
+# Rules about hours and windows count in minutes.
+TIME_PASSES_SECONDS = 60.0
 
 
 class Runner:
@@ -65,6 +67,14 @@ class Runner:
             tasks.create_task(self._devices.bridge.watch())
             tasks.create_task(self._hear_devices())
             tasks.create_task(self._match_devices())
+            if self.journal.rules.hang_on_time:
+                tasks.create_task(self._notice_time())
+
+    async def _notice_time(self) -> None:
+        """What a rule refused at night may be asked about in the morning, though nobody did anything."""
+        while True:
+            await self._sleep(TIME_PASSES_SECONDS)
+            self.perform(self.journal.reconsider())
 
     # --- effects ---------------------------------------------------------------------------------------------------
 

@@ -3,9 +3,7 @@
 It stands in the state folder as ``config.toml``, else in the desktop's own configuration folder.
 """
 
-import re
 import tomllib
-from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,7 +24,9 @@ from custody.client.flow import check_url
 from custody.schemas.common import IntId
 from firmware_bridge import Endpoint
 from multisig import FeeRate, MultisigError, Network, format_btc, parse_btc
+from signerd.core.checks.table import CHECKS, LOWERABLE
 from signerd.core.review import HARD_LIMITS
+from signerd.core.toml_lines import line_of
 from signerd.core.values import (
     DEFAULT_MAX_FEE_PERCENT,
     DEFAULT_WARN_FEE_PERCENT,
@@ -63,6 +63,19 @@ def _fee(text: str) -> str:
     return text
 
 
+def _whole_path(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError('write the whole path, beginning with "/"')
+    return path
+
+
+def _lowerable(name: str) -> str:
+    if name in LOWERABLE:
+        return name
+    what = f'"{name}" may not be lowered' if name in CHECKS else f'there is no check "{name}"'
+    raise ValueError(f"{what}; those that may be lowered are {', '.join(LOWERABLE)}")
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,6 +104,12 @@ class LimitsSection(_Section):
     warn_fee_percent: Annotated[int, Field(ge=1, le=100)] = DEFAULT_WARN_FEE_PERCENT
 
 
+class ChecksSection(_Section):
+    """``lowered``: checks that only ask or warn where they would refuse or ask. Every review of a proposal says so."""
+
+    lowered: tuple[Annotated[str, AfterValidator(_lowerable)], ...] = ()
+
+
 class SecretsSection(_Section):
     """``keyring``: the desktop's own. ``file``: in the state folder, encrypted under a passphrase, which systemd may
     hand over as the credential ``signerd-passphrase``, or a person types at the start.
@@ -101,11 +120,15 @@ class SecretsSection(_Section):
 
 
 class Config(_Section):
+    """``rules``: the rules file, where it is not ``rules.toml`` beside this one; it must then be there."""
+
     network: Network
     platform: PlatformSection
     devices: DevicesSection = DevicesSection()
     limits: LimitsSection = LimitsSection()
+    checks: ChecksSection = ChecksSection()
     secrets: SecretsSection = SecretsSection()
+    rules: Annotated[Path, AfterValidator(_whole_path)] | None = None
     label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
 
     def signing_limits(self) -> Limits:
@@ -163,19 +186,3 @@ def _checked(path: Path, text: str, read: dict[str, Any]) -> Config:
         where = f"{path}, line {line}" if line else str(path)
         what = first["msg"].removeprefix("Value error, ")
         raise ConfigInvalid(f"{where}: {'.'.join(key)}: {what}") from None
-
-
-def line_of(text: str, key: Sequence[str]) -> int | None:
-    """The line on which a dotted key is set, else the line of its section; None where neither is in the file."""
-    section: tuple[str, ...] = ()
-    fallback = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = re.fullmatch(r"\s*\[([\w.\-\s]+)\]\s*(#.*)?", line)
-        if header:
-            section = tuple(part.strip() for part in header[1].split("."))
-            fallback = number if section == tuple(key[: len(section)]) else fallback
-            continue
-        name = re.match(r"\s*([\w.\-]+)\s*=", line)
-        if name and (*section, *name[1].split(".")) == tuple(key[: len(section) + name[1].count(".") + 1]):
-            return number
-    return fallback

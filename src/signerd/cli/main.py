@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from signerd.cli import account, audit, daemon, demo, devices, proposals, vaults, virtual
+from signerd.cli import account, audit, daemon, demo, devices, proposals, rules, vaults, virtual
 from signerd.cli.answers import answers
 from signerd.cli.desk import Desk
 from signerd.cli.exits import Exit
@@ -56,6 +56,7 @@ for module in (daemon, account, devices, vaults, proposals):
     for command in module.COMMANDS:
         app.command()(command)
 app.add_typer(audit.app, name="audit")
+app.add_typer(rules.app, name="rules")
 app.add_typer(virtual.app, name="device")
 app.command()(demo.demo)
 

@@ -16,11 +16,13 @@ from signerd.core.effects import Effect
 from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
 from signerd.core.review import Review, review
+from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.states import TABLE, Move, State
 from signerd.core.values import Limits, OwnKey, Pin, Record, Snapshot, Surroundings
 from signerd.errors import JournalUnwritable, UnknownProposal
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
+from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
 
 # The states that a restart changes: how far an effect went is not known there.
@@ -41,19 +43,24 @@ class Journal:
         *,
         network: Network,
         limits: Limits,
+        rules: Rules = NO_RULES,
+        lowered: frozenset[str] = frozenset(),
         now: Now = utc_now,
         fault: FaultPoint = no_fault,
     ) -> None:
-        """Open it.
+        """Open it. ``rules`` and ``lowered`` (checks, by name) are what its proposals are judged by, beside ``limits``.
 
         Raises:
             JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not go on.
         """
         self.network = network
         self.limits = limits
+        self.rules = rules
+        self.lowered = lowered
         self._now = now
         self._fault = fault
         self._db = open_journal(folder, now())
+        self._book = SpendingBook(self._db)
 
     def close(self) -> None:
         self._db.close()
@@ -228,6 +235,7 @@ class Journal:
                 self._fault(f"journal:before:{name}")
                 self._db.execute("COMMIT")
             except BaseException:
+                self._book.forget()
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
@@ -268,4 +276,8 @@ class Journal:
             claimed_descriptor=None if claim is None else claim["descriptor"],
             own_keys=self.own_keys(),
             neighbours=rows.read_neighbours(self._db, snapshot.psbt_id, snapshot.vault_id),
+            lowered=self.lowered,
+            rules=self.rules,
+            spent=self._book.spent() if self.rules.rules else (),
+            moment=self._book.moment(self._now(), to_the_minute=self.rules.hang_on_time),
         )

@@ -126,14 +126,15 @@ def read_neighbours(connection: sqlite3.Connection, psbt_id: str, vault_id: str)
             row["psbt_id"],
             State(row["state"]),
             bool(row["signed"]),
-            frozenset(_coins(connection, row["psbt_id"])),
+            frozenset(read_coins(connection, row["psbt_id"])),
             frozenset(_payments(connection, row["psbt_id"])),
         )
         for row in rows
     )
 
 
-def _coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoint]:
+def read_coins(connection: sqlite3.Connection, psbt_id: str) -> Iterator[OutPoint]:
+    """What the proposal's transaction spends."""
     for row in connection.execute("SELECT txid, vout FROM spends WHERE psbt_id = ?", (psbt_id,)):
         yield OutPoint(row["txid"], row["vout"])
 

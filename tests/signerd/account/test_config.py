@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from multisig import Network
-from signerd.account.config import find_config, line_of, load_config
+from signerd.account.config import find_config, load_config
 from signerd.errors import ConfigInvalid, ConfigMissing
 
 SMALL = """\
@@ -42,8 +42,11 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         '[devices]\nusb = false\nendpoints = ["trezor:udp:127.0.0.1:21324"]\n'
         '[limits]\nmax_fee_btc = "0.001"\nmax_fee_rate = 12.5\nmax_fee_percent = 8\nwarn_fee_percent = 2\n'
         '[secrets]\nstore = "file"\n'
+        '[checks]\nlowered = ["locktime", "fee-share"]\n'
     )
-    config = load_config(write(tmp_path, text))
+    config = load_config(write(tmp_path, f'rules = "{tmp_path}/mine.toml"\n{text}'))
+    assert config.checks.lowered == ("locktime", "fee-share")
+    assert config.rules == tmp_path / "mine.toml"
     assert config.platform.workspaces == (3, 4)
     assert [str(endpoint) for endpoint in config.endpoints()] == ["trezor:udp:127.0.0.1:21324"]
     assert config.signing_limits().max_fee_rate.sat_per_kvb == 12_500
@@ -63,6 +66,18 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         (SMALL + "[limits]\nmax_fee_percent = 51\n", 6, "limits.max_fee_percent"),
         (SMALL + '[devices]\nendpoints = [\n "trezor"]\n', 6, "devices.endpoints"),
         (SMALL + '[secrets]\nstore = "plain"\n', 6, "secrets.store"),
+        (
+            SMALL + '[checks]\nlowered = ["fee-share", "recipients"]\n',
+            6,
+            '"recipients" may not be lowered; those that',
+        ),
+        (
+            SMALL + '[checks]\nlowered = ["feeshare"]\n',
+            6,
+            "no check .feeshare.; .* conflict, fee-recorded, fee-share",
+        ),
+        (SMALL + "[checks]\nraised = []\n", 6, "checks.raised"),
+        ('rules = "rules.toml"\n' + SMALL, 1, "whole path"),
         ('[platform]\nurl = "https://x.example"\n', None, "network"),
         (SMALL + "[unheard]\nof = 1\n", 5, "unheard"),
     ],
@@ -94,12 +109,3 @@ def test_the_state_folders_own_file_comes_first(tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(SMALL)
     assert find_config(tmp_path, other) == other
-
-
-def test_lines_of_dotted_keys_and_sections() -> None:
-    text = "a.b = 1\n[c]\n# d = 2\nd = 3\n[c.e]\nf = 4\n"
-    assert line_of(text, ("a", "b")) == 1
-    assert line_of(text, ("c", "d")) == 4
-    assert line_of(text, ("c", "e", "f")) == 6
-    assert line_of(text, ("c", "e", "g")) == 5
-    assert line_of(text, ("z",)) is None

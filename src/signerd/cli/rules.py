@@ -1,0 +1,146 @@
+"""rules show, rules test: from the files alone, whether a daemon runs or not. Nothing is changed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import BaseModel
+
+from signerd.cli.desk import Desk, Json, desk_of
+from signerd.cli.output import answer, say, table
+from signerd.core.text import amount
+
+if TYPE_CHECKING:
+    from signerd.account.config import Config
+    from signerd.core.rules.replay import Replayed
+
+app = typer.Typer(
+    help="Your own rules: what is refused, and what you are asked about.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class RuleView(BaseModel):
+    """``vault_id`` None: for all vaults together. ``name`` is that of the verdict in a proposal."""
+
+    name: str
+    action: str
+    vault_id: str | None
+    words: str
+
+
+class PastView(BaseModel):
+    """``decided``: signed, approved, declined, refused-by-a-check, not-decided. ``answer``: pass, ask, refuse, not-judged.
+
+    ``at`` is RFC 3339 UTC. ``paid_sats`` is None where the proposal cannot be judged: unreadable, or of a vault that is
+    not pinned here. ``because``: the sentence of each rule that refuses or asks.
+    """
+
+    psbt_id: str
+    vault_id: str
+    at: str
+    paid_sats: int | None
+    decided: str
+    answer: str
+    because: tuple[str, ...]
+
+
+@app.callback()
+def rules() -> None:
+    """Your own rules: what is refused, and what you are asked about."""
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another file than the one that counts.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the rules as they are read; the daemon reads them when it starts."""
+    from signerd.account.rules import find_rules, load_rules
+    from signerd.core.rules.values import NO_RULES
+    from signerd.core.rules.words import rule_words
+
+    desk = desk_of(context)
+    config = _config(desk)
+    path = file or find_rules(config, desk.state)
+    found = NO_RULES if path is None else load_rules(path, config.network)
+    views = [
+        RuleView(
+            name=rule.name,
+            action=rule.action.value,
+            vault_id=rule.vault_id,
+            words=rule_words(rule, config.network),
+        )
+        for rule in found.rules
+    ]
+    if as_json:
+        answer(views)
+        return
+    say(f"No rules: there is no rules.toml in {desk.state}." if path is None else f"Rules of {path}")
+    for view in views:
+        say(f"  {view.words}  [{view.name}]")
+    say("A daemon that runs goes by the rules that it read when it started.")
+
+
+@app.command("test")
+def try_out(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rules to try.")],
+    as_json: Json = False,
+) -> None:
+    """Show what would have happened to past proposals under the rules of FILE.
+
+    Each is judged at the moment when it was decided. One that the rules refuse is taken as not signed from there on.
+    """
+    from signerd.account.rules import load_rules
+    from signerd.core.rules.replay import replay
+    from signerd.journal.history import read_history
+
+    desk = desk_of(context)
+    config = _config(desk)
+    tried = load_rules(file, config.network)
+    past = read_history(desk.state, config.network)
+    views = [_view(line) for line in replay(past.entries, past.cases, past.vaults, tried)]
+    if as_json:
+        answer(views)
+    elif not views:
+        say("No proposal was ever here.")
+    else:
+        header = ("PROPOSAL", "DECIDED AT (UTC)", "PAYS", "WHAT WAS DECIDED", "THE RULES SAY")
+        table(header, [_row(view) for view in views])
+
+
+def _config(desk: Desk) -> "Config":
+    from signerd.account.config import find_config, load_config
+
+    return load_config(find_config(desk.state))
+
+
+def _view(line: "Replayed") -> PastView:
+    from signerd.core.verdicts import Outcome
+
+    decided = line.decided
+    return PastView(
+        psbt_id=decided.psbt_id,
+        vault_id=line.vault_id,
+        at=f"{decided.at:%Y-%m-%dT%H:%M:%SZ}",
+        paid_sats=line.paid,
+        decided=decided.decision.value,
+        answer=line.answer.value,
+        because=tuple(v.sentence for v in line.verdicts if v.outcome is not Outcome.ALLOW),
+    )
+
+
+def _row(view: PastView) -> tuple[str, ...]:
+    because = f": {' '.join(view.because)}" if view.because else ""
+    return (
+        view.psbt_id,
+        view.at.replace("T", " ").removesuffix("Z"),
+        "not known" if view.paid_sats is None else amount(view.paid_sats),
+        view.decided.replace("-", " "),
+        f"{view.answer.replace('-', ' ')}{because}",
+    )

@@ -1,0 +1,63 @@
+"""Past proposals, from a journal that is only read, whether a daemon writes it meanwhile or not."""
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from multisig import MultisigError, Network, Psbt, inspect
+from signerd.core.audit import Entry
+from signerd.core.checks.case import InspectedCase
+from signerd.core.review import HARD_LIMITS
+from signerd.core.values import Limits, Pin, Snapshot, Surroundings
+from signerd.errors import JournalCorrupted
+from signerd.journal import rows
+from signerd.journal.storage import fault_of, open_to_read
+
+
+@dataclass(frozen=True)
+class History:
+    """The whole chain; each proposal's vault; and what can be judged: readable, of a vault that is pinned now."""
+
+    entries: tuple[Entry, ...]
+    vaults: Mapping[str, str]
+    cases: Mapping[str, InspectedCase]
+
+
+def read_history(folder: Path, network: Network) -> History:
+    """Raises JournalCorrupted (it stays where it is), JournalUnwritable."""
+    with closing(open_to_read(folder)) as connection:
+        # One look: what the daemon writes meanwhile is for the next.
+        connection.execute("BEGIN")
+        fault = fault_of(connection)
+        if fault is not None:
+            raise JournalCorrupted(f"the journal is damaged ({fault})")
+        pins = {
+            pin.vault_id: pin
+            for pin in (rows.read_pin(row, network) for row in connection.execute("SELECT * FROM pins"))
+        }
+        return _read(connection, network, pins)
+
+
+def _read(connection: sqlite3.Connection, network: Network, pins: Mapping[str, Pin]) -> History:
+    vaults, cases = {}, {}
+    for row in connection.execute(f"{rows.RECORD_COLUMNS} ORDER BY p.rowid"):
+        snapshot = rows.read_record(row).snapshot
+        vaults[snapshot.psbt_id] = snapshot.vault_id
+        case = _case(snapshot, pins.get(snapshot.vault_id), network)
+        if case is not None:
+            cases[snapshot.psbt_id] = case
+    return History(tuple(rows.audit_entries(connection)), vaults, cases)
+
+
+def _case(snapshot: Snapshot, pin: Pin | None, network: Network) -> InspectedCase | None:
+    if pin is None:
+        return None
+    try:
+        psbt = Psbt.parse(snapshot.psbt)
+    except MultisigError:
+        return None
+    around = Surroundings(network=network, limits=Limits(), pin=pin, claimed_descriptor=None, own_keys=())
+    inspection = inspect(psbt, pin.vault, network=network, limits=HARD_LIMITS)
+    return InspectedCase(snapshot, psbt, around, pin, inspection)

@@ -1,0 +1,200 @@
+"""Limits over what the journal knows: across restarts, clocks that go backwards, and ends of proposals."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import ChangeTo, build_psbt, sats
+from signerd.core import events
+from signerd.core.audit import Note
+from signerd.core.rules.reading import read_rules
+from signerd.core.states import State
+from signerd.core.values import Limits, Snapshot
+from signerd.errors import RefusedByChecks
+from signerd.journal import Journal
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of
+from tests.support.wallets import ALICE, fund, pay
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+RULES = read_rules('[refuse]\nabove_per_day = "100000 sat"\nabove_per_week = "250000 sat"\n', NETWORK)
+
+
+class Desk:
+    """A journal under rules, with a clock that the test sets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.now, self.fails_at = folder, NOON, ""
+        self.journal = self._open()
+        self.journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+        self.journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+        self.journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+
+    def _open(self) -> Journal:
+        return Journal(
+            self.folder,
+            network=NETWORK,
+            limits=Limits(),
+            rules=RULES,
+            now=lambda: self.now,
+            fault=self._fault,
+        )
+
+    def _fault(self, point: str) -> None:
+        if point == self.fails_at:
+            raise OSError("no space")
+
+    def restart(self) -> None:
+        self.journal.close()
+        self.journal = self._open()
+
+    def sign(self, snapshot: Snapshot) -> State:
+        self.to_device(snapshot)
+        self.journal.decide(snapshot.psbt_id, events.DeviceFound("d"))
+        return self.journal.decide(
+            snapshot.psbt_id, events.DeviceReturned(signed_by(ALICE, snapshot))
+        ).record.state
+
+    def to_device(self, snapshot: Snapshot) -> None:
+        self.journal.poll(snapshot)
+        self.journal.reconsider()
+        found = self.journal.review(snapshot.psbt_id)
+        self.journal.decide(snapshot.psbt_id, events.Approved(found.digest, found.to_acknowledge))
+
+    def refused_by(self, snapshot: Snapshot) -> set[str]:
+        self.journal.poll(snapshot)
+        return {verdict.name for verdict in self.journal.review(snapshot.psbt_id).refusals}
+
+
+def paying(amount: int, number: int, coin: int | None = None, fee: int = 1_000) -> Snapshot:
+    coins = [fund(VAULT, 300_000, salt=number if coin is None else coin)]
+    outputs = [pay(amount, f"shop {number}"), ChangeTo(sats(300_000 - amount - fee), 1, number)]
+    return snapshot_of(build_psbt(VAULT, coins, outputs, 0), f"p-{number}")
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    made = Desk(tmp_path)
+    yield made
+    made.journal.close()
+
+
+def test_what_was_signed_counts_and_what_was_only_proposed_does_not(desk: Desk) -> None:
+    desk.journal.poll(paying(90_000, 9))
+    assert desk.sign(paying(60_000, 1)) is State.SIGNED
+    assert desk.refused_by(paying(40_001, 2)) == {"rule-refuse-per-day"}
+    assert desk.refused_by(paying(40_000, 3)) == set()
+
+
+def test_it_still_counts_after_a_restart(desk: Desk) -> None:
+    desk.sign(paying(60_000, 1))
+    desk.restart()
+    assert desk.refused_by(paying(40_001, 2)) == {"rule-refuse-per-day"}
+
+
+def test_it_leaves_the_day_after_24_hours_and_the_week_after_seven_days(desk: Desk) -> None:
+    for number in range(1, 4):
+        assert desk.sign(paying(80_000, number)) is State.SIGNED
+        desk.now += timedelta(hours=24)
+        assert desk.refused_by(paying(50_000, 10 + number)) == (
+            {"rule-refuse-per-week"} if number == 3 else set()
+        )
+    desk.now = NOON + timedelta(days=7)
+    desk.journal.reconsider()
+    assert desk.journal.record("p-13").state is State.WAITING_PERSON
+
+
+def test_f_a_clock_set_back_frees_no_limit(desk: Desk) -> None:
+    """Neither for what was signed before, nor by dating back what is signed then."""
+    desk.sign(paying(60_000, 1))
+    desk.now = NOON - timedelta(days=1)
+    assert desk.refused_by(paying(40_001, 2)) == {"rule-refuse-per-day"}
+    desk.now = NOON - timedelta(days=30)
+    assert desk.sign(paying(30_000, 3)) is State.SIGNED
+    desk.now = NOON + timedelta(hours=23)
+    desk.restart()
+    assert desk.refused_by(paying(10_001, 4)) == {"rule-refuse-per-day"}
+
+
+def test_two_approvals_that_only_together_break_a_limit_are_not_both_signed(desk: Desk) -> None:
+    first, second = paying(60_000, 1), paying(60_000, 2)
+    desk.to_device(first)
+    desk.to_device(second)
+    desk.journal.decide("p-1", events.DeviceFound("d"))
+    # The first one is still at its device: it counts already.
+    assert desk.journal.decide("p-2", events.DeviceFound("e")).record.state is State.REFUSED
+    desk.journal.decide("p-1", events.DeviceFailed("refused-by-person", "No.", asked=True))
+    desk.journal.reconsider()
+    assert desk.journal.record("p-2").state is State.WAITING_PERSON
+
+
+def test_an_approval_beyond_a_limit_is_refused(desk: Desk) -> None:
+    desk.journal.poll(paying(60_000, 2))
+    found = desk.journal.review("p-2")
+    desk.sign(paying(60_000, 1))
+    again = desk.journal.review("p-2")
+    assert again.digest != found.digest
+    with pytest.raises(RefusedByChecks, match="rule-refuse-per-day"):
+        desk.journal.decide("p-2", events.Approved(again.digest))
+
+
+@pytest.mark.parametrize(
+    ("status", "confirmations", "freed"),
+    [
+        (ProposalStatus.PENDING, 0, False),
+        (ProposalStatus.CONFIRMED, 5, False),
+        (ProposalStatus.CONFIRMED, 6, True),
+    ],
+)
+def test_what_another_one_of_ours_has_replaced_for_good_does_not_count(
+    desk: Desk, status: ProposalStatus, confirmations: int, freed: bool
+) -> None:
+    desk.sign(paying(90_000, 1))
+    smaller = paying(10_000, 2, coin=1, fee=2_000)
+    assert desk.sign(smaller) is State.SIGNED
+    desk.journal.poll(replace(smaller, status=status, confirmations=confirmations))
+    assert desk.refused_by(paying(50_000, 3)) == (set() if freed else {"rule-refuse-per-day"})
+
+
+@pytest.mark.parametrize(
+    "status", [ProposalStatus.CANCELLED, ProposalStatus.EXPIRED, ProposalStatus.INVALIDATED]
+)
+def test_s13_the_platforms_word_that_a_signed_one_ended_frees_nothing(
+    desk: Desk, status: ProposalStatus
+) -> None:
+    first = paying(90_000, 1)
+    desk.sign(first)
+    desk.journal.poll(replace(first, status=status))
+    assert desk.refused_by(paying(50_000, 3)) == {"rule-refuse-per-day"}
+
+
+def test_s13_the_platforms_word_about_a_transaction_that_nobody_signed_here_frees_nothing(desk: Desk) -> None:
+    desk.sign(paying(90_000, 1))
+    made_up = paying(10, 2, coin=1)
+    desk.journal.poll(made_up)
+    desk.journal.poll(replace(made_up, status=ProposalStatus.CONFIRMED, confirmations=6))
+    assert desk.refused_by(paying(50_000, 3)) == {"rule-refuse-per-day"}
+
+
+def test_f_what_a_rolled_back_decision_would_have_spent_does_not_count(desk: Desk) -> None:
+    first = paying(60_000, 1)
+    desk.to_device(first)
+    desk.journal.decide("p-1", events.DeviceFound("d"))
+    desk.fails_at = "journal:before:DeviceReturned"
+    with pytest.raises(OSError, match="no space"):
+        desk.journal.decide("p-1", events.DeviceReturned(signed_by(ALICE, first)))
+    desk.fails_at = ""
+    assert desk.refused_by(paying(60_000, 2)) == {"rule-refuse-per-day"}
+    desk.journal.decide("p-1", events.DeviceFailed("disconnected", "Gone.", asked=True))
+    assert desk.refused_by(paying(60_000, 2)) == set()
+
+
+def test_a_second_within_the_minute_is_rounded_towards_the_limit(desk: Desk) -> None:
+    desk.now += timedelta(seconds=30)
+    desk.sign(paying(60_000, 1))
+    desk.now += timedelta(hours=24)
+    assert desk.refused_by(paying(60_000, 2)) == {"rule-refuse-per-day"}
+    desk.now += timedelta(seconds=30)
+    assert desk.refused_by(paying(60_000, 2)) == set()
