@@ -92,14 +92,14 @@ class Bridge:
         return self._roster.devices()
 
     async def watch(self, seconds: float | None = None) -> None:
-        """Keep noticing, until cancelled; run it as a task. A device that answers slowly does not hold up the others.
+        """Keep noticing, until cancelled or the bridge closes; run it as a task. A device that answers slowly does not hold up the others.
 
         What is plugged in is noticed at once where the system tells; `seconds` is the longest time between two looks, by
         default as long as nothing can be missed. No look touches a device.
         """
         plugs = await self._hotplug()
         try:
-            while True:
+            while not self._roster.closed:
                 await self._roster.look()
                 self._roster.start_probes()
                 await plugs.wait(self._pause(plugs) if seconds is None else seconds)

@@ -16,6 +16,7 @@ from firmware_bridge.events import Hub
 from firmware_bridge.families import maker_of
 from firmware_bridge.holders import FindHolder, holder_of
 from firmware_bridge.lane import Lane
+from firmware_bridge.lookout import Lookout
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Happening
 from firmware_bridge.probing import ASK_AGAIN, Clock, Prober, is_working
 from firmware_bridge.record import Record, Use
@@ -38,13 +39,14 @@ class Roster:
         find_holder: FindHolder = holder_of,
     ) -> None:
         self.hub = Hub()
-        self._listings = listings
+        self._lookouts = [Lookout(listing, deadlines.probe) for listing in listings]
         self._make_lane = make_lane
         self._clock = clock
         self._prober = Prober(deadlines, clock, find_holder, self._move)
         self._records: dict[str, Record] = {}
         self._uses: defaultdict[str, set[Use]] = defaultdict(set)
         self._looking = asyncio.Lock()
+        self.closed = False
 
     def devices(self) -> tuple[Device, ...]:
         """Those that are there, as last seen."""
@@ -58,7 +60,7 @@ class Roster:
         """Notice who came and who left. Nothing is opened."""
         async with self._looking:
             in_use = [record.device.endpoint for record in self._records.values() if is_working(record)]
-            seen = [await listing(in_use) for listing in self._listings]
+            seen = [await lookout.look(in_use) for lookout in self._lookouts]
             sightings = {s.endpoint.device_id: s for listed in seen for s in listed}
             for device_id, sighting in sightings.items():
                 self._notice(device_id, sighting)
@@ -71,6 +73,8 @@ class Roster:
 
     def start_probes(self) -> list[asyncio.Task[None]]:
         """Ask every device that is new and idle who it is, each in its own worker; the tasks never raise."""
+        if self.closed:
+            return []
         for record in self._records.values():
             if self._prober.wants(record):
                 self._move(record, Happening.PROBE_STARTED)
@@ -83,7 +87,9 @@ class Roster:
 
         :raises Busy: another operation of this program has it.
         :raises Disconnected: it is not there, or was never seen.
+        :raises Cancelled: the roster was closed.
         """
+        self._require_open()
         use = Use()
         self._uses[device_id].add(use)
         try:
@@ -91,6 +97,8 @@ class Roster:
                 yield record
         finally:
             self._uses[device_id].remove(use)
+            if not self._uses[device_id]:
+                del self._uses[device_id]
 
     @contextlib.asynccontextmanager
     async def _using(self, record: Record, use: Use) -> AsyncIterator[Record]:
@@ -116,7 +124,7 @@ class Roster:
 
     async def cancel(self, device_id: str) -> None:
         """Give up the operation that has the device, also between two calls and while it waits for the device or a probe."""
-        uses = self._uses[device_id]
+        uses = self._uses.get(device_id, set())
         for use in uses:
             use.cancelled = True
         record = self._records.get(device_id)
@@ -125,12 +133,15 @@ class Roster:
             await record.lane.cancel()
 
     async def close(self) -> None:
-        """End every probe, every operation (politely, as `cancel` does) and every worker."""
+        """End every probe, every operation (politely, as `cancel` does) and every worker; there will be no others."""
+        self.closed = True
+        for lookout in self._lookouts:
+            lookout.close()
         probes = [record.probe for record in self._records.values() if record.probe is not None]
         for probe in probes:
             probe.cancel()
         await asyncio.gather(*probes, return_exceptions=True)
-        await asyncio.gather(*(self.cancel(device_id) for device_id in self._records))
+        await asyncio.gather(*(self.cancel(device_id) for device_id in tuple(self._uses)))
         for record in self._records.values():
             record.lane.release()
         self.hub.close()
@@ -175,6 +186,7 @@ class Roster:
 
     def _require_usable(self, record: Record) -> None:
         """Who waited for a probe may find that the device is gone, or is none that we can drive."""
+        self._require_open()
         match record.device.state:
             case DeviceState.ABSENT:
                 raise errors.Disconnected
@@ -184,6 +196,10 @@ class Roster:
                 raise errors.NoPermission(record.device.detail)
             case _:
                 return
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise errors.Cancelled("The bridge was closed.")
 
     def _notice(self, device_id: str, sighting: Sighting) -> None:
         record = self._records.get(device_id)

@@ -1,0 +1,122 @@
+"""A listing that fails, hangs or is given up: the devices stay what they were, and the next look works."""
+
+import asyncio
+
+import pytest
+
+from firmware_bridge import Bridge, Cancelled, Deadlines, DeviceState
+from firmware_bridge.lookout import Lookout
+from firmware_bridge.model import Endpoint
+from firmware_bridge.sighting import Sighting
+from multisig import Network
+
+pytestmark = pytest.mark.anyio
+
+NANO = Sighting(Endpoint.parse("ledger:hid:1-2:1.0"), "Nano Z", unsupported="Too new.")
+STICK = Sighting(Endpoint.parse("trezor:webusb:001:2"), "Stick", unsupported="Too old.")
+
+
+class Bus:
+    """Shows what the test says, or does what the test says instead."""
+
+    def __init__(self, *shown):
+        self.shown = list(shown)
+        self.trouble = None
+        self.asked = 0
+        self.looked_at = asyncio.Event()
+
+    async def __call__(self, _in_use):
+        self.asked += 1
+        self.looked_at.set()
+        if self.trouble is not None:
+            await self.trouble()
+        return list(self.shown)
+
+
+async def out_of_descriptors():
+    raise OSError(24, "Too many open files")
+
+
+def bridge_to(*buses):
+    return Bridge(network=Network.REGTEST, listings=buses, deadlines=Deadlines(probe=0.05))
+
+
+async def models(bridge):
+    return [device.model for device in await bridge.refresh()]
+
+
+async def test_a_listing_that_fails_takes_no_device_away_and_is_told_of_once(caplog):
+    broken, sound = Bus(NANO), Bus()
+    async with bridge_to(broken, sound) as bridge:
+        assert await models(bridge) == ["Nano Z"]
+        broken.trouble = out_of_descriptors
+        sound.shown = [STICK]
+        assert await models(bridge) == ["Nano Z", "Stick"]
+        assert await models(bridge) == ["Nano Z", "Stick"]
+        assert caplog.text.count("Too many open files") == 1
+        broken.trouble, broken.shown = None, []
+        assert await models(bridge) == ["Stick"]
+
+
+async def test_a_listing_that_hangs_holds_up_nobody_for_longer_and_is_not_asked_twice():
+    free = asyncio.Event()
+    broken, sound = Bus(), Bus(STICK)
+    broken.trouble = free.wait
+    async with asyncio.timeout(5), bridge_to(broken, sound) as bridge:
+        assert await models(bridge) == ["Stick"]
+        assert await models(bridge) == ["Stick"]
+        assert broken.asked == 1
+        broken.shown = [NANO]
+        free.set()
+        assert await models(bridge) == ["Stick", "Nano Z"]
+
+
+async def test_watching_goes_on_after_a_listing_has_failed():
+    bus = Bus()
+    bus.trouble = out_of_descriptors
+    async with asyncio.timeout(5), bridge_to(bus) as bridge:
+        events = bridge.events()
+        watching = asyncio.create_task(bridge.watch(0.001))
+        await bus.looked_at.wait()
+        bus.trouble, bus.shown = None, [NANO]
+        assert (await anext(events)).new == DeviceState.PRESENT
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+
+
+async def test_what_a_look_that_was_given_up_would_have_shown_is_not_shown_later():
+    bus = Bus(NANO)
+    free = asyncio.Event()
+    bus.trouble = free.wait
+    lookout = Lookout(bus, 5)
+    looking = asyncio.create_task(lookout.look([]))
+    await bus.looked_at.wait()
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    bus.trouble, bus.shown = None, [STICK]
+    free.set()
+    assert await lookout.look([]) == [STICK]
+
+
+async def test_after_the_bridge_has_closed_nothing_is_looked_for_and_nothing_started():
+    bus = Bus(Sighting(STICK.endpoint, "Stick"))
+    started, begun, loop = [], asyncio.Event(), asyncio.get_running_loop()
+
+    def spawner(*arguments):
+        started.append(arguments)
+        loop.call_soon_threadsafe(begun.set)
+        raise OSError
+
+    bridge = Bridge(network=Network.REGTEST, listings=[bus], spawner=spawner)
+    async with bridge:
+        watching = asyncio.create_task(bridge.watch(0.001))
+        await begun.wait()
+    started.clear()
+    async with asyncio.timeout(5):
+        await watching
+    await bridge.refresh()
+    with pytest.raises(Cancelled):
+        await bridge.fingerprint(STICK.endpoint.device_id)
+    assert started == []
