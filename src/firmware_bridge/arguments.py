@@ -10,10 +10,10 @@ from multisig.proofs import Prover
 
 
 def policy(subject: Policy, registration: Registration | None, name: str = "") -> dict[str, Any]:
-    """Keys stand in the order of the vault's descriptor, whatever their order in a script: to a Ledger another order is
-    another wallet.
+    """Keys stand in the order of the vault's verification code, whatever their order in its descriptor or a script: to a
+    Ledger another order is another wallet, and one vault has one registration.
     """
-    keys = subject.cosigners if isinstance(subject, Vault) else (subject.key,)
+    keys = sorted(subject.cosigners, key=str) if isinstance(subject, Vault) else [subject.key]
     return {
         "kind": "vault" if isinstance(subject, Vault) else "profile",
         "name": name if registration is None else registration.name,

@@ -12,8 +12,8 @@
     identify      -                                  None; the device shows itself to the person
     unlock        -                                  fingerprint, session (what to open the device with from now on, or None)
 
-A `policy` is: kind ("vault" or "profile"), name, threshold, keys (key expressions with origins, in the order of the vault's
-descriptor), hmac (hexadecimal, or None). `payments`: how many outputs a person is asked about. `resume`: an earlier attempt at this
+A `policy` is: kind ("vault" or "profile"), name, threshold, keys (key expressions with origins, sorted as for its
+verification code), hmac (hexadecimal, or None). `payments`: how many outputs a person is asked about. `resume`: an earlier attempt at this
 same transaction was cut off. `again`: enrol it even where the device says that it knows it. `file`, `xor`: the vault as a Coldcard
 reads it, and the exclusive or of its fingerprints. What a family cannot do is not in its table of operations.
 """
