@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +42,9 @@ class Device:
     _caught_up: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
-    def start(cls, family: Family, folder: Path, *, listen: str | None = None) -> Self:
+    def start(
+        cls, family: Family, folder: Path, *, listen: str | None = None, options: Sequence[str] = ()
+    ) -> Self:
         command = [
             sys.executable,
             "-m",
@@ -55,6 +57,7 @@ class Device:
         command += ["--seed-file", str(_seed_file(folder)), "--network", str(NETWORK), "--allow-keypress"]
         if listen is not None:
             command += ["--listen", listen]
+        command += options
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
@@ -96,12 +99,12 @@ class Desk:
 
 
 @contextmanager
-def desk(family: Family, folder: Path, *, fixed: bool) -> Iterator[Desk]:
-    """`fixed`: the addresses where HWI's command line looks are ours alone."""
+def desk(family: Family, folder: Path, *, fixed: bool = False, options: Sequence[str] = ()) -> Iterator[Desk]:
+    """`fixed`: the addresses where HWI's command line looks are ours alone. `options`: of each virtual device."""
     with ExitStack() as stack:
 
         def start(listen: str | None = None) -> Device:
-            device = Device.start(family, folder, listen=listen)
+            device = Device.start(family, folder, listen=listen, options=options)
             stack.callback(device.stop)
             return device
 

@@ -39,6 +39,7 @@ async def run(*, fixed: bool) -> None:
         for each in desks:
             if each.family == Family.LEDGER:
                 await _compare_with_proof(each, registrations)
+                await _compare_at_hardware_pace(Path(folder), registrations)
         await _measure_workers(desks, registrations)
 
 
@@ -70,14 +71,25 @@ async def _compare_with_hwi(
 
 
 async def _compare_with_proof(each: Desk, registrations: RegistrationsInMemory) -> None:
-    names = (registered.OURS, registered.CLIENT, registered.BARE)
     print_title("a Ledger that has registered the vault: beside the bundled client with the proof at hand")
+    _print_spends(await registered.spends(each, vault(), registrations))
+
+
+async def _compare_at_hardware_pace(folder: Path, registrations: RegistrationsInMemory) -> None:
+    pace = registered.HARDWARE_MILLISECONDS
+    print_title(f"the same, with a Ledger that takes {pace} ms over each answer, as the vendor's own does")
+    with desk(Family.LEDGER, folder, options=["--answer-milliseconds", str(pace)]) as slow:
+        _print_spends(await registered.spends_at_hardware_pace(slow, vault(), registrations))
+
+
+def _print_spends(spends: Iterable[registered.Spend]) -> None:
+    names = (registered.OURS, registered.CLIENT, registered.BARE)
     print_row("", "", *names, "ours ÷ client", "ours - client", "approvals")
-    for spend in await registered.spends(each, vault(), registrations):
+    for spend in spends:
         approvals = " / ".join(str(spend.approvals[name]) for name in names)
         times = spend.milliseconds
         print_row(
-            each.family,
+            Family.LEDGER,
             f"sign {spend.inputs}",
             *(times[name] for name in names),
             ratio(times, registered.OURS, registered.CLIENT),

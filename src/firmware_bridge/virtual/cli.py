@@ -243,6 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         passphrase_protection=given.passphrase_protection,
         wallets_file=given.wallets_file,
         app_name=given.app_name,
+        answer_seconds=given.answer_milliseconds / 1000,
     )
     options = Options(settings, seed_file=given.seed_file, auto=given.auto, json=given.json)
     return run(Family(given.family), options, sys.stdin, sys.stdout)
@@ -272,4 +273,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--passphrase-protection", action="store_true", help="Trezor: ask for a passphrase")
     parser.add_argument("--wallets-file", type=Path, help="Coldcard: where enrolled wallets are kept")
     parser.add_argument("--app-name", help="Ledger: the open app; default: the Bitcoin app of the network")
+    parser.add_argument(
+        "--answer-milliseconds", type=float, default=0.0, help="Ledger: what it takes over each answer"
+    )
     return parser

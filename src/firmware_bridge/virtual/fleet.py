@@ -56,6 +56,7 @@ class Settings:
     passphrase_protection: bool = False
     wallets_file: Path | None = None
     app_name: str | None = None
+    answer_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,13 @@ def _trezor(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
 
 
 def _ledger(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
-    device = VirtualLedger(seed, panel, settings.network, app_name=settings.app_name)
+    device = VirtualLedger(
+        seed,
+        panel,
+        settings.network,
+        app_name=settings.app_name,
+        answer_seconds=settings.answer_seconds,
+    )
     return _on_port(device, device.start, settings.listen)
 
 

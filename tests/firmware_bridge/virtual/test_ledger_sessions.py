@@ -179,6 +179,25 @@ async def test_to_unplug_it_takes_the_prompt_off_the_screen_and_forgets_the_comm
             assert await works(again)
 
 
+async def test_a_device_at_the_pace_of_hardware_answers_in_its_own_time():
+    loop = asyncio.get_running_loop()
+    async with table(answer_seconds=0.02) as it:
+        started = loop.time()
+        assert await works(it.host)
+        assert loop.time() - started >= 0.02
+
+
+async def test_a_command_that_waits_for_its_time_is_forgotten_when_the_device_is_unplugged():
+    async with table(ask_person, answer_seconds=0.02) as it:
+        command = bytes((0xE1, 0x10, 0, 1, len(MESSAGE_AT_MASTER))) + MESSAGE_AT_MASTER
+        it.device._on_command(command, None)
+        endpoint = await it.device.start()
+        async with host_of(endpoint) as again:
+            # The later command's time comes after the earlier one's.
+            assert await works(again)
+        assert it.record.happenings == []
+
+
 async def test_an_unforeseen_fault_of_the_device_is_told_and_the_next_command_works(monkeypatch, caplog):
     def fails(*_args, **_options):
         raise RuntimeError("a bug")

@@ -1,5 +1,6 @@
 """The virtual Ledger: its port, its app, its faults; the desk behind them does the work."""
 
+import asyncio
 from functools import partial
 
 from firmware_bridge.model import Endpoint, Family
@@ -23,7 +24,7 @@ class VirtualLedger:
     """A Ledger with its Bitcoin app open, on a TCP port of this machine. It keeps its seed and nothing else.
 
     `app_name` and `app_version` may be set anew at any time, as a person may open another app; None is the Bitcoin app
-    of the network.
+    of the network. `answer_seconds` is what it takes over each answer, for measurements at the pace of hardware.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class VirtualLedger:
         faults: Faults | None = None,
         app_name: str | None = None,
         app_version: str = DEFAULT_VERSION,
+        answer_seconds: float = 0.0,
     ) -> None:
         self.panel = panel
         self.faults = faults or Faults()
         self.fingerprint: Fingerprint = seed.fingerprint
         self.app_name = app_name or ("Bitcoin" if network is Network.MAINNET else "Bitcoin Test")
         self.app_version = app_version
+        self._answer_seconds = answer_seconds
         self._desk = Desk(Wallet(seed, network), panel, self._app, self._strike, lambda: self.faults)
         self._link: Link | None = None
         self._silent = False
@@ -79,7 +82,15 @@ class VirtualLedger:
         return App(self.app_name, self.app_version)
 
     def _on_command(self, raw: bytes, connection: Connection) -> None:
-        if not self._silent:
+        if self._answer_seconds:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._answer_seconds, self._heed, raw, connection, self._link)
+        else:
+            self._heed(raw, connection, self._link)
+
+    def _heed(self, raw: bytes, connection: Connection, plugged: Link | None) -> None:
+        # A command that waited for its time is forgotten by a device that was unplugged meanwhile.
+        if not self._silent and plugged is self._link:
             self._desk.heed(raw, partial(self._send, connection))
 
     def _send(self, connection: Connection, reply: Reply) -> None:
