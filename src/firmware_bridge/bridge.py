@@ -195,18 +195,17 @@ class Bridge:
         """
         async with self._talk(device_id, on_progress) as talk:
             family, code = talk.record.device.family, vault.verification_code
-            again = code in talk.record.unknown_vaults
-            arguments.enrol(family, vault, name, None, again=again)
+            arguments.enrol(family, vault, name, None, again=False)
             signer = await talk.read_signer(vault)
             if not maker_of(family).enrols:
                 return
+            again = (signer, code) in talk.record.unknown_vaults
             known = talk.registration(signer, vault)
             args = arguments.enrol(family, vault, name, known, again=again)
             proof = answers.registration(await talk.call("enrol", args, deadline=self._deadlines.person))
             if proof is not None:
-                kept = Registration(signer, code, str(args["policy"]["name"]), proof)
-                self._house.registrations.keep(kept)
-            talk.record.unknown_vaults.discard(code)
+                talk.keep(Registration(signer, code, str(args["policy"]["name"]), proof))
+            talk.record.unknown_vaults.discard((signer, code))
 
     async def show_address(
         self,

@@ -1,12 +1,13 @@
 """One operation's talk with its device: calls that belong together, none of them after a cancel."""
 
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from firmware_bridge import answers, arguments, protocol
-from firmware_bridge.errors import Cancelled, NotEnrolled, WrongDevice
+from firmware_bridge.errors import NotEnrolled, WrongDevice
 from firmware_bridge.families import clean_detail
 from firmware_bridge.lane import OnNote
 from firmware_bridge.model import Deadlines, Progress
@@ -47,16 +48,12 @@ class Conversation:
         """One call of an operation that may make several.
 
         :raises Cancelled: the operation was given up between two calls, or while it waited for the device.
+        :raises Disconnected: the device left between two calls.
         """
-        self.require_wanted()
+        self.record.require_wanted()
         return await self.record.lane.call(
             op, args, deadline=deadline, on_note=self._on_note(), on_ask=self._ask
         )
-
-    def require_wanted(self) -> None:
-        """:raises Cancelled: nobody wants the operation any more."""
-        if self.record.cancelled:
-            raise Cancelled
 
     def tell(self, step: str, text: str) -> None:
         """To whoever follows the operation."""
@@ -110,10 +107,16 @@ class Conversation:
             return await self.call(op, {**args, "policy": arguments.policy(policy, known)}, deadline=deadline)
         except NotEnrolled:
             if isinstance(policy, Vault):
-                self.record.unknown_vaults.add(policy.verification_code)
+                self.record.unknown_vaults.add((signer, policy.verification_code))
             if known is not None:
-                self.house.registrations.forget(known)
+                with _unkept():
+                    self.house.registrations.forget(known)
             raise
+
+    def keep(self, registration: Registration) -> None:
+        """The person has approved it on the device: that it could not be kept must not take that back."""
+        with _unkept():
+            self.house.registrations.keep(registration)
 
     def _on_note(self) -> OnNote | None:
         on_progress = self._on_progress
@@ -125,6 +128,15 @@ class Conversation:
             _tell(on_progress, _progress(device_id, note))
 
         return pass_on
+
+
+@contextlib.contextmanager
+def _unkept() -> Iterator[None]:
+    """Around the program's store of registrations. What it loses costs a person one more look, and no operation."""
+    try:
+        yield
+    except OSError:
+        _log.exception("the registrations could not be stored")
 
 
 def _progress(device_id: str, note: protocol.Note) -> Progress:

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from firmware_bridge.errors import Cancelled, Disconnected
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Device
 from firmware_bridge.sighting import Sighting
@@ -20,9 +21,12 @@ class Answered:
 
 @dataclass(eq=False)
 class Use:
-    """One operation's claim to a device, from the moment it looks for it. Somebody may give the operation up meanwhile."""
+    """One operation's claim to a device, from the moment it looks for it. Somebody may give the operation up meanwhile, or the
+    device may leave: what comes in its place is none of the operation's.
+    """
 
     cancelled: bool = False
+    lost: bool = False
 
 
 @dataclass
@@ -41,8 +45,8 @@ class Record:
     held: bool = False
     # How many probes in a row have not found it well.
     fruitless: int = 0
-    # Vaults the device has refused for not knowing them, though its quick check says otherwise.
-    unknown_vaults: set[str] = field(default_factory=set)
+    # Vaults that the holder of these keys has refused for not knowing them, though its quick check says otherwise.
+    unknown_vaults: set[tuple[Fingerprint, str]] = field(default_factory=set)
     # The transaction that was on its way to a person when the conversation was cut off.
     unanswered: bytes | None = None
     # What the device answered before it left, when its keys could not be looked at once more.
@@ -52,7 +56,13 @@ class Record:
     def in_use(self) -> bool:
         return self.use is not None
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the operation that has it was given up; a lane's call forgets that when it ends, an operation makes several."""
-        return self.use is not None and self.use.cancelled
+    def require_wanted(self) -> None:
+        """A lane's call forgets how it was stopped; an operation makes several.
+
+        :raises Cancelled: the operation that has the device was given up.
+        :raises Disconnected: the device that it began with has left, whatever is there now.
+        """
+        if self.use is not None and self.use.cancelled:
+            raise Cancelled
+        if self.use is not None and self.use.lost:
+            raise Disconnected

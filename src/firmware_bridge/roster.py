@@ -187,6 +187,7 @@ class Roster:
     def _require_usable(self, record: Record) -> None:
         """Who waited for a probe may find that the device is gone, or is none that we can drive."""
         self._require_open()
+        record.require_wanted()
         match record.device.state:
             case DeviceState.ABSENT:
                 raise errors.Disconnected
@@ -232,6 +233,8 @@ class Roster:
     def _lose(self, record: Record) -> None:
         if record.device.state != DeviceState.ABSENT:
             record.lane.abort(errors.Disconnected())
+            if record.use is not None:
+                record.use.lost = True
             if record.probe is not None:
                 # What it says is of the device that was here, not of the next one.
                 record.probe.cancel()

@@ -86,7 +86,7 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
         "resume": record.unanswered == errand.digest,
     }
     # Before the device is asked there is no answer to remember, nor to forget.
-    talk.require_wanted()
+    record.require_wanted()
     record.unanswered = None
     deadline = talk.house.deadlines.signing(len(psbt.inputs))
     try:
