@@ -1,0 +1,118 @@
+"""A whole daemon under rules and with a lowered check: what the person is shown, asked and told."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from signerd.app import Outside, open_daemon
+from signerd.cli.words import proposal_text
+from signerd.core import events
+from signerd.core.states import State
+from signerd.daemon import Daemon
+from signerd.errors import NeedsAcknowledgement
+from signerd.journal import StateFolder
+from tests.support.daemons import MemoryStore, approve, hurried_sleep, make_config, prepare, until_state
+from tests.support.desk import VAULT_ID, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import EMAIL, PASSWORD, FakePlatform
+
+pytestmark = pytest.mark.anyio
+# A Friday.
+NIGHT = datetime(2026, 1, 2, 23, 59, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NIGHT
+
+    def __call__(self) -> float:
+        return self.now.timestamp()
+
+
+@contextlib.asynccontextmanager
+async def daemon_under(
+    rules: str, tmp_path: Path, clock: Clock, psbt: object = None, **config: object
+) -> AsyncIterator[tuple[Daemon, FakePlatform, FakeBridge]]:
+    state = tmp_path / "s"
+    state.mkdir(mode=0o700)
+    prepare(state)
+    (state / "rules.toml").write_text(rules)
+    platform = FakePlatform(tmp_path, {"p-1": snapshot_of(psbt or spend())})
+    bridge = FakeBridge()
+    outside = Outside(
+        transport=platform.transport, bridge=bridge, now=clock, jitter=lambda: 0.5, sleep=hurried_sleep
+    )
+    with StateFolder.hold(state):
+        async with open_daemon(make_config(**config), state, MemoryStore(), outside) as daemon:
+            await daemon.sign_in(EMAIL, PASSWORD)
+            yield daemon, platform, bridge
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_what_a_rule_holds_is_signed_once_it_is_named(tmp_path: Path, clock: Clock) -> None:
+    rules = f"[vaults.{VAULT_ID}.ask]\nalways = true\n"
+    async with daemon_under(rules, tmp_path, clock) as (daemon, platform, bridge):
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        shown = await daemon.proposal("p-1")
+        assert shown.to_acknowledge == ("rule-vault-ask-always",)
+        assert "your rules ask you first.  [rule-vault-ask-always]" in proposal_text(shown)
+        with pytest.raises(NeedsAcknowledgement, match="rule-vault-ask-always"):
+            await approve(daemon, "p-1")
+        assert bridge.asked == 0
+        await approve(daemon, "p-1", "rule-vault-ask-always")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        assert len(platform.signatures("p-1")) == 1
+
+
+async def test_what_was_refused_at_night_comes_in_the_morning_by_itself(tmp_path: Path, clock: Clock) -> None:
+    rules = '[refuse]\nexcept_within = { zone = "UTC", days = ["sat"], from = "00:00", to = "24:00" }\n'
+    async with daemon_under(rules, tmp_path, clock) as (daemon, _platform, _bridge):
+        await until_state(daemon, "p-1", State.REFUSED)
+        assert "outside your hours (sat 00:00 to 24:00 UTC)" in daemon.journal.record("p-1").reason
+        clock.now += timedelta(minutes=1)
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+
+
+async def test_an_approval_in_time_does_not_sign_after_hours(tmp_path: Path, clock: Clock) -> None:
+    rules = '[refuse]\nexcept_within = { zone = "UTC", days = ["fri"], from = "00:00", to = "24:00" }\n'
+    async with daemon_under(rules, tmp_path, clock) as (daemon, platform, bridge):
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        # The device is asked only when it is looked for again: by then it is Saturday.
+        digest = (await daemon.proposal("p-1")).digest
+        daemon.journal.decide("p-1", events.Approved(digest))
+        clock.now += timedelta(minutes=1)
+        daemon.runner._look.set()
+        await until_state(daemon, "p-1", State.REFUSED)
+        assert (bridge.asked, platform.told()) == (0, [])
+
+
+async def test_what_is_lowered_is_shown_in_the_proposal_and_in_the_status(
+    tmp_path: Path, clock: Clock
+) -> None:
+    lowered = {"checks": {"lowered": ["fee-share"]}}
+    async with daemon_under("", tmp_path, clock, spend(fee=18_182), **lowered) as (
+        daemon,
+        _platform,
+        _bridge,
+    ):
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        shown = await daemon.proposal("p-1")
+        assert shown.to_acknowledge == ("fee-share",)
+        assert "WARNING  Lowered in this machine's configuration: fee-share.  [lowered]" in proposal_text(
+            shown
+        )
+        assert "Lowered in the configuration: fee-share." in (await daemon.status()).notes
+
+
+async def test_rules_for_a_vault_that_is_not_pinned_are_told(tmp_path: Path, clock: Clock) -> None:
+    rules = f"[vaults.valut-1.refuse]\nalways = true\n[vaults.{VAULT_ID}.ask]\nalways = true\n"
+    async with daemon_under(rules, tmp_path, clock) as (daemon, _platform, _bridge):
+        notes = [note for note in (await daemon.status()).notes if "rules.toml" in note]
+        assert notes == ["rules.toml has rules for a vault that is not pinned here: valut-1"]
