@@ -46,7 +46,15 @@ def test_every_example_is_run():
     names = {
         match[1] for text in EXAMPLES for match in re.finditer(r"^(?:async )?def (\w+)", text, re.MULTILINE)
     }
-    assert names == {"sign", "first_ready", "ask", "unlock_all", "enrol_once", "fingerprints"}
+    assert names == {
+        "sign",
+        "first_ready",
+        "ask",
+        "unlock_all",
+        "enrol_once",
+        "fingerprints",
+        "refusal_is_survived",
+    }
 
 
 @pytest.mark.parametrize("family", [Family.TREZOR, Family.COLDCARD, Family.LEDGER])
@@ -96,3 +104,7 @@ def test_the_table_has_every_call_of_the_bridge():
     public = {name for name in vars(firmware_bridge.Bridge) if not name.startswith("_")}
     table = GUIDE.read_text(encoding="utf-8").partition("## The surface")[2].partition("##")[0]
     assert set(re.findall(r"`(\w+)\(", table)) - {"find", "keep", "forget"} == public
+
+
+async def test_tests_of_your_own_program():
+    assert await example("refusal_is_survived")() == "refused-by-person"
