@@ -8,10 +8,11 @@ with BlockingBridge(network=Network.SIGNET) as bridge:
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import Future
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
@@ -25,11 +26,15 @@ _T = TypeVar("_T")
 BlockingAsk = Callable[[Question], str | None]
 
 
+class _NotOpen(RuntimeError):
+    """No loop is there that would do it."""
+
+
 class BlockingBridge:
     """`Bridge`, method for method; see there. Use it in a `with` block. Any thread may call it, and several at once.
 
-    An event loop in a thread of its own does the work. Progress is told, and questions are asked, from other threads than the
-    caller's.
+    An event loop in a thread of its own does the work. Progress is told from that thread: a callback returns soon, and calls
+    none of these methods. Questions are asked from threads of their own, which may wait for a person.
     """
 
     def __init__(
@@ -47,18 +52,27 @@ class BlockingBridge:
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="firmware-bridge", daemon=True)
+        self._open = False
+        # Whoever hands work over while it closes would wait for a loop that has stopped.
+        self._handing_over = threading.Lock()
 
     def __enter__(self) -> Self:
         self._thread.start()
+        self._open = True
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        self._wait(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        with self._handing_over:
+            self._open = False
+            closing = asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+        try:
+            closing.result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
 
     def list(self) -> tuple[Device, ...]:
         return self._wait(self._bridge.list())
@@ -70,7 +84,7 @@ class BlockingBridge:
         """Every change of state, for as long as the bridge is open. Devices are looked for while somebody iterates."""
         stream, watching = self._wait(self._start_watching())
         try:
-            while not self._loop.is_closed() and (event := self._wait(anext(stream, None))) is not None:
+            while (event := self._next(stream)) is not None:
                 yield event
         finally:
             # The bridge may have been closed meanwhile, and the loop with it.
@@ -130,9 +144,9 @@ class BlockingBridge:
     def cancel(self, device_id: str) -> None:
         self._wait(self._bridge.cancel(device_id))
 
-    def _wait(self, work: Awaitable[_T]) -> _T:
+    def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Ctrl-C while waiting gives the work up, and with it what runs on the device."""
-        future = asyncio.run_coroutine_threadsafe(_as_coroutine(work), self._loop)
+        future = self._hand_over(work)
         try:
             return future.result()
         except FutureCancelled:
@@ -140,6 +154,22 @@ class BlockingBridge:
         except BaseException:
             future.cancel()
             raise
+
+    def _hand_over(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        """:raises RuntimeError: nobody would ever do it: outside of the `with` block, or called back from it, or forked."""
+        with self._handing_over:
+            if self._open and self._thread.is_alive() and threading.current_thread() is not self._thread:
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        if self._open and self._thread.is_alive():
+            raise RuntimeError("A progress callback cannot wait for the bridge: call it from another thread.")
+        raise _NotOpen("The bridge works inside of its with block only.")
+
+    def _next(self, stream: AsyncIterator[DeviceEvent]) -> DeviceEvent | None:
+        try:
+            return self._wait(_next_of(stream))
+        except (_NotOpen, Cancelled):
+            return None
 
     async def _start_watching(self) -> tuple[AsyncIterator[DeviceEvent], asyncio.Task[None]]:
         return self._bridge.events(), asyncio.create_task(self._bridge.watch())
@@ -153,12 +183,36 @@ class BlockingBridge:
         await asyncio.get_running_loop().shutdown_default_executor()
 
 
-async def _as_coroutine(work: Awaitable[_T]) -> _T:
-    return await work
+async def _next_of(stream: AsyncIterator[DeviceEvent]) -> DeviceEvent | None:
+    return await anext(stream, None)
 
 
 def _in_thread(ask: BlockingAsk) -> Ask:
     async def put(question: Question) -> str | None:
-        return await asyncio.to_thread(ask, question)
+        answer = asyncio.get_running_loop().create_future()
+        # No thread of a pool: whoever gives the question up, or leaves, must not wait for the person at the keyboard.
+        threading.Thread(target=_answer, args=(ask, question, answer), name="question", daemon=True).start()
+        return cast("str | None", await answer)
 
     return put
+
+
+def _answer(ask: BlockingAsk, question: Question, answer: asyncio.Future[str | None]) -> None:
+    said: str | None = None
+    error: Exception | None = None
+    try:
+        said = ask(question)
+    except Exception as raised:  # noqa: BLE001 - the caller's code; it is told where its question was put
+        error = raised
+
+    def tell() -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(said)
+        else:
+            answer.set_exception(error)
+
+    # Nobody may be there any more to hear it.
+    with contextlib.suppress(RuntimeError):
+        answer.get_loop().call_soon_threadsafe(tell)

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -98,3 +99,65 @@ def test_events_end_with_the_bridge(there):
         events = bridge.events()
         next(events)
     assert all(event.device_id == there.endpoint.device_id for event in events)
+
+
+def test_outside_of_its_block_it_says_so_and_waits_for_nobody(there):
+    bridge = BlockingBridge(network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK)
+    with pytest.raises(RuntimeError, match="with block"):
+        bridge.list()
+    with bridge:
+        assert len(bridge.refresh()) == 1
+    with pytest.raises(RuntimeError, match="with block"):
+        bridge.list()
+
+
+def test_a_callback_that_calls_back_is_told_so_and_stops_nothing(there, bridge):
+    (device,) = bridge.refresh()
+    errors = []
+
+    def on_progress(progress):
+        try:
+            bridge.cancel(progress.device_id)
+        except RuntimeError as error:
+            errors.append(str(error))
+
+    signed = bridge.sign(device.id, wallets.make_spend(VAULT), VAULT, on_progress=on_progress)
+    assert signer_progress(signed, VAULT, there.rig.seed.fingerprint).is_complete
+    assert errors
+    assert all("another thread" in error for error in errors)
+
+
+def test_leaving_waits_for_nobody_who_is_asked_something():
+    asked, answered = threading.Event(), threading.Event()
+
+    def ask(_question):
+        asked.set()
+        answered.wait()
+        return "1"
+
+    with rigs.short_folder() as folder, ThreadPoolExecutor(1) as pool:
+        rig = make_rig(Family.TREZOR, Path(folder), pin="12")
+        with Elsewhere(rig) as there:
+            with BlockingBridge(
+                network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK
+            ) as bridge:
+                (device,) = bridge.refresh()
+                unlocking = pool.submit(bridge.unlock, device.id, ask)
+                assert asked.wait(10)
+            with pytest.raises(Cancelled):
+                unlocking.result(10)
+            answered.set()
+
+
+def test_many_threads_and_a_bridge_that_closes_under_them(there):
+    """Each call ends: with an answer, or told that there is no bridge any more."""
+    for _ in range(20):
+        with ThreadPoolExecutor(4) as pool:
+            with BlockingBridge(
+                network=NETWORK, endpoints=[there.endpoint], usb=False, deadlines=QUICK
+            ) as bridge:
+                calls = [pool.submit(bridge.list) for _ in range(20)]
+            calls += [pool.submit(bridge.list) for _ in range(4)]
+            for call in calls:
+                with contextlib.suppress(RuntimeError, Cancelled):
+                    assert call.result(10) == ()
