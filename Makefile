@@ -2,13 +2,16 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto
+SECONDS ?= 60
+TARGETS ?=
 
-.PHONY: help venv demo test lint format bench docs lock clean
+.PHONY: help venv demo test lint format bench fuzz fuzz-keep docs lock clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person)"
 	@echo "make test          the whole suite"
 	@echo "make lint          ruff, mypy, import contracts"
 	@echo "make bench         the figures of docs/performance.md"
+	@echo "make fuzz          every door that reads what others wrote, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
 
 venv: $(VENV)/.installed
 
@@ -33,6 +36,18 @@ format: venv
 
 bench: venv
 	$(BIN)/python -m benchmarks
+
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python -m fuzz run --seconds $(SECONDS) $(TARGETS)
+
+# Fold what was found into fuzz/corpus/, to be committed.
+fuzz-keep: $(VENV)/.fuzz
+	$(BIN)/python -m fuzz keep $(TARGETS)
+
+# The fuzzer is no part of the environment that tests run in; nothing else asks for it.
+$(VENV)/.fuzz: $(VENV)/.installed lock/fuzz.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --only-binary :all: -r lock/fuzz.txt
+	@touch $@
 
 lock: venv
 	UV=$(BIN)/uv sh tools/lock

@@ -1,0 +1,84 @@
+"""Files from a card: a cosigner's key in four forms, and the forms in which a PSBT is carried."""
+
+import base64
+import json
+from collections.abc import Iterator
+
+from coincurve import PrivateKey
+
+from firmware_bridge import BridgeError
+from firmware_bridge.airgap import Form, parse_key, psbt_text
+from fuzz.json_mutator import mutate
+from fuzz.target import Target, require
+from multisig import MultisigError, Network, OriginKey, Vault, message_hash, multisig_account_path
+from multisig.accounts import account_of
+from tests.support.airgap import slip132
+from tests.support.wallets import ALICE, BOB, CAROL, make_spend, make_vault
+
+NETWORK = Network.REGTEST
+
+
+def check(data: bytes) -> None:
+    """Nothing but the errors of the two trees leaves, and a key that is taken can be part of a vault."""
+    _check_carried(data)
+    text = data.decode("utf-8", "replace")
+    for network in (NETWORK, Network.MAINNET):
+        try:
+            key = parse_key(text, network)
+        except (BridgeError, MultisigError) as error:
+            require(bool(str(error)) and bool(error.hint), "an error says nothing")
+        else:
+            _require_usable(key, network)
+
+
+def _check_carried(data: bytes) -> None:
+    try:
+        found = psbt_text.read(data)
+    except BridgeError:
+        return
+    require(psbt_text.read(psbt_text.write(found, Form.BASE64)) == found, "another PSBT in base64")
+
+
+def _require_usable(key: OriginKey, network: Network) -> None:
+    require(key.origin.path == multisig_account_path(network, account_of(key.origin.path)), "a key elsewhere")
+    require(OriginKey.parse(str(key), network) == key, "a key that is written as another one")
+    others = [signer.vault_key(network) for signer in (ALICE, BOB, CAROL)]
+    if all(key.xpub.public_key != other.xpub.public_key for other in others):
+        try:
+            Vault(network, 2, (key, *others[:2]))
+        except MultisigError as error:
+            # Another device may say that it has Alice's fingerprint.
+            require(bool(str(error)), "an error says nothing")
+
+
+def seeds() -> Iterator[bytes]:
+    key = ALICE.vault_key()
+    path, xfp = str(key.origin.path).replace("h", "'"), key.fingerprint.hex.upper()
+    exports: list[object] = [
+        {"xfp": xfp, "p2wsh": slip132(key.xpub), "p2wsh_deriv": path, "account": "0"},
+        {"xfp": xfp, "p2wsh": str(key.xpub), "p2wsh_deriv": path},
+        {"xfp": xfp, "bip48_2": {"xpub": str(key.xpub), "deriv": path, "xfp": key.xpub.fingerprint.hex}},
+        {"xfp": xfp},
+        {},
+    ]
+    for export in exports:
+        yield json.dumps(export).encode()
+    yield str(key).encode()
+    yield str(ALICE.vault_key(Network.MAINNET, account=3)).encode()
+    yield _key_record(key).encode()
+    psbt = make_spend(make_vault(), n_inputs=1)
+    yield from (psbt.to_bytes(), psbt.to_base64().encode(), psbt.to_bytes().hex().encode())
+    yield psbt.inputs[0].non_witness_utxo.serialize()  # type: ignore[union-attr]
+    yield message_hash("hello")
+
+
+def _key_record(key: OriginKey) -> str:
+    """As a signer sends it in the first round of BIP-129."""
+    said = "\n".join(("BSMS 1.0", "00", str(key), "Alice's device"))
+    private = PrivateKey(ALICE.private_node(key.origin.path).key)
+    signature = private.sign_recoverable(message_hash(said), hasher=None)
+    header = bytes((27 + 4 + signature[-1],))
+    return f"{said}\n{base64.b64encode(header + signature[:-1]).decode()}"
+
+
+TARGET = Target("key_files", check, seeds, mutator=mutate)

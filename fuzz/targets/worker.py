@@ -1,0 +1,107 @@
+"""The bridge's side of a worker's pipe: the process beside it runs code that is not ours, and a device speaks to that."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from firmware_bridge import BridgeError, answers, protocol
+from firmware_bridge.errors import from_worker
+from firmware_bridge.protocol import Ask, Done, Failed, Hello, Message, Note, Reply, Request
+from fuzz.json_mutator import mutate
+from fuzz.target import Target, require
+from multisig import Fingerprint, Network, message_hash
+from tests.support.wallets import ALICE, BOB, make_vault
+
+NETWORK = Network.REGTEST
+VAULT = make_vault()
+KEY = ALICE.vault_key()
+
+_READERS: tuple[Callable[[Any], object], ...] = (
+    answers.probed,
+    answers.unlocked,
+    answers.registration,
+    answers.fingerprint,
+    lambda value: answers.require_address(value, VAULT, 0, 0),
+    lambda value: _keys(*answers.xpubs(value, 1)),
+    lambda value: answers.is_by(KEY.xpub.public_key, "hello", answers.signature(value)),
+)
+
+
+def _keys(master: Fingerprint, texts: tuple[str, ...]) -> object:
+    return [answers.origin_key(master, KEY.origin.path, text, NETWORK) for text in texts]
+
+
+def check(data: bytes) -> None:
+    """Nothing but ProtocolError leaves the decoder, nothing but an outcome the readers of answers."""
+    if len(data) == protocol.HEADER_SIZE:
+        _check_header(data)
+    try:
+        message = protocol.decode(data)
+    except protocol.ProtocolError:
+        return
+    again = protocol.decode(protocol.encode(message)[protocol.HEADER_SIZE :])
+    require(repr(again) == repr(message), "a message is another one when it is passed on")
+    if isinstance(message, Done):
+        for read in _READERS:
+            _check_answer(read, message.value)
+    if isinstance(message, Failed):
+        require(isinstance(from_worker(message.code, message.detail), BridgeError), "no outcome")
+    _require_types(message)
+
+
+def _check_header(data: bytes) -> None:
+    try:
+        require(0 <= protocol.body_size(data) <= protocol.MAX_FRAME, "a size beyond the limit")
+    except protocol.ProtocolError:
+        return
+
+
+def _check_answer(read: Callable[[Any], object], value: object) -> None:
+    try:
+        read(value)
+    except BridgeError as error:
+        require(bool(str(error)), "an outcome without a sentence")
+
+
+def _require_types(message: Message) -> None:
+    """What a progress bar, a question and a log are made of."""
+    numbers = [getattr(message, name, 0) for name in ("id", "number", "pid")]
+    require(all(type(number) is int for number in numbers), "a number is none")
+    texts = [getattr(message, name, "") for name in ("op", "step", "text", "question", "code")]
+    require(all(isinstance(text, str) for text in texts), "a text is none")
+    maybe = [getattr(message, name, None) for name in ("detail", "session", "answer")]
+    require(all(text is None or isinstance(text, str) for text in maybe), "a text is none")
+
+
+def seeds() -> Iterator[bytes]:
+    signed = message_hash("hello").hex()
+    identity = {"model": "trezor_t", "label": "Desk", "fingerprint": ALICE.fingerprint.hex, "obstacle": None}
+    values: list[object] = [
+        {**identity, "detail": "why", "firmware": "2.8.9"},
+        {"fingerprint": BOB.fingerprint.hex, "session": "ab" * 32},
+        None,
+        {"hmac": None},
+        {"hmac": "cd" * 32},
+        KEY.fingerprint.hex,
+        {"address": VAULT.address(0, 0)},
+        {"fingerprint": KEY.fingerprint.hex, "xpubs": [str(KEY.xpub)]},
+        "H" + "A" * 86 + "=",
+        [1, 2.5, True, {"deep": [[]]}],
+    ]
+    messages: list[Message] = [Done(number, value) for number, value in enumerate(values)]
+    messages += [
+        Request(1, "sign", {"psbt": signed}, recover=True, session="cd"),
+        Hello(77, preloaded=True),
+        Note(1, "sign", "Look at your device.", 1, 2),
+        Ask(1, 1, "pin"),
+        Reply(1, "1234"),
+        Failed(2, "wrong-app", "Ethereum"),
+        Failed(2, "locked", None),
+    ]
+    for message in messages:
+        yield protocol.encode(message)[protocol.HEADER_SIZE :]
+    yield protocol.encode(Hello(1, preloaded=False))[: protocol.HEADER_SIZE]
+    yield json.dumps({"type": "none"}).encode()
+
+
+TARGET = Target("worker", check, seeds, mutator=mutate)

@@ -1,0 +1,43 @@
+"""The fuzzer's corpus, replayed without a fuzzer: every input that once went somewhere new goes there again, and breaks nothing."""
+
+import time
+
+import pytest
+
+from fuzz import corpus
+from fuzz.targets import TARGETS
+
+# An input takes milliseconds; what takes seconds would be a way to keep a daemon busy (S23).
+MOST_SECONDS = 5.0
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_kept_input_keeps_the_promises(name):
+    kept = corpus.kept(name)
+    assert kept, "a target without a corpus begins from nothing each time"
+    for path in kept:
+        began = time.process_time()
+        TARGETS[name].check(path.read_bytes())
+        assert time.process_time() - began < MOST_SECONDS, f"{path.name} takes too long"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_seed_keeps_the_promises(name):
+    for seed in TARGETS[name].seeds():
+        assert len(seed) <= TARGETS[name].largest, "the fuzzer would cut it off"
+        TARGETS[name].check(seed)
+
+
+def test_the_corpus_is_small_and_nobody_else_s():
+    files = [path for path in corpus.KEPT.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < corpus.LARGEST_TOTAL
+    assert {path.parent.name for path in files} == set(TARGETS)
+    # Named by what is in it: nothing is there twice, and nothing was altered on its way.
+    again = {path.name for name in TARGETS for path in corpus.kept(name)}
+    assert len(again) == len(files)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_an_input_is_named_by_its_hash(name, tmp_path):
+    corpus.write(tmp_path, (path.read_bytes() for path in corpus.kept(name)))
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in corpus.kept(name)}

@@ -1,0 +1,186 @@
+"""Each target notices when its door breaks a promise: a fuzzer whose check cannot fail finds nothing, for ever."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+import pytest
+
+from firmware_bridge import protocol
+from firmware_bridge.airgap import Content, Transfer, psbt_text, scanner
+from fuzz.psbt_maps import put_together, take_apart
+from fuzz.runs import read_report
+from fuzz.target import BrokenPromise
+from fuzz.targets import TARGETS, codes, key_files, psbt, tokens, worker
+from multisig import Inspection, Psbt, Severity, Transaction, sats
+
+
+def seeds(name):
+    return list(TARGETS[name].seeds())
+
+
+def run_seeds(name, given=None):
+    for seed in given or seeds(name):
+        TARGETS[name].check(seed)
+
+
+def test_a_psbt_that_is_written_otherwise_than_it_was_read(monkeypatch):
+    given, whole = seeds("psbt"), Psbt.to_bytes
+    monkeypatch.setattr(Psbt, "to_bytes", lambda self: whole(replace(self, xpubs=())))
+    with pytest.raises(BrokenPromise, match="something else"):
+        run_seeds("psbt", given)
+
+
+def test_an_error_that_is_not_of_the_tree(monkeypatch):
+    def parse(_data):
+        raise KeyError("none of ours")
+
+    monkeypatch.setattr(psbt.Psbt, "parse", parse)
+    with pytest.raises(KeyError):
+        run_seeds("psbt")
+
+
+def test_an_inspection_that_leaves_a_payment_out(monkeypatch):
+    whole = psbt.inspect
+    monkeypatch.setattr(psbt, "inspect", lambda *args, **kw: replace(whole(*args, **kw), payments=()))
+    with pytest.raises(BrokenPromise, match="output is missing"):
+        run_seeds("psbt")
+
+
+def test_an_inspection_that_believes_everything(monkeypatch):
+    monkeypatch.setattr(Inspection, "ok", property(lambda _: True))
+    with pytest.raises(BrokenPromise):
+        run_seeds("psbt")
+
+
+def test_a_fee_that_does_not_add_up(monkeypatch):
+    whole = psbt.inspect
+    monkeypatch.setattr(psbt, "inspect", lambda *args, **kw: replace(whole(*args, **kw), fee=sats(1)))
+    with pytest.raises(BrokenPromise, match="satoshis"):
+        run_seeds("psbt")
+
+
+def test_some_seeds_are_sound_and_signed_and_some_are_not():
+    found = [psbt._parsed(seed) for seed in seeds("psbt")]
+    inspected = [psbt.inspect(p, psbt.VAULT, network=psbt.VAULT.network) for p in found if p is not None]
+    assert any(item.ok and item.inputs[0].signed_by for item in inspected)
+    assert any(item.ok and item.op_returns for item in inspected)
+    assert any(item.op_returns and item.op_returns[0].token for item in inspected)
+    assert any(finding.severity is Severity.REFUSE for item in inspected for finding in item.findings)
+
+
+def test_a_decoder_that_lets_an_error_of_json_out(monkeypatch):
+    def decode(_body):
+        raise ValueError("none of ours")
+
+    monkeypatch.setattr(worker.protocol, "decode", decode)
+    with pytest.raises(ValueError, match="none of ours"):
+        run_seeds("worker")
+
+
+def test_a_message_whose_number_is_none(monkeypatch):
+    monkeypatch.setattr(worker.protocol, "decode", lambda _body: protocol.Note(id="1", step="", text=""))
+    with pytest.raises(BrokenPromise, match="number"):
+        run_seeds("worker")
+
+
+def test_a_scanner_that_forgets(monkeypatch):
+    results = (Transfer(Content.TEXT, str(number).encode()) for number in count())
+    monkeypatch.setattr(scanner.Scanner, "result", property(lambda _: next(results)))
+    with pytest.raises(BrokenPromise):
+        run_seeds("codes")
+
+
+def test_signatures_that_bring_something_else_with_them(monkeypatch):
+    other = replace(codes.SPEND, tx=replace(codes.SPEND.tx, locktime=1))
+    monkeypatch.setattr(codes, "take_signed", lambda *_: other)
+    with pytest.raises(BrokenPromise, match="more than signatures"):
+        run_seeds("codes")
+
+
+def test_another_psbt_in_another_form(monkeypatch):
+    monkeypatch.setattr(psbt_text, "write", lambda _psbt, _form: codes.SPEND.to_bytes() + b"\x00")
+    with pytest.raises(BrokenPromise, match="base64"):
+        run_seeds("key_files")
+
+
+def test_a_key_of_another_place(monkeypatch):
+    elsewhere = codes.ALICE.profile().key
+    monkeypatch.setattr(key_files, "parse_key", lambda _text, _network: elsewhere)
+    with pytest.raises(BrokenPromise, match="elsewhere"):
+        run_seeds("key_files")
+
+
+@pytest.mark.parametrize("name", ["encode_payload", "token_script", "canonical_json"])
+def test_a_token_with_two_forms(monkeypatch, name):
+    monkeypatch.setattr(tokens, name, lambda _: b"another")
+    with pytest.raises(BrokenPromise, match="two|another script"):
+        run_seeds("tokens")
+
+
+@pytest.mark.parametrize("name", ["psbt", "worker", "key_files"])
+def test_a_mutator_makes_one_input_of_one_seed_and_many_of_many(name):
+    mutator = TARGETS[name].mutator
+    assert mutator is not None
+
+    def change(value):
+        return value[1:] + b"\x01"
+
+    data = seeds(name)[0]
+    made = [mutator(data, Random(number), change) for number in range(200)]
+    assert made == [mutator(data, Random(number), change) for number in range(200)]
+    assert len(set(made)) > 50
+    for one in made:
+        TARGETS[name].check(one)
+
+
+def test_the_structure_of_a_psbt_survives_its_mutator():
+    data = psbt.make_spend(psbt.VAULT).to_bytes()
+    assert put_together(take_apart(data)) == data
+    mutator = TARGETS["psbt"].mutator
+    parsed = [psbt._parsed(mutator(data, Random(number), lambda value: value)) for number in range(300)]
+    sound = [one for one in parsed if one is not None]
+    assert len(sound) > 60, "hardly one in five comes past the first checks"
+    assert len({one.tx for one in sound}) > 20, "the transaction never changes"
+    rebound = [one for one in sound if _previous(one) != _previous(Psbt.parse(data)) and _is_bound(one)]
+    assert rebound, "no coin is exchanged together with its hash"
+
+
+def _previous(one: Psbt) -> Transaction | None:
+    return one.inputs[0].non_witness_utxo
+
+
+def _is_bound(one: Psbt) -> bool:
+    previous = _previous(one)
+    return previous is not None and previous.txid == one.inputs[0].outpoint.txid
+
+
+@pytest.mark.parametrize("data", [b"", b"psbt", b"psbt\xff", b"psbt\xff\x01"])
+def test_what_is_no_psbt_is_taken_apart_as_far_as_it_goes(data):
+    maps = take_apart(data)
+    assert maps is None or put_together(maps).startswith(b"psbt\xff")
+
+
+LOG = """
+#215 INITED cov: 293 ft: 474 corp: 61/5211b exec/s: 0 rss: 71Mb
+#900 NEW    cov: 301 ft: 490 corp: 63/5311b lim: 10 exec/s: 0 rss: 71Mb L: 10/10 MS: 1 Custom-
+#1000 DONE   cov: 302 ft: 491 corp: 64/5311b lim: 10 exec/s: 0 rss: 71Mb
+stat::number_of_executed_units: 1000
+stat::peak_rss_mb:              72
+"""
+
+
+def test_the_figures_of_a_run():
+    report = read_report(LOG, new_inputs=3)
+    assert (report.executions, report.coverage_before, report.coverage) == (1000, 293, 302)
+    assert (report.features, report.new_inputs, report.memory_mb) == (491, 3, 72)
+    assert read_report("", new_inputs=0).executions == 0
+
+
+def test_an_input_is_replayed_without_a_fuzzer(tmp_path):
+    (tmp_path / "input").write_bytes(b"psbt\xff")
+    command = [sys.executable, "-m", "fuzz", "replay", "psbt", str(tmp_path / "input")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "every promise was kept" in done.stdout
