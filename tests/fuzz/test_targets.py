@@ -116,7 +116,7 @@ def test_a_key_of_another_place(monkeypatch):
 @pytest.mark.parametrize("name", ["encode_payload", "token_script", "canonical_json"])
 def test_a_token_with_two_forms(monkeypatch, name):
     monkeypatch.setattr(tokens, name, lambda _: b"another")
-    with pytest.raises(BrokenPromise, match="two|another script"):
+    with pytest.raises(BrokenPromise, match=r"two|another script"):
         run_seeds("tokens")
 
 
