@@ -9,12 +9,15 @@ from multisig import (
     InvalidPsbt,
     Policy,
     Psbt,
+    PsbtInput,
     PsbtMismatch,
+    PsbtOutput,
     PsbtTooLarge,
     Vault,
     accept_signatures,
     verify_signatures,
 )
+from multisig.proofs import Prover, Unproven, proven_output
 
 
 def require_sound(psbt: Psbt, policy: Policy) -> None:
@@ -34,12 +37,50 @@ def require_sound(psbt: Psbt, policy: Policy) -> None:
 
 
 def for_device(psbt: Psbt, policy: Policy) -> bytes:
-    """The PSBT with the vault's own keys in its global part: without them a Trezor shows change as a payment, and a Ledger
-    signs nothing.
+    """The PSBT as the device is to see it: what this machine has proven of its coins and change, and the signatures so far.
+
+    Devices differ in what they believe. A path beside an output has HWI tell a Trezor to pay there whatever the script is; a
+    sighash has a Ledger sign less than the whole; a second key named as the device's own has HWI ask the person twice.
+
+    The vault's own keys stand in the global part: without them a Trezor shows change as a payment, and a Ledger signs nothing.
+
+    :raises PsbtMismatch: a coin is not proven.
     """
+    prover = Prover(policy)
+    told = replace(
+        psbt,
+        inputs=tuple(_proven_input(index, item, prover) for index, item in enumerate(psbt.inputs)),
+        outputs=tuple(_proven_output(item, prover) for item in psbt.outputs),
+    )
     if isinstance(policy, Vault):
-        psbt = replace(psbt, xpubs=tuple((key.xpub, key.origin) for key in policy.cosigners))
-    return psbt.to_bytes()
+        told = replace(told, xpubs=tuple((key.xpub, key.origin) for key in policy.cosigners))
+    return told.to_bytes()
+
+
+def _proven_input(index: int, item: PsbtInput, prover: Prover) -> PsbtInput:
+    spent = proven_output(item)
+    if isinstance(spent, Unproven) or (ours := prover.prove(spent.script_pubkey, item.derivations)) is None:
+        raise PsbtMismatch(f"Input {index} is not proven to spend a coin of this policy.")
+    return replace(
+        item,
+        witness_utxo=spent,
+        witness_script=ours.witness_script,
+        redeem_script=None,
+        derivations=ours.derivations,
+        sighash_type=None,
+        final_script_sig=None,
+    )
+
+
+def _proven_output(item: PsbtOutput, prover: Prover) -> PsbtOutput:
+    """Change says where it stands; whatever else is claimed to be ours (S1), or stands where nobody looks (S9), is a payment."""
+    ours = prover.prove(item.script_pubkey, item.derivations)
+    return replace(
+        item,
+        witness_script=None if ours is None else ours.witness_script,
+        redeem_script=None,
+        derivations={} if ours is None else ours.derivations,
+    )
 
 
 def take_back(psbt: Psbt, answer: str, policy: Policy, signer: Fingerprint) -> Psbt:

@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge import handover
 from firmware_bridge.errors import BadDeviceSignature, DeviceFault
-from multisig import BadSignature, Psbt, PsbtMismatch
+from multisig import BadSignature, KeyOrigin, Psbt, PsbtMismatch, profile_account_path
 from tests.support.wallets import (
     ALICE,
     BOB,
@@ -72,6 +72,58 @@ def test_the_device_gets_the_vaults_own_keys():
     sent = Psbt.parse(handover.for_device(liar, VAULT))
     assert set(sent.xpubs) == {(key.xpub, key.origin) for key in VAULT.cosigners}
     assert sent.tx == PSBT.tx
+
+
+FAR = VAULT.cosigners[0].origin.path / "1/1000001"
+LIES = {
+    "another sighash": with_input(PSBT, 0, sighash_type=2),
+    "another witness script": with_input(PSBT, 0, witness_script=VAULT.witness_script(0, 5)),
+    "a redeem script": with_input(PSBT, 0, redeem_script=VAULT.script_pubkey(0, 0)),
+    "a final script": with_input(PSBT, 0, final_script_sig=b"\x00"),
+    "more keys of ours": with_input(
+        PSBT,
+        0,
+        derivations={
+            bytes((2, *bytes(31), 1)): KeyOrigin(
+                ALICE.fingerprint, profile_account_path(VAULT.network) / "0/0"
+            ),
+            **PSBT.inputs[0].derivations,
+        },
+    ),
+    "no keys but one": with_input(PSBT, 0, derivations=dict(list(PSBT.inputs[0].derivations.items())[:1])),
+    "a script of the outputs": with_output(PSBT, 1, redeem_script=VAULT.script_pubkey(0, 0)),
+    "a payment that is change": with_output(
+        PSBT, 0, derivations=VAULT.derivations(1, 9), witness_script=VAULT.witness_script(1, 9)
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_s1_s8_s9_the_device_gets_what_is_proven_and_nothing_that_was_merely_said(lie):
+    assert handover.for_device(lie, VAULT) == handover.for_device(PSBT, VAULT)
+
+
+@pytest.mark.parametrize(
+    "derivations",
+    [VAULT.derivations(1, 9), {ALICE.origin_key(FAR).xpub.public_key: KeyOrigin(ALICE.fingerprint, FAR)}],
+)
+def test_s1_s9_an_output_that_is_not_proven_to_be_ours_is_nobodys(derivations):
+    told = with_output(PSBT, 1, derivations=derivations)
+    sent = Psbt.parse(handover.for_device(told, VAULT)).outputs[1]
+    assert (sent.derivations, sent.witness_script, sent.redeem_script) == ({}, None, None)
+
+
+def test_signatures_that_are_there_stay():
+    signed = BOB.sign(PSBT)
+    sent = Psbt.parse(handover.for_device(signed, VAULT))
+    assert [item.partial_signatures for item in sent.inputs] == [
+        item.partial_signatures for item in signed.inputs
+    ]
+
+
+def test_s5_a_coin_that_is_not_proven_goes_to_no_device():
+    with pytest.raises(PsbtMismatch):
+        handover.for_device(with_input(PSBT, 0, non_witness_utxo=None), VAULT)
 
 
 def test_s19_only_signatures_are_taken():

@@ -13,18 +13,23 @@ from multisig import (
     BadSignature,
     ChangeTo,
     Fingerprint,
+    KeyOrigin,
     Psbt,
     PsbtMismatch,
     build_psbt,
+    encode_address,
     op_return_script,
+    p2wpkh,
+    profile_account_path,
     recover_message_key,
     sats,
     signer_progress,
     verify_signatures,
 )
+from multisig.vault import MAX_INDEX
 from tests.support import makes, wallets
 from tests.support.makes import VAULT, Shown, enrol, sign_and_check
-from tests.support.rigs import ACCOUNT, SEEDS, bridged
+from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, bridged
 
 pytestmark = pytest.mark.anyio
 
@@ -238,10 +243,65 @@ async def test_s4_s5_coins_that_are_not_proven_never_reach_the_device(rig, falsi
     assert shown.prompts == []
 
 
+SPEND = wallets.make_spend(VAULT)
+PLACE = {"derivations": VAULT.derivations(CHANGE, 9), "witness_script": VAULT.witness_script(CHANGE, 9)}
+
+
+def with_a_key_of(rig) -> Psbt:
+    """A second key in the first input, said to be the device's own."""
+    origin = KeyOrigin(rig.seed.fingerprint, profile_account_path(NETWORK) / "0/0")
+    return wallets.with_input(
+        SPEND, 0, derivations={bytes((2, *bytes(31), 1)): origin, **SPEND.inputs[0].derivations}
+    )
+
+
+@pytest.mark.parametrize(
+    "falsify",
+    [
+        pytest.param(lambda _rig: wallets.with_output(SPEND, 0, **PLACE), id="S1: a payment that is change"),
+        pytest.param(lambda _rig: wallets.with_input(SPEND, 0, sighash_type=2), id="S8: no outputs signed"),
+        pytest.param(with_a_key_of, id="S9: a key somewhere else"),
+    ],
+)
+async def test_s1_s8_s9_what_is_merely_said_changes_neither_screen_nor_signature(rig, falsify):
+    """None of it is the device's fault, so none of it may end as its bad signature."""
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        honest = Shown(rig)
+        expected = await sign_and_check(bridge, device, rig, SPEND)
+        lied = Shown(rig)
+        signed = await sign_and_check(bridge, device, rig, falsify(rig))
+    assert [prompt.lines for prompt in lied.prompts] == [prompt.lines for prompt in honest.prompts][
+        : len(lied.prompts)
+    ]
+    assert len(honest.prompts) == 2 * len(lied.prompts)
+    taken = [item.partial_signatures for item in signed.inputs]
+    assert taken == [item.partial_signatures for item in expected.inputs]
+
+
+@pytest.mark.parametrize("place", [f"{CHANGE}/{MAX_INDEX + 1}", "2/0"])
+async def test_s9_money_to_a_place_where_nobody_looks_is_shown_as_a_payment(rig, place):
+    path = ACCOUNT / place
+    key = rig.seed.public_key(path)
+    psbt = wallets.with_output(
+        SPEND,
+        1,
+        derivations={key: KeyOrigin(rig.seed.fingerprint, path)},
+        script_pubkey=p2wpkh(key),
+        witness_script=None,
+    )
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        shown = Shown(rig)
+        await sign_and_check(bridge, device, rig, psbt)
+    assert encode_address(p2wpkh(key), NETWORK) in shown.text
+
+
 @pytest.mark.parametrize("falsify", [with_less, without_previous], ids=["S4", "S5"])
 async def test_s4_s5_without_the_guards_the_person_would_be_asked(folder, monkeypatch, falsify):
     """That the test above would notice: the fake believes its host."""
     monkeypatch.setattr(handover, "require_sound", lambda _psbt, _policy: None)
+    monkeypatch.setattr(handover, "for_device", lambda psbt, _policy: psbt.to_bytes())
     # The look for signatures that are there already would notice, too.
     monkeypatch.setattr(signing, "signer_progress", lambda *_: SimpleNamespace(is_complete=False, missing=()))
     rig = makes.FAKES[0].rig(folder)
