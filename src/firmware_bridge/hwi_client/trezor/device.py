@@ -11,6 +11,7 @@ from hwilib.key import ExtendedKey, parse_path
 from firmware_bridge.errors import Locked, NeedsPassphrase
 from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
 from firmware_bridge.hwi_client.trezor.address import address_request
+from firmware_bridge.hwi_client.trezor.outputs import require_known_outputs
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, SigningProgress
 from firmware_bridge.hwi_client.trezor.transport import transport_at
 from firmware_bridge.hwi_client.trezor.wire import Connection
@@ -111,6 +112,7 @@ class TrezorDevice(OpenDevice):
     def _sign(self, args: Args) -> Any:
         self._connection.wake()
         tx = parse_psbt(args["psbt"])
+        require_known_outputs(tx)
         self._connection.ui.progress = SigningProgress(
             len(tx.inputs),
             args.get("payments"),
