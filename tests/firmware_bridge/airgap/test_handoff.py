@@ -1,5 +1,7 @@
 """What is taken of an answer, and the words for each mistake (S19, S20, S23)."""
 
+import tracemalloc
+
 import pytest
 
 from firmware_bridge.airgap import (
@@ -155,6 +157,18 @@ def test_s23_a_psbt_that_is_too_large_is_refused_before_it_is_parsed():
     with pytest.raises(Unreadable, match="This PSBT has 2097153 bytes"):
         psbt_text.read((b"psbt\xff" + bytes(MAX_BYTES - 4)).hex().encode())
     assert psbt_text.read(b"psbt\xff" + bytes(MAX_BYTES - 5))
+
+
+@pytest.mark.parametrize("content", [b"0", b"A", b" ", b"\0"])
+def test_s23_a_file_of_nothing_takes_little_more_memory_than_it_is_long(content):
+    tracemalloc.start()
+    try:
+        with pytest.raises((Unreadable, FinalTransaction)):
+            psbt_text.read(content * MAX_CARRIED)
+        _now, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 8 * MAX_CARRIED
 
 
 def test_the_largest_file_is_read_and_no_larger_one(tmp_path, monkeypatch):
