@@ -46,7 +46,7 @@ async def serving(service: DaemonService, state: Path) -> AsyncIterator[Path]:
             yield socket_path(state)
         finally:
             streams.close()
-            server.should_exit = True
+            server.leave()
             await task
 
 
@@ -60,6 +60,8 @@ def _config(service: DaemonService, streams: Streams) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        # Nobody needs the time from the program beside them, and it would have to be kept right every second.
+        date_header=False,
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -69,11 +71,24 @@ def _config(service: DaemonService, streams: Streams) -> uvicorn.Config:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its hold on the process: signals are the daemon's, and whoever waits is told of the start."""
+    """uvicorn without its hold on the process: signals are the daemon's, and whoever waits is told of the start.
+
+    It sleeps until it is told to leave; uvicorn itself looks ten times a second, all day long.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
+        self._leaving = asyncio.Event()
+
+    def leave(self) -> None:
+        """Take no more connections, finish what is being answered, and end."""
+        self._leaving.set()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._leaving.wait()
+        self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -119,3 +119,13 @@ def test_l11_a_stream_is_not_taken_for_a_connection_without_a_request(state, mon
         daemon.on_loop(asyncio.sleep, 0.1)
         daemon.feed("p-1", "progress", "still told")
         assert next(line.text for line in lines if line is not None) == "still told"
+
+
+@pytest.mark.anyio
+async def test_a_server_that_nobody_asks_is_never_woken(state):
+    state.mkdir(mode=0o700)
+    async with serving(Scripted(), state):
+        for _ in range(10):
+            await asyncio.sleep(0)
+        timers = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
+        assert timers == []
