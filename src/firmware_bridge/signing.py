@@ -1,6 +1,7 @@
 """One signature of a transaction: sound on its way to the device, believed on its way back only as far as it verifies."""
 
 import base64
+import contextlib
 import hashlib
 from dataclasses import dataclass
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 from firmware_bridge import arguments, handover
 from firmware_bridge.conversation import Conversation
 from firmware_bridge.errors import (
+    BadDeviceSignature,
     BridgeError,
     Busy,
     Cancelled,
@@ -70,12 +72,18 @@ async def _fresh_answer(talk: Conversation, errand: _Errand) -> str:
     except Cancelled:
         raise
     except BridgeError:
-        # A person has approved it: that is not asked for twice because of a loose cable.
-        talk.record.answered = Answered(errand.digest, errand.signer, answer)
+        _remember(talk, errand, answer)
         raise
     if signer != errand.signer:
         raise WrongDevice("The device changed its keys while it signed; its signatures are not used.")
     return answer
+
+
+def _remember(talk: Conversation, errand: _Errand, answer: str) -> None:
+    """A person has approved it: that is not asked for twice because of a loose cable. What is worth nothing is forgotten."""
+    with contextlib.suppress(BadDeviceSignature, DeviceFault):
+        if handover.take_back(errand.psbt, answer, errand.policy, errand.signer) != errand.psbt:
+            talk.record.answered = Answered(errand.digest, errand.signer, answer)
 
 
 async def _ask_person(talk: Conversation, errand: _Errand) -> str:

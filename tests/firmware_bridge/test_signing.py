@@ -139,3 +139,20 @@ async def test_another_transaction_is_not_resumed():
         await bridge.sign(device, SPEND, VAULT)
     await bridge.sign(device, other, VAULT)
     assert [args["resume"] for args in script.told if args] == [False, False]
+
+
+@pytest.mark.parametrize("worthless", ["rubbish", SPEND.to_base64(), BOB.sign(SPEND).to_base64()])
+async def test_a_worthless_answer_is_not_remembered_when_the_device_leaves(worthless):
+    bridge, device, script = await bridge_answering(
+        who(ALICE),
+        ("sign", worthless),
+        ("fingerprint", Disconnected()),
+        who(ALICE),
+        ("sign", SIGNED),
+        who(ALICE),
+    )
+    with pytest.raises(Disconnected):
+        await bridge.sign(device, SPEND, VAULT)
+    signed = await bridge.sign(device, SPEND, VAULT)
+    assert signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
+    assert script.answers == []
