@@ -64,7 +64,12 @@ PROGRAMS: Final[Mapping[str, str]] = MappingProxyType(
 
 async def holder_of(endpoint: Endpoint) -> str | None:
     """The name of the program that has it open, other than this one and its workers; None if nobody is found in time."""
-    return await asyncio.to_thread(find, endpoint)
+    try:
+        # The kernel may hold up whoever reads of a process that hangs in it.
+        async with asyncio.timeout(2 * _SECONDS):
+            return await asyncio.to_thread(find, endpoint)
+    except TimeoutError:
+        return None
 
 
 def find(endpoint: Endpoint, *, proc: Path = _PROC, tables: Path = TABLES) -> str | None:

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -155,3 +156,13 @@ def test_this_machines_processes_are_searched_in_time():
     started = time.monotonic()
     assert holders.find(JADE) is None
     assert time.monotonic() - started < 5
+
+
+async def test_nobody_waits_for_a_process_that_hangs_in_the_kernel(monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(holders, "_SECONDS", 0.01)
+    monkeypatch.setattr(holders, "find", lambda _endpoint: released.wait() and "Sparrow")
+    try:
+        assert await holders.holder_of(JADE) is None
+    finally:
+        released.set()
