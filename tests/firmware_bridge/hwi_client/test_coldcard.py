@@ -16,6 +16,7 @@ from firmware_bridge.virtual.panel import Happening, Panel, approve_all, ask_per
 from multisig import (
     Profile,
     Psbt,
+    Vault,
     multisig_account_path,
     profile_account_path,
     signer_progress,
@@ -363,6 +364,49 @@ async def test_s18_a_passphrase_entered_on_the_device_is_seen_at_once():
         assert (await fails(endpoint, "show_address", FIRST))[0] == "wrong-device"
         await device.enter_passphrase("")
         assert await drive(endpoint, "show_address", FIRST) == {"address": VAULT.address(0, 0)}
+
+
+def vault_of_account(number: int, threshold: int = 2) -> Vault:
+    """Another vault of the same three devices."""
+    path = multisig_account_path(NETWORK, number)
+    keys = (
+        rigs.OriginKey(rigs.KeyOrigin(seed.fingerprint, path), seed.xpub(path, NETWORK)) for seed in SEEDS
+    )
+    return Vault(NETWORK, threshold, tuple(keys))
+
+
+async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_it_knows():
+    """All that its own question compares is the number of keys and their fingerprints."""
+    async with coldcard() as (device, endpoint):
+        record = Record(device.panel)
+        await drive(endpoint, "enrol", enrol_args())
+        await drive(endpoint, "enrol", enrol_args(vault_of_account(1)))
+        assert record.kinds == ["enrol-wallet", "enrol-wallet"]
+        await drive(endpoint, "enrol", enrol_args(vault_of_account(1)))
+        await drive(endpoint, "enrol", enrol_args())
+        assert record.kinds == ["enrol-wallet", "enrol-wallet"]
+        args = {"policy": policy_args(vault_of_account(1)), "chain": 0, "index": 0}
+        assert (await drive(endpoint, "show_address", args))["address"]
+
+
+async def test_a_refused_enrolment_is_no_success_because_of_another_vault_of_the_same_devices():
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        device.panel.script = refuse_all
+        other = vault_of_account(1)
+        assert (await fails(endpoint, "enrol", enrol_args(other)))[0] == "refused-by-person"
+        device.panel.script = approve_all
+        first = {"policy": policy_args(other), "chain": 0, "index": 0}
+        assert (await fails(endpoint, "show_address", first))[0] == "not-enrolled"
+
+
+async def test_a_vault_of_one_key_is_asked_for_too():
+    alone = Vault(NETWORK, 1, VAULT.cosigners[:1])
+    async with coldcard() as (device, endpoint):
+        record = Record(device.panel)
+        for _ in range(2):
+            await drive(endpoint, "enrol", enrol_args(alone))
+        assert record.kinds == ["enrol-wallet"]
 
 
 async def test_a_refused_import_is_a_refusal():

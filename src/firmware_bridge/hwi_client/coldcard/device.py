@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_BLK_LEN, MAX_TXN_LEN, MAX_TXN_LEN_MK4
+from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
-from hwilib.devices.ckcc.protocol import CCProtoError, CCUserRefused
 
 from firmware_bridge.errors import Cancelled, Unsupported
 from firmware_bridge.hwi_client.base import (
@@ -22,7 +22,13 @@ from firmware_bridge.hwi_client.base import (
     encode_base64,
     probed,
 )
-from firmware_bridge.hwi_client.coldcard.address import address_command, greeting_command, spelled
+from firmware_bridge.hwi_client.coldcard.address import (
+    KNOWN,
+    address_command,
+    greeting_command,
+    question_command,
+    spelled,
+)
 from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard.pipe import connect
 from firmware_bridge.model import Endpoint, Family
@@ -212,21 +218,33 @@ class ColdcardDevice(OpenDevice):
     def _enrol(self, args: Args) -> Any:
         policy = args["policy"]
         check = Packer.multisig_check(policy["threshold"], len(policy["keys"]), args["xor"])
-        if not args["again"] and self._ckcc.send_recv(check):
+        if not args["again"] and self._ckcc.send_recv(check) and self._knows(policy):
             return None
         size, digest = self._ckcc.upload_file(args["file"].encode("ascii"), blksize=MAX_BLK_LEN)
         self._ckcc.send_recv(Packer.multisig_enroll(size, digest))
         self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
-        self._await_enrolment(check)
+        self._await_enrolment(policy)
         return None
 
-    def _await_enrolment(self, check: bytes) -> None:
+    def _knows(self, policy: Args) -> bool:
+        """Whether it is this very vault that the device knows, and not just one of the same devices."""
+        try:
+            self._ckcc.send_recv(question_command(policy, self._network))
+        except CCFramingError:
+            raise
+        except CCProtoError as error:
+            return KNOWN in str(error).lower()
+        return False
+
+    def _await_enrolment(self, policy: Args) -> None:
         """There is no answer of its own: a refusal is told like that of a transaction, an OK leaves no request behind."""
         while True:
             try:
                 self._ckcc.send_recv(Packer.get_signed_txn(), timeout=_POLL_ANSWER_MS)
+            except CCFramingError:
+                raise
             except CCProtoError:
-                if self._ckcc.send_recv(check):
+                if self._knows(policy):
                     return
                 raise
             self._pause()
