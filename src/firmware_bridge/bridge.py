@@ -127,6 +127,8 @@ class Bridge:
         async with self._talk(device_id, on_progress, ask) as talk:
             answer = await talk.call("unlock", deadline=self._deadlines.person)
             fingerprint, session = answers.unlocked(answer)
+            # What opens this device is not for the one that may be in its place by now.
+            talk.record.require_wanted()
             talk.record.lane.session = session
             self._roster.identify(talk.record, fingerprint)
         return talk.record.device

@@ -132,7 +132,7 @@ def _decode(path: Path, text: str) -> list[Registration]:
         match json.loads(text):
             case {"version": 1, "registrations": [*listed]}:
                 return [_registration(item) for item in listed]
-    except (ValueError, InvalidKey) as error:
+    except (ValueError, InvalidKey, RecursionError) as error:
         raise UnreadableRegistrations(f"{path} holds no registrations: {error}") from error
     raise UnreadableRegistrations(f"{path} holds no registrations of version {_VERSION}")
 

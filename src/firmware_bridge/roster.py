@@ -119,8 +119,9 @@ class Roster:
             record.use = None
 
     def identify(self, record: Record, fingerprint: Fingerprint) -> None:
-        """Remember whose keys the device holds."""
-        record.device = replace(record.device, fingerprint=fingerprint)
+        """Remember whose keys the device holds, unless another is in its place by now."""
+        if record.use is None or not record.use.lost:
+            record.device = replace(record.device, fingerprint=fingerprint)
 
     async def cancel(self, device_id: str) -> None:
         """Give up the operation that has the device, also between two calls and while it waits for the device or a probe."""

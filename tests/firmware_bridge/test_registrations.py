@@ -96,6 +96,7 @@ GOOD = {"fingerprint": "00112233", "vault": CODE, "name": "Savings", "hmac": "01
         "",
         "[]",
         "{",
+        "[" * 100_000,
         '{"version": 2, "registrations": []}',
         '{"version": 1, "registrations": {}}',
         '{"version": 1, "registrations": ["x"]}',

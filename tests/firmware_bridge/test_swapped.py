@@ -18,22 +18,42 @@ pytestmark = pytest.mark.anyio
 OURS = rigs.make_vault()
 
 
+def swap_after(swapped_after, bridge, record):
+    """It is noticed just as the answer comes: what was to be aborted has ended already."""
+    answer = record.lane.call
+
+    async def answer_then_swap(op, args=None, **options):
+        said = await answer(op, args, **options)
+        if op == swapped_after:
+            next_one = Sighting(record.device.endpoint, "Another", incarnation="2")
+            bridge._roster._notice(record.device.id, next_one)
+        return said
+
+    record.lane.call = answer_then_swap
+
+
 async def test_s18_what_is_plugged_in_between_two_calls_is_not_asked_for_the_rest():
     bridge, device, script = await bridge_answering(who(ALICE), ("sign", SIGNED))
     (record,) = bridge._roster.records()
-    answer = record.lane.call
-
-    async def swap_then_answer(op, args=None, **options):
-        said = await answer(op, args, **options)
-        if op == "fingerprint":
-            # Noticed just as the answer came: what was to be aborted had ended already.
-            bridge._roster._notice(device, Sighting(record.device.endpoint, "Another", incarnation="2"))
-        return said
-
-    record.lane.call = swap_then_answer
+    swap_after("fingerprint", bridge, record)
     with pytest.raises(Disconnected):
         await bridge.sign(device, SPEND, VAULT)
     assert [op for op, _answer in script.answers] == ["sign"]
+    assert record.device.fingerprint is None
+
+
+async def test_a_password_is_not_kept_for_what_is_plugged_in_next():
+    told = {"fingerprint": str(ALICE.fingerprint), "session": "a password"}
+    bridge, device, _script = await bridge_answering(("unlock", told))
+    (record,) = bridge._roster.records()
+    swap_after("unlock", bridge, record)
+
+    async def ask(_question):
+        return "a password"
+
+    with pytest.raises(Disconnected):
+        await bridge.unlock(device, ask)
+    assert record.lane.session is None
 
 
 async def test_what_one_device_does_not_know_is_not_asked_anew_of_another_in_its_place():
