@@ -1,0 +1,202 @@
+"""Everything at once, in any order: operations, cancels, a cable, a lock, a person, workers that die, looks and probes.
+
+Whatever happens, every operation ends with an outcome, the states follow each other, and the next operation works.
+"""
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from firmware_bridge import BridgeError, DeviceState, Family, RegistrationsInMemory
+from firmware_bridge.fake import FakeDevice
+from firmware_bridge.virtual.faults import Faults
+from firmware_bridge.virtual.faults import Phase as Moment
+from firmware_bridge.virtual.panel import approve_all, ask_person
+from multisig import signer_progress
+from tests.support import rigs, wallets
+from tests.support.makes import NAME
+from tests.support.rigs import NETWORK, SEEDS, Rig, bridged, replace_deadlines
+
+VAULT = rigs.make_vault()
+SPEND = wallets.make_spend(VAULT)
+PIN = "12"
+# Short, and far from each other: what does not end by itself ends so.
+DEADLINES = replace_deadlines(probe=1.0, read=1.0, person=2.0, grace=0.2, idle=0.05)
+# All of them, each with its grace, one after the other.
+MOST_SECONDS = 30.0
+
+
+class Desk:
+    """A device, a bridge, and whatever was begun and may still run."""
+
+    def __init__(self, rig, bridge, device_id):
+        self.rig, self.bridge, self.id = rig, bridge, device_id
+        self.device = rig.device
+        self.begun = []
+
+    def begin(self, coroutine):
+        self.begun.append(asyncio.create_task(coroutine))
+
+    async def sign(self):
+        self.begin(self.bridge.sign(self.id, SPEND, VAULT))
+
+    async def enrol(self):
+        self.begin(self.bridge.enrol(self.id, VAULT, NAME))
+
+    async def read(self):
+        self.begin(self.bridge.fingerprint(self.id))
+
+    async def show(self):
+        self.begin(self.bridge.show_address(self.id, VAULT, 0, 1))
+
+    async def unlock(self):
+        async def ask(_question):
+            await asyncio.sleep(0)
+            return PIN
+
+        self.begin(self.bridge.unlock(self.id, ask))
+
+    async def refresh(self):
+        self.begin(self.bridge.refresh())
+
+    async def cancel(self):
+        self.begin(self.bridge.cancel(self.id))
+
+    async def give_up(self):
+        """The caller itself is cancelled."""
+        for task in self.begun[-1:]:
+            task.cancel()
+
+    async def unplug(self):
+        self.device.unplug()
+
+    async def plug_in(self):
+        self.device.plug_in()
+
+    async def lock(self):
+        self.device.lock()
+
+    async def open_up(self):
+        self.device.unlock()
+
+    async def press_yes(self):
+        if self.rig.panel.pending is not None:
+            self.rig.panel.press_yes()
+
+    async def press_no(self):
+        if self.rig.panel.pending is not None:
+            self.rig.panel.press_no()
+
+    async def kill_worker(self):
+        for worker in self.rig.workers[-1:]:
+            worker.kill()
+
+    async def shown(self):
+        """Until the screen asks something; where nothing will, not for long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await self.device.shown()
+
+    async def stall(self):
+        self.device.faults = Faults(stall_at=Moment.PROMPT)
+
+    async def answer_rubbish(self):
+        self.device.faults = Faults(garbage_at=Moment.PROBE)
+
+    async def leave_while_returning(self):
+        self.device.faults = Faults(vanish_at=Moment.RETURN)
+
+    async def turn(self):
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    async def ended(self):
+        """Nobody decides any more: all that was begun ends all the same, each with an outcome."""
+        async with asyncio.timeout(MOST_SECONDS):
+            outcomes = await asyncio.gather(*self.begun, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                assert isinstance(outcome, BridgeError | asyncio.CancelledError), repr(outcome)
+
+    async def works_again(self):
+        self.device.faults = Faults()
+        self.device.plug_in()
+        self.device.unlock()
+        self.rig.panel.script = approve_all
+        await self.bridge.refresh()
+        await self.bridge.enrol(self.id, VAULT, NAME)
+        signed = await self.bridge.sign(self.id, SPEND, VAULT)
+        assert signer_progress(signed, VAULT, SEEDS[0].fingerprint).is_complete
+        (device,) = await self.bridge.list()
+        assert (device.state, device.fingerprint) == (DeviceState.READY, SEEDS[0].fingerprint)
+
+
+STEPS = [
+    name for name in vars(Desk) if not name.startswith("_") and name not in {"begin", "ended", "works_again"}
+]
+
+
+async def play(family, steps):
+    problems = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: problems.append(context))
+    device = FakeDevice(SEEDS[0], NETWORK, family=family, pin=PIN, script=ask_person)
+    device.unlock()
+    rig = Rig(family, device, device.panel, SEEDS[0], Path())
+    async with bridged(rig, deadlines=DEADLINES, registrations=RegistrationsInMemory()) as (bridge, (found,)):
+        events = bridge.events()
+        desk = Desk(rig, bridge, found.id)
+        for step in steps:
+            await getattr(desk, step)()
+        await desk.ended()
+        await desk.works_again()
+    states = [(event.old, event.new) async for event in events]
+    assert all(earlier[1] == later[0] for earlier, later in itertools.pairwise(states))
+    assert problems == []
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("family", [Family.TREZOR, Family.COLDCARD, Family.LEDGER])
+@settings(
+    max_examples=int(os.environ.get("INTERLEAVINGS", "20")),
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(steps=st.lists(st.sampled_from(STEPS), min_size=2, max_size=14))
+def test_whatever_happens_in_whatever_order_the_next_operation_works(family, steps):
+    asyncio.run(play(family, steps))
+
+
+def open_descriptors():
+    gc.collect()
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_a_long_day_leaves_no_descriptor_open():
+    steps = [
+        "sign",
+        "shown",
+        "unplug",
+        "refresh",
+        "plug_in",
+        "refresh",
+        "turn",
+        "read",
+        "kill_worker",
+        "sign",
+        "cancel",
+    ]
+    asyncio.run(play(Family.TREZOR, steps))
+    before = open_descriptors()
+    for _ in range(20):
+        asyncio.run(play(Family.TREZOR, steps))
+    assert open_descriptors() <= before
