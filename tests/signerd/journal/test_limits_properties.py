@@ -1,0 +1,133 @@
+"""Rolling limits over a real journal, against a model that knows nothing of it: any clock, any ends, any restarts."""
+
+import tempfile
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import Psbt
+from signerd.core.states import State
+from signerd.core.values import Snapshot
+from tests.signerd.journal.test_spending import NOON, Desk, paying
+
+DAY_LIMIT, WEEK_LIMIT = 100_000, 250_000
+COINS = 3
+AMOUNTS = (20_000, 50_000, 80_000)
+ENDS = (
+    (ProposalStatus.CANCELLED, 0),
+    (ProposalStatus.INVALIDATED, 0),
+    (ProposalStatus.CONFIRMED, 5),
+    (ProposalStatus.CONFIRMED, 6),
+    (ProposalStatus.CONFIRMED, 7),
+)
+
+
+@dataclass
+class Signed:
+    coin: int
+    amount: int
+    at: datetime
+    settled: bool = False
+
+
+@cache
+def proposal(number: int, amount: int, coin: int) -> Snapshot:
+    return paying(amount, number, coin=coin)
+
+
+class World:
+    """The journal, and beside it the model: what was signed, by the largest time that anything was noted at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.desk = Desk(folder)
+        self.seen, self.signed, self.number = NOON, dict[int, Signed](), 0
+
+    def propose(self, amount: int, coin: int) -> None:
+        self.number += 1
+        snapshot = proposal(self.number, amount, coin)
+        refused = self.desk.refused_by(snapshot)
+        self.seen = max(self.seen, self.desk.now)
+        assert refused == self.expected(amount, coin), (self.desk.now, self.seen, self.signed)
+        if not refused:
+            assert self.desk.sign(snapshot) is State.SIGNED
+            self.signed[self.number] = Signed(coin, amount, self.seen)
+
+    def expected(self, amount: int, coin: int) -> set[str]:
+        names = {"rule-refuse-per-day": (1, DAY_LIMIT), "rule-refuse-per-week": (7, WEEK_LIMIT)}
+        return {name for name, (days, most) in names.items() if self.spent(days, amount, coin) > most}
+
+    def spent(self, days: int, amount: int, coin: int) -> int:
+        """Each proposal spends one coin: of those that spend the same, the largest that can still confirm counts."""
+        within = {number for number, s in self.signed.items() if s.at > self.seen - timedelta(days=days)}
+        known = {number for number, s in self.signed.items() if s.at > self.seen - timedelta(days=7)}
+        largest = dict.fromkeys(range(COINS), 0)
+        for number in within:
+            item = self.signed[number]
+            replaced = any(self.signed[n].settled and self.signed[n].coin == item.coin for n in known)
+            if item.settled or not replaced:
+                largest[item.coin] = max(largest[item.coin], item.amount)
+        largest[coin] = max(largest[coin], amount)
+        return sum(largest.values())
+
+    def end(self, number: int, status: ProposalStatus, confirmations: int) -> None:
+        record = next((r for r in self.desk.journal.records() if r.psbt_id == f"p-{number}"), None)
+        if record is None:
+            return
+        before = self.desk.journal.head()
+        self.desk.journal.poll(replace(record.snapshot, status=status, confirmations=confirmations))
+        if self.desk.journal.head() != before:
+            self.seen = max(self.seen, self.desk.now)
+        if number in self.signed:
+            after = self.desk.journal.record(f"p-{number}")
+            self.signed[number].settled = after.state is State.CONFIRMED and after.snapshot.confirmations >= 6
+
+
+# Around the windows' ends, and back.
+JUMPS = tuple(hours * 60 + minutes for hours in (-30, -5, 1, 23, 24, 143) for minutes in (-1, 0, 1))
+PROPOSE = st.tuples(st.just("propose"), st.sampled_from(AMOUNTS), st.integers(0, COINS - 1))
+steps = st.lists(
+    st.one_of(
+        PROPOSE,
+        PROPOSE,
+        st.tuples(st.just("clock"), st.sampled_from(JUMPS), st.just(0)),
+        st.tuples(st.just("end"), st.integers(0, 30), st.integers(0, len(ENDS) - 1)),
+        st.tuples(st.just("restart"), st.just(0), st.just(0)),
+    ),
+    min_size=20,
+    max_size=30,
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps)
+def test_f_the_journal_refuses_exactly_what_the_model_refuses(taken: list[tuple[str, int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            for step, first, second in taken:
+                match step:
+                    case "propose":
+                        world.propose(first, second)
+                    case "clock":
+                        world.desk.now += timedelta(minutes=first)
+                    case "end":
+                        world.end(1 + first % max(1, world.number), *ENDS[second])
+                    case _:
+                        world.desk.restart()
+            assert world.desk.journal.head()[0] >= 3
+        finally:
+            world.desk.journal.close()
+
+
+def test_the_proposals_of_the_model_share_a_coin_where_it_says_so() -> None:
+    one, same, other = (
+        {item.outpoint for item in Psbt.parse(proposal(n, 20_000, coin).psbt).inputs}
+        for n, coin in ((1, 0), (2, 0), (3, 1))
+    )
+    assert one == same
+    assert not one & other
