@@ -96,7 +96,10 @@ class DevicesSection(_Section):
 
 
 class LimitsSection(_Section):
-    """Fees above these are refused, whatever the platform or the person says; they can only be drawn tighter. BTC as text, rates in sat/vB."""
+    """Fees above these are refused, whatever the platform or the person says; they can only be drawn tighter. BTC as text, rates in sat/vB.
+
+    Above ``max_fee_percent`` the person is asked instead where ``[checks]`` lowers ``fee-share``.
+    """
 
     max_fee_btc: Annotated[str, AfterValidator(_fee)] = "0.1"
     max_fee_rate: Annotated[Decimal, Field(gt=0, le=10_000, max_digits=8, decimal_places=3)] = Decimal(1_000)

@@ -104,6 +104,12 @@ def test_a_lowered_check_still_speaks_and_the_review_says_that_it_was_lowered(
     assert found.digest != strict.digest
 
 
+def test_s7_the_hard_limits_stand_above_what_is_lowered() -> None:
+    # Of inputs of 200,000 satoshis: more than half.
+    found = review(snapshot_of(spend(fee=100_001)), surroundings(lowered=frozenset(LOWERABLE)))
+    assert {verdict.name for verdict in found.refusals} == {"transaction", "fee-above-limit"}
+
+
 def test_every_review_says_what_is_lowered_also_where_it_changes_nothing() -> None:
     around = surroundings(lowered=frozenset({"locktime", "fee-share"}))
     for snapshot, surrounding in [
