@@ -29,6 +29,7 @@ DEVICE_PAUSE_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 5.0
 # Rules about hours and windows count in minutes.
 TIME_PASSES_SECONDS = 60.0
+RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 
 
 class Runner:
@@ -74,7 +75,11 @@ class Runner:
         """What a rule refused at night may be asked about in the morning, though nobody did anything."""
         while True:
             await self._sleep(TIME_PASSES_SECONDS)
-            self.perform(self.journal.reconsider())
+            for waiting in self.journal.records(RECONSIDERED):
+                # Others are served between two of them, and may have moved this one on: an approval must not lapse.
+                if self.journal.record(waiting.psbt_id).state in RECONSIDERED:
+                    self.perform(self.journal.decide(waiting.psbt_id, events.Reconsidered()).effects)
+                await asyncio.sleep(0)
 
     # --- effects ---------------------------------------------------------------------------------------------------
 
