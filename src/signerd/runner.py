@@ -126,10 +126,10 @@ class Runner:
                 continue
 
     async def _offer(self, psbt_id: str) -> None:
-        pin = self.journal.pin(self.journal.record(psbt_id).snapshot.vault_id)
-        if pin is None:
+        (find,) = self.journal.standing_effects_of(psbt_id) or (None,)
+        if not isinstance(find, FindDevice):
             return
-        fingerprint = pin.own_key.origin.fingerprint
+        fingerprint = find.fingerprint
         device = await self._devices.ready(fingerprint)
         if device is None or fingerprint in self._at_device:
             return

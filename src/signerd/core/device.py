@@ -10,28 +10,28 @@ from signerd.core.effects import Level, Notify, SignOnDevice
 from signerd.core.following import ended, reconsidered
 from signerd.core.person import require_assent
 from signerd.core.review import review
+from signerd.core.signing import Signing, signing_of
 from signerd.core.states import Move, advance
 from signerd.core.step import Step, go_on, request_key, standing_effects
 from signerd.core.text import said
-from signerd.core.values import Pin, Record, Signature, Surroundings
+from signerd.core.values import Record, Signature, Surroundings
 from signerd.errors import NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
 def device_found(record: Record, event: events.DeviceFound, around: Surroundings) -> Step:
     """The last look before the device is asked: the approval must still be to what would be shown now."""
     state = advance(record.state, Move.ASK_DEVICE)
-    found = review(record.snapshot, around)
-    if record.approval is None or record.signature is not None or around.pin is None:
+    found, signing = review(record.snapshot, around), signing_of(record.snapshot, around)
+    if record.approval is None or record.signature is not None or signing is None:
         return _asked_again(record, around)
     try:
         require_assent(found, record.approval)
     except (StaleApproval, RefusedByChecks, NeedsAcknowledgement):
         return _asked_again(record, around)
-    signing = replace(record, state=state)
-    fingerprint = around.pin.own_key.origin.fingerprint
-    effect = SignOnDevice(record.psbt_id, record.snapshot.psbt, around.pin.vault, fingerprint, event.device)
+    at_device, fingerprint = replace(record, state=state), signing.key.origin.fingerprint
+    effect = SignOnDevice(record.psbt_id, record.snapshot.psbt, signing.policy, fingerprint, event.device)
     facts = {"device": event.device, "digest": record.approval.digest, "fingerprint": str(fingerprint)}
-    return Step(signing, (effect,), (Note("device-asked", record.psbt_id, facts),))
+    return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
 
 
 def _asked_again(record: Record, around: Surroundings) -> Step:
@@ -45,10 +45,11 @@ def _asked_again(record: Record, around: Surroundings) -> Step:
 def device_returned(record: Record, event: events.DeviceReturned, around: Surroundings) -> Step:
     """S19: only signatures are taken from what came back, each is verified, and every input must have ours."""
     verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
-    if around.pin is None:
+    signing = signing_of(record.snapshot, around)
+    if signing is None or around.pin is None:
         return _verify_failed(verifying, "the vault is no longer pinned.")
     try:
-        signed = _with_verified_signatures(record, event.psbt, around.pin)
+        signed = _with_verified_signatures(record, event.psbt, signing)
     except MultisigError as error:
         return _verify_failed(verifying, said(error))
     signature = Signature(signed, request_key("submit", record.psbt_id, signed))
@@ -58,11 +59,11 @@ def device_returned(record: Record, event: events.DeviceReturned, around: Surrou
     return go_on(step, ended)
 
 
-def _with_verified_signatures(record: Record, returned: bytes, pin: Pin) -> bytes:
-    fingerprint = pin.own_key.origin.fingerprint
+def _with_verified_signatures(record: Record, returned: bytes, signing: Signing) -> bytes:
+    policy, fingerprint = signing.policy, signing.key.origin.fingerprint
     base = Psbt.parse(record.snapshot.psbt)
-    signed = accept_signatures(base, Psbt.parse(returned), pin.vault, fingerprint)
-    missing = signer_progress(signed, pin.vault, fingerprint).missing
+    signed = accept_signatures(base, Psbt.parse(returned), policy, fingerprint)
+    missing = signer_progress(signed, policy, fingerprint).missing
     if missing:
         raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
     return signed.to_bytes()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from multisig import Fingerprint, Vault
+from multisig import Fingerprint, Policy
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,13 @@ class SignOnDevice:
 
     psbt_id: str
     psbt: bytes = field(repr=False)
-    vault: Vault
+    policy: Policy
     fingerprint: Fingerprint
     device: str
+
+    @property
+    def vault(self) -> Policy:
+        return self.policy
 
 
 @dataclass(frozen=True)

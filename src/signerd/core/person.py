@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from custody.schemas.proposals import TxType
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.review import Review, review
@@ -36,12 +37,16 @@ def require_assent(found: Review, approval: Approval) -> None:
 
 
 def _shown(found: Review, approval: Approval) -> dict[str, Any]:
+    """``payments``: what the vault pays, which the rules count. What a forward pays to the vault is no such thing."""
     assert found.inspection is not None
+    paid = [[p.script_pubkey.hex(), int(p.amount)] for p in found.inspection.payments]
+    forward = found.snapshot.kind is TxType.FORWARD
     return {
         "acknowledged": sorted(approval.acknowledged),
         "digest": approval.digest,
         "fee_sats": int(found.inspection.fee),
-        "payments": [[p.script_pubkey.hex(), int(p.amount)] for p in found.inspection.payments],
+        "payments": [] if forward else paid,
+        **({"forwarded": paid} if forward else {}),
     }
 
 

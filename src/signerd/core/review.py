@@ -3,10 +3,19 @@
 import hashlib
 from dataclasses import dataclass
 
+from custody.schemas.proposals import TxType
 from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
-from signerd.core.checks import AFTER_INSPECTION, BEFORE_INSPECTION, Case, InspectedCase
+from signerd.core.checks import (
+    AFTER_INSPECTION,
+    BEFORE_INSPECTION,
+    FORWARD_AFTER_INSPECTION,
+    FORWARD_BEFORE_INSPECTION,
+    Case,
+    InspectedCase,
+)
 from signerd.core.checks.table import lower
 from signerd.core.rules.judge import judge
+from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
 from signerd.core.values import Pin, Snapshot, Surroundings
 from signerd.core.verdicts import Outcome, Verdict, allow, refuse, warn
@@ -48,22 +57,26 @@ def review(snapshot: Snapshot, around: Surroundings) -> Review:
         unreadable = refuse("psbt-readable", f"The PSBT cannot be read: {said(error)}", code=error.code)
         return _sealed(snapshot, around, None, (unreadable,))
     case = Case(snapshot, psbt, around)
-    verdicts: tuple[Verdict, ...] = tuple(check(case) for check in BEFORE_INSPECTION)
-    if around.pin is None or any(verdict.outcome is Outcome.REFUSE for verdict in verdicts):
+    forward = snapshot.kind is TxType.FORWARD
+    before = (*BEFORE_INSPECTION, *(FORWARD_BEFORE_INSPECTION if forward else ()))
+    verdicts: tuple[Verdict, ...] = tuple(check(case) for check in before)
+    signing = signing_of(snapshot, around)
+    if signing is None or around.pin is None or any(v.outcome is Outcome.REFUSE for v in verdicts):
         return _sealed(snapshot, around, None, verdicts)
-    inspection = inspect(psbt, around.pin.vault, network=around.network, limits=HARD_LIMITS)
-    inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection)
-    verdicts += (_provenance(inspection), *_findings(inspection))
-    verdicts += tuple(check(inspected) for check in AFTER_INSPECTION)
+    inspection = inspect(psbt, signing.policy, network=around.network, limits=HARD_LIMITS)
+    inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection, signing)
+    after = (*AFTER_INSPECTION, *(FORWARD_AFTER_INSPECTION if forward else ()))
+    verdicts += (_provenance(inspection, forward=forward), *_findings(inspection))
+    verdicts += tuple(check(inspected) for check in after)
     verdicts += judge(inspected)
     return _sealed(snapshot, around, inspection, verdicts)
 
 
-def _provenance(inspection: Inspection) -> Verdict:
-    name = "transaction"
+def _provenance(inspection: Inspection, *, forward: bool) -> Verdict:
+    name, whose = "transaction", "your own profile's" if forward else "the vault's"
     if inspection.ok:
         return allow(
-            name, "Every input is the vault's, every amount is proven, and all change comes back to it."
+            name, f"Every input is {whose}, every amount is proven, and all change comes back to it."
         )
     return refuse(name, "The transaction's bytes do not prove what they claim.")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from signerd.core.audit import Note
 from signerd.core.effects import AskPerson, Effect, FindDevice, Notify, Submit, SubmitDecline
+from signerd.core.signing import signing_of
 from signerd.core.states import State
 from signerd.core.values import Record, Surroundings
 
@@ -34,8 +35,9 @@ def standing_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]
     match record.state:
         case State.WAITING_PERSON | State.INTERRUPTED:
             return (AskPerson(record.psbt_id),)
-        case State.WAITING_DEVICE if around.pin is not None:
-            return (FindDevice(record.psbt_id, around.pin.own_key.origin.fingerprint),)
+        case State.WAITING_DEVICE:
+            signing = signing_of(snapshot, around)
+            return () if signing is None else (FindDevice(record.psbt_id, signing.key.origin.fingerprint),)
         case State.SIGNED if record.signature is not None:
             stored = record.signature
             return (Submit(record.psbt_id, snapshot.workspace_id, stored.psbt, stored.idempotency_key),)

@@ -1,12 +1,13 @@
 """What the core knows: frozen values, filled by the journal, the account and the configuration."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Vault
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
-from signerd.core.states import DECIDED_YES, State
+from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 
 
 @dataclass(frozen=True)
@@ -96,23 +97,33 @@ class Pin:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another proposal that spends the same coins or pays the same."""
+    """Another proposal that spends the same coins, pays the same, or is the one that a proposal says it replaces.
+
+    ``payments``: every output, as (script, satoshis). ``psbt``: as it was signed here, else as the platform shows it;
+    ``signed_at``: when its signature was recorded.
+    """
 
     psbt_id: str
     state: State
     signed: bool
     outpoints: frozenset[OutPoint]
-    payments: frozenset[tuple[bytes, int]]  # output script, satoshis
+    payments: frozenset[tuple[bytes, int]]
+    psbt: bytes = field(default=b"", repr=False)
+    signed_at: datetime | None = None
 
     @property
     def may_confirm(self) -> bool:
-        """A signature of ours is out, and no block holds the transaction yet, whatever else the platform says."""
-        return (self.signed or self.state in DECIDED_YES) and self.state is not State.CONFIRMED
+        """A signature of ours is out, or may be in a moment, or the platform says that others completed it.
+
+        Nothing takes that back. No chain is asked, so that all that could say that it will never confirm, or that it has
+        confirmed already, is the platform's word; and whoever wants to be paid twice would say just that (S6).
+        """
+        return self.signed or self.state in DECIDED_YES or self.state in AT_THE_DEVICE
 
     @property
     def is_open(self) -> bool:
-        """Nobody's signature of ours is out, but the person may still be asked for it."""
-        return not self.signed and self.state in OPEN_STATES
+        """No signature of ours is out, but the person may still be asked for it."""
+        return not self.may_confirm and self.state in OPEN_STATES
 
 
 OPEN_STATES = frozenset(
@@ -121,10 +132,7 @@ OPEN_STATES = frozenset(
         State.INSPECTED,
         State.WAITING_PERSON,
         State.WAITING_DEVICE,
-        State.SIGNING,
-        State.VERIFYING,
         State.INTERRUPTED,
-        State.BROADCAST,
     }
 )
 

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -12,11 +13,13 @@ from pydantic import TypeAdapter
 from multisig import MultisigError, Network, OriginKey, OutPoint, Psbt, Vault
 from signerd.core.audit import Entry, Note
 from signerd.core.following import is_settled
-from signerd.core.states import State
+from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.text import canonical
 from signerd.core.values import Approval, Decline, Neighbour, OwnKey, Pin, Record, Signature, Snapshot
 
 _SNAPSHOT = TypeAdapter(Snapshot)
+# Where a proposal may confirm though this machine holds no signature of it.
+_LEAVING = ", ".join(f"'{state}'" for state in sorted({*DECIDED_YES, *AT_THE_DEVICE}))
 
 RECORD_COLUMNS = """
 SELECT p.*, s.psbt AS signed_psbt, s.idempotency_key
@@ -104,32 +107,44 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
     )
 
 
-_NEIGHBOURS = """
-SELECT DISTINCT other.psbt_id, p.state, s.psbt_id IS NOT NULL AS signed
+# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same vault.
+_NEIGHBOURS = f"""
+SELECT other.psbt_id, p.state, coalesce(s.psbt, p.psbt) AS psbt, s.psbt_id IS NOT NULL AS signed,
+  (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id) AS signed_at
 FROM (
   SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
   UNION
   SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
-  JOIN signatures ON signatures.psbt_id = theirs.psbt_id WHERE mine.psbt_id = :id
+  JOIN proposals p ON p.psbt_id = theirs.psbt_id AND p.vault_id = :vault
+  LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
+  WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}))
+  UNION
+  SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND vault_id = :vault
 ) other
-JOIN proposals p ON p.psbt_id = other.psbt_id AND p.vault_id = :vault
+JOIN proposals p ON p.psbt_id = other.psbt_id
 LEFT JOIN signatures s ON s.psbt_id = other.psbt_id
 WHERE other.psbt_id <> :id ORDER BY other.psbt_id
-"""
+"""  # noqa: S608 - the states are ours
 
 
-def read_neighbours(connection: sqlite3.Connection, psbt_id: str, vault_id: str) -> tuple[Neighbour, ...]:
-    """Other proposals of the vault that spend a same coin, or that we signed and that pay the same."""
-    rows = connection.execute(_NEIGHBOURS, {"id": psbt_id, "vault": vault_id}).fetchall()
-    return tuple(
-        Neighbour(
-            row["psbt_id"],
-            State(row["state"]),
-            bool(row["signed"]),
-            frozenset(read_coins(connection, row["psbt_id"])),
-            frozenset(_payments(connection, row["psbt_id"])),
-        )
-        for row in rows
+def read_neighbours(
+    connection: sqlite3.Connection, psbt_id: str, vault_id: str, replaces: str | None = None
+) -> tuple[Neighbour, ...]:
+    """Other proposals that spend a same coin, that may confirm and pay the same from the vault, or that ``replaces`` names."""
+    named = {"id": psbt_id, "vault": vault_id, "replaces": replaces}
+    return tuple(_neighbour(connection, row) for row in connection.execute(_NEIGHBOURS, named).fetchall())
+
+
+def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
+    psbt_id, at = row["psbt_id"], row["signed_at"]
+    return Neighbour(
+        psbt_id,
+        State(row["state"]),
+        bool(row["signed"]),
+        frozenset(read_coins(connection, psbt_id)),
+        frozenset(_payments(connection, psbt_id)),
+        row["psbt"],
+        None if at is None else datetime.fromisoformat(at),
     )
 
 

@@ -8,7 +8,14 @@ import pytest
 
 from multisig import FindingCode, Psbt, inspect
 from signerd.core import checks as package
-from signerd.core.checks import AFTER_INSPECTION, BEFORE_INSPECTION, Case, InspectedCase
+from signerd.core.checks import (
+    AFTER_INSPECTION,
+    BEFORE_INSPECTION,
+    FORWARD_AFTER_INSPECTION,
+    FORWARD_BEFORE_INSPECTION,
+    Case,
+    InspectedCase,
+)
 from signerd.core.checks.table import CHECKS, LOWERABLE, LOWERED, UNTOUCHABLE, lower
 from signerd.core.review import review
 from signerd.core.rules.values import RULE_NAMES
@@ -23,8 +30,9 @@ HONEST = snapshot_of(spend())
 def names_of_checks() -> set[str]:
     psbt, around = Psbt.parse(HONEST.psbt), surroundings()
     before = {check(Case(HONEST, psbt, around)).name for check in BEFORE_INSPECTION}
+    before |= {check(Case(HONEST, psbt, around)).name for check in FORWARD_BEFORE_INSPECTION}
     case = InspectedCase(HONEST, psbt, around, make_pin(), inspect(psbt, VAULT, network=NETWORK))
-    return before | {check(case).name for check in AFTER_INSPECTION}
+    return before | {check(case).name for check in (*AFTER_INSPECTION, *FORWARD_AFTER_INSPECTION)}
 
 
 def names_of_the_review_itself() -> set[str]:

@@ -40,7 +40,7 @@ def test_an_honest_proposal_is_allowed_by_every_check() -> None:
     found = review(snapshot_of(spend()), surroundings())
     assert found.allowed
     assert {verdict.outcome for verdict in found.verdicts} == {Outcome.ALLOW}
-    assert len({verdict.name for verdict in found.verdicts}) == len(found.verdicts) == 19
+    assert len({verdict.name for verdict in found.verdicts}) == len(found.verdicts) == 20
     assert found.inspection is not None
     assert all(verdict.sentence.endswith(".") for verdict in found.verdicts)
 
@@ -224,12 +224,17 @@ def again() -> Psbt:
         (State.WITHDRAWN, True, True),
         (State.EXPIRED, True, True),
         (State.QUARANTINED, True, True),
-        (State.CONFIRMED, True, False),
+        (State.CONFIRMED, True, True),
+        # The device works on it: its signature may be here in a moment.
+        (State.SIGNING, False, True),
+        (State.VERIFYING, False, True),
+        # Not ours, but the platform says that the others completed it.
+        (State.BROADCAST, False, True),
         (State.WAITING_PERSON, False, False),
         (State.DECLINED, False, False),
     ],
 )
-def test_s6_the_same_payment_again_is_held_while_the_first_may_confirm(
+def test_s6_the_same_payment_again_is_held_whatever_the_platform_says_of_the_first(
     state: State, signed: bool, held: bool
 ) -> None:
     first = neighbour(spend(), state=state, signed=signed)

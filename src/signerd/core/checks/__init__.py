@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from signerd.core.checks.case import Case, InspectedCase
 from signerd.core.checks.changes import change_looked_at, name_kept
+from signerd.core.checks.forward import from_profile, into_vault
 from signerd.core.checks.intent import (
     amounts_match,
     data_matches,
@@ -19,6 +20,7 @@ from signerd.core.checks.intent import (
 from signerd.core.checks.locks import locktime
 from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee_limit
 from signerd.core.checks.neighbours import conflicting, paid_twice
+from signerd.core.checks.replacement import replacement
 from signerd.core.checks.vault import kind_known, network_agrees, own_key_inside, pinned, unchanged
 from signerd.core.verdicts import Verdict
 
@@ -41,8 +43,19 @@ AFTER_INSPECTION: tuple[Callable[[InspectedCase], Verdict], ...] = (
     fee_rate_limit,
     fee_share_limit,
     locktime,
+    replacement,
     conflicting,
     paid_twice,
 )
+# What a forward is judged by beside all of these: it spends from the member's profile, and may only go into the vault.
+FORWARD_BEFORE_INSPECTION: tuple[Callable[[Case], Verdict], ...] = (from_profile,)
+FORWARD_AFTER_INSPECTION: tuple[Callable[[InspectedCase], Verdict], ...] = (into_vault,)
 
-__all__ = ["AFTER_INSPECTION", "BEFORE_INSPECTION", "Case", "InspectedCase"]
+__all__ = [
+    "AFTER_INSPECTION",
+    "BEFORE_INSPECTION",
+    "FORWARD_AFTER_INSPECTION",
+    "FORWARD_BEFORE_INSPECTION",
+    "Case",
+    "InspectedCase",
+]

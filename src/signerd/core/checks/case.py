@@ -1,9 +1,13 @@
 """What a check may look at."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from multisig import Inspection, Psbt
-from signerd.core.values import Pin, Snapshot, Surroundings
+from custody.schemas.proposals import TxType
+from multisig import Inspection, Payment, Policy, Psbt
+from signerd.core.families import Figures, figures_of, read_figures
+from signerd.core.signing import Signing
+from signerd.core.values import Neighbour, Pin, Snapshot, Surroundings
 
 
 @dataclass(frozen=True)
@@ -17,13 +21,27 @@ class Case:
 
 @dataclass(frozen=True)
 class InspectedCase:
-    """The same, with the pinned vault and what the PSBT's own bytes say against it."""
+    """The same, with the pinned vault and what the PSBT's own bytes say against what its coins are of.
+
+    ``signing``: None for a payment from the pinned vault; for a forward the profile that it is from.
+    """
 
     snapshot: Snapshot
     psbt: Psbt
     around: Surroundings
     pin: Pin
     inspection: Inspection
+    signing: Signing | None = field(default=None)
+
+    @property
+    def is_forward(self) -> bool:
+        """A move of the member's own money into the vault."""
+        return self.snapshot.kind is TxType.FORWARD
+
+    @property
+    def policy(self) -> Policy:
+        """What the coins are proven to be of."""
+        return self.pin.vault if self.signing is None else self.signing.policy
 
     @property
     def returning(self) -> tuple[tuple[bytes, int], ...]:
@@ -34,11 +52,32 @@ class InspectedCase:
         )
 
     @property
+    def to_others(self) -> tuple[Payment, ...]:
+        """What the vault pays. A forward pays the vault, which its own check proves; no limit counts that."""
+        return () if self.is_forward else self.inspection.payments
+
+    @property
     def paid(self) -> int:
-        """Satoshis that are paid to somebody: no change, no fee."""
-        return sum(int(payment.amount) for payment in self.inspection.payments)
+        """Satoshis that the vault pays to somebody: no change, no fee."""
+        return sum(int(payment.amount) for payment in self.to_others)
 
     @property
     def outgoing(self) -> frozenset[tuple[bytes, int]]:
         """(script, satoshis) of everything that is paid to somebody."""
         return frozenset((p.script_pubkey, int(p.amount)) for p in self.inspection.payments)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """What of it counts where it takes another one's place."""
+        return figures_of(self.inspection)
+
+    def figures_of(self, other: Neighbour) -> Figures | None:
+        """The same of another proposal, judged by what this one's coins are of. None where it cannot be."""
+        return read_figures(other.psbt, self.policy)
+
+    def shares_coins(self, other: Neighbour) -> bool:
+        return not self.figures.outpoints.isdisjoint(other.outpoints)
+
+    def named(self) -> Neighbour | None:
+        """The proposal that this one says it replaces, where it is known here."""
+        return next((n for n in self.around.neighbours if n.psbt_id == self.snapshot.replaces), None)

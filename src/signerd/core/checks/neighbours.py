@@ -1,20 +1,38 @@
-"""What else is on the way: the same coins spent twice (S25), the same payment made twice (S6)."""
+"""What else is on the way: the same coins spent twice (S25), the same payment made twice (S6).
+
+Two transactions that both confirm share no coin. So every pair counts, and no chain of replacements: where a bump of a bump
+shares a coin with the bump only, the first can confirm beside it.
+"""
+
+from collections.abc import Iterable, Sequence
 
 from signerd.core.checks.case import InspectedCase
+from signerd.core.checks.replacement import raises_only_the_fee
+from signerd.core.families import payee
+from signerd.core.states import AT_THE_DEVICE
+from signerd.core.text import amount
 from signerd.core.values import Neighbour
 from signerd.core.verdicts import Verdict, allow, hold, warn
 
+# A person reads so many; the rest is counted. A rent that is paid each month has been paid often.
+SHOWN = 3
+
 
 def conflicting(case: InspectedCase) -> Verdict:
-    """S25: two proposals that spend the same coins are shown as conflicting before either is signed."""
+    """S25, S6: two proposals that spend the same coins are shown as conflicting before either is signed.
+
+    A second spend of what is signed passes as a declared fee bump and as a cancel; else the person is shown both.
+    """
     name = "conflict"
-    rivals = [n for n in case.around.neighbours if _shares_coins(case, n)]
-    signed = [n for n in rivals if n.may_confirm]
-    if signed:
+    rivals = [n for n in case.around.neighbours if case.shares_coins(n)]
+    out = [n for n in rivals if n.may_confirm]
+    cancels = case.figures.takes_all_back
+    others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
+    if others:
         return hold(
             name,
-            f"You already signed {_names(signed)}, which spends some of the same coins. Only one of them can confirm.",
-            proposals=_names(signed),
+            f"{_told(case, others)} It spends some of the same coins: only one of them can confirm.",
+            proposals=_names(others),
         )
     waiting = [n for n in rivals if n.is_open]
     if waiting:
@@ -23,33 +41,70 @@ def conflicting(case: InspectedCase) -> Verdict:
             f"{_names(waiting)} would spend some of the same coins. Only one of them can confirm.",
             proposals=_names(waiting),
         )
+    if out:
+        how = "It pays nobody" if cancels else "It raises only the fee"
+        return allow(name, f"{how}: of it and {_names(out)} only one can confirm.", proposals=_names(out))
     return allow(name, "No other proposal known here spends the same coins.")
 
 
 def paid_twice(case: InspectedCase) -> Verdict:
-    """S6: a second transaction that pays the same, and shares no coin with a signed one that may still confirm.
+    """S6: a second transaction that pays the same, and shares no coin with one that is signed.
 
-    Both could confirm: the payment would be made twice. It is held until the person has seen both and says so.
+    Both could confirm, or the first has: the payment would be made twice. It is held until the person has seen both.
     """
     name = "paid-twice"
     same = [
         n
         for n in case.around.neighbours
-        if n.may_confirm and n.payments & case.outgoing and not _shares_coins(case, n)
+        if n.may_confirm and n.payments & case.outgoing and not case.shares_coins(n)
     ]
     if same:
         return hold(
             name,
-            f"You already signed {_names(same)}, which pays the same amount to the same address and may still "
-            "confirm. If both confirm, it is paid twice.",
+            f"{_told(case, same)} {_this(case, same)}",
             proposals=_names(same),
         )
-    return allow(name, "No signed transaction that may still confirm makes the same payment.")
+    return allow(name, "No signed transaction makes the same payment from other coins.")
 
 
-def _shares_coins(case: InspectedCase, other: Neighbour) -> bool:
-    return any(inspected.outpoint in other.outpoints for inspected in case.inspection.inputs)
+def _this(case: InspectedCase, same: Sequence[Neighbour]) -> str:
+    again = case.outgoing & frozenset().union(*(n.payments for n in same))
+    return (
+        f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: nothing stops both "
+        "from confirming. Sign it only if it is to be paid once more."
+    )
 
 
-def _names(neighbours: list[Neighbour]) -> str:
+def _told(case: InspectedCase, neighbours: Sequence[Neighbour]) -> str:
+    """Which they are, when they were signed, and what they pay."""
+    newest = sorted(neighbours, key=lambda n: (n.signed_at is None, n.signed_at, n.psbt_id), reverse=True)
+    return f"{'; '.join(_one(case, n) for n in newest[:SHOWN])}{_more(len(newest) - SHOWN)}."
+
+
+def _one(case: InspectedCase, other: Neighbour) -> str:
+    """By its proven figures where it has any; else what of it is paid here too."""
+    figures = case.figures_of(other) if case.shares_coins(other) else None
+    paid = other.payments & case.outgoing if figures is None else figures.payments
+    return f"{_how(other)} {other.psbt_id}{f', which pays {_payments(case, paid)}' if paid else ''}"
+
+
+def _how(other: Neighbour) -> str:
+    if other.signed_at is not None:
+        return f"On {other.signed_at:%Y-%m-%d at %H:%M} UTC you signed"
+    if other.signed:
+        return "You signed"
+    return "Your device is asked to sign" if other.state in AT_THE_DEVICE else "The others completed"
+
+
+def _payments(case: InspectedCase, payments: Iterable[tuple[bytes, int]]) -> str:
+    network = case.around.network
+    told = [f"{amount(sats)} to {payee(script, network)}" for script, sats in sorted(payments)]
+    return f"{', '.join(told[:SHOWN])}{_more(len(told) - SHOWN)}"
+
+
+def _more(count: int) -> str:
+    return f", and {count} more" if count > 0 else ""
+
+
+def _names(neighbours: Iterable[Neighbour]) -> str:
     return ", ".join(sorted(neighbour.psbt_id for neighbour in neighbours))

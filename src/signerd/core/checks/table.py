@@ -85,8 +85,18 @@ _INSPECTED = (
     Check("fee-rate", ("S7",), "The fee rate is within the configured limit."),
     Check("fee-share", ("S7",), "The fee is within the configured share of what is moved.", lowered=HOLD),
     Check("locktime", (), "It need not wait long before it can be mined.", lowered=WARN),
+    Check(
+        "replacement",
+        ("S11",),
+        "What says that it replaces another one raises its fee only, or takes it back.",
+    ),
     Check("conflict", ("S25",), "No other proposal spends the same coins.", lowered=WARN),
-    Check("paid-twice", ("S6",), "No signed payment that may still confirm is the same."),
+    Check("paid-twice", ("S6",), "No signed payment from other coins is the same."),
+)
+
+_FORWARDED = (
+    Check("forward-profile", ("S12",), "A forward is from the member's registered profile."),
+    Check("forward-destination", ("S12",), "A forward goes into the pinned vault only."),
 )
 
 LOWERED = "lowered"
@@ -94,7 +104,7 @@ _OWN = (Check(LOWERED, (), "Names the checks that the configuration lowers."),)
 _RULES = tuple(Check(name, (), "A rule of rules.toml.") for name in RULE_NAMES)
 
 CHECKS: Mapping[str, Check] = MappingProxyType(
-    {check.name: check for check in (*_KNOWN_VAULT, *_FINDINGS, *_INSPECTED, *_OWN, *_RULES)}
+    {check.name: check for check in (*_KNOWN_VAULT, *_FINDINGS, *_INSPECTED, *_FORWARDED, *_OWN, *_RULES)}
 )
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
 

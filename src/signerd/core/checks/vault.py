@@ -7,14 +7,17 @@ from signerd.core.text import said
 from signerd.core.values import OwnKey
 from signerd.core.verdicts import Verdict, allow, refuse
 
-CHECKED_KINDS = frozenset({TxType.SEND})
+CHECKED_KINDS = {
+    TxType.SEND: "It is a plain payment from a vault.",
+    TxType.FORWARD: "It moves your own money into a vault.",
+}
 
 
 def kind_known(case: Case) -> Verdict:
     """Only what this version can check in full may be signed."""
     name, kind = "kind-known", case.snapshot.kind
     if kind in CHECKED_KINDS:
-        return allow(name, "It is a plain payment from a vault.", kind=kind.value)
+        return allow(name, CHECKED_KINDS[kind], kind=kind.value)
     return refuse(name, f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
 
 

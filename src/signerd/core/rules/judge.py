@@ -85,7 +85,7 @@ def _rate(rate: FeeRate) -> str:
 
 def _address(rule: Rule, case: InspectedCase) -> Found:
     assert isinstance(rule.condition, ExceptTo)
-    others = [p for p in case.inspection.payments if p.script_pubkey not in rule.condition.scripts]
+    others = [p for p in case.to_others if p.script_pubkey not in rule.condition.scripts]
     if others:
         named = ", ".join(p.address or f"script {p.script_pubkey.hex()}" for p in others)
         return True, f"It pays somebody who is not on your list ({named})", {"others": len(others)}

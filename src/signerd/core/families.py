@@ -1,0 +1,123 @@
+"""When one transaction takes another's place: what of it counts, and in what two of them differ (S6, S11).
+
+A family is a transaction, its fee bumps, and theirs. No list of it is kept: whoever keeps one believes what a proposal
+said of itself. Each of two transactions is compared with the other, by its proven figures. Two that share a coin exclude
+each other; two that do not, do not, whatever they both replace.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from multisig import (
+    FeeLimits,
+    FeeRate,
+    Inspection,
+    MultisigError,
+    Network,
+    OutPoint,
+    Policy,
+    Psbt,
+    encode_address,
+    inspect,
+)
+from signerd.core.text import amount
+
+Payments = Counter[tuple[bytes, int]]
+# BIP-125, rule 4: a replacement pays for its own way too. Nodes ask for this many sat/kvB at most (Bitcoin Core before 30).
+INCREMENTAL_RELAY = FeeRate(1_000)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """``payments``: every output that is not proven to come back, with how often it is there. ``fee`` in satoshis."""
+
+    outpoints: frozenset[OutPoint]
+    payments: Payments
+    data: tuple[bytes, ...]
+    fee: int
+    vsize: int
+    rate: FeeRate
+
+    @property
+    def takes_all_back(self) -> bool:
+        """A cancel: every output is proven ours."""
+        return not self.payments and not self.data
+
+
+def figures_of(inspection: Inspection) -> Figures:
+    return Figures(
+        outpoints=frozenset(spent.outpoint for spent in inspection.inputs),
+        payments=Counter((paid.script_pubkey, int(paid.amount)) for paid in inspection.payments),
+        data=tuple(output.data for output in inspection.op_returns),
+        fee=int(inspection.fee),
+        vsize=inspection.vsize,
+        rate=inspection.fee_rate,
+    )
+
+
+def read_figures(psbt: bytes, policy: Policy) -> Figures | None:
+    """None where it cannot be read, or not every coin of it is proven to be the policy's: its fee is not known then."""
+    try:
+        inspection = inspect(Psbt.parse(psbt), policy, network=policy.network, limits=FeeLimits())
+    except MultisigError:
+        return None
+    proven = all(spent.chain is not None for spent in inspection.inputs)
+    return figures_of(inspection) if proven else None
+
+
+def outbids(second: Figures, first: Figures) -> bool:
+    """BIP-125, rules 3 and 4, as a node reads them that knows of these two only."""
+    return (
+        second.fee * 1000 >= first.fee * 1000 + second.vsize * INCREMENTAL_RELAY.sat_per_kvb
+        and _rate_rises(first, second)
+    )
+
+
+def differences(first: Figures, second: Figures, network: Network) -> tuple[str, ...]:
+    """In what the second does more than raise the first's fee. None: it is a fee bump, paid by what comes back to us."""
+    return (*_of_payments(first, second, network), *_of_coins(first, second), *_of_fee(first, second))
+
+
+def _of_payments(first: Figures, second: Figures, network: Network) -> Iterator[str]:
+    was, now = first.payments - second.payments, second.payments - first.payments
+    for script in dict.fromkeys(script for script, _sats in (*was, *now)):
+        before, after, to = _sum(was, script), _sum(now, script), payee(script, network)
+        if before and after:
+            yield f"It pays {amount(after)} to {to} where the first pays {amount(before)}."
+        elif after:
+            yield f"It pays {amount(after)} to {to}, which the first does not."
+        else:
+            yield f"It does not pay the first's {amount(before)} to {to}."
+    if first.data != second.data:
+        yield "It carries other data than the first."
+
+
+def _sum(payments: Payments, script: bytes) -> int:
+    return sum(sats * count for (paid, sats), count in payments.items() if paid == script)
+
+
+def _of_coins(first: Figures, second: Figures) -> Iterator[str]:
+    if not first.outpoints & second.outpoints:
+        yield "It spends no coin of the first, so that both could confirm."
+    elif not first.outpoints <= second.outpoints:
+        yield "It leaves a coin of the first out."
+
+
+def _of_fee(first: Figures, second: Figures) -> Iterator[str]:
+    if second.fee <= first.fee:
+        yield f"Its fee of {amount(second.fee)} is not above the first's of {amount(first.fee)}."
+    elif not _rate_rises(first, second):
+        yield f"Its fee rate of {rate_text(second)} is not above the first's of {rate_text(first)}."
+
+
+def _rate_rises(first: Figures, second: Figures) -> bool:
+    return second.fee * first.vsize > first.fee * second.vsize
+
+
+def rate_text(figures: Figures) -> str:
+    return f"{figures.rate.sat_per_vb} sat/vB"
+
+
+def payee(script: bytes, network: Network) -> str:
+    return encode_address(script, network) or f"script {script.hex()}"
