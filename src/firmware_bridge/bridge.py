@@ -27,6 +27,7 @@ from multisig import (
     Policy,
     Psbt,
     Vault,
+    WrongNetwork,
     multisig_account_path,
     profile_account_path,
 )
@@ -192,9 +193,11 @@ class Bridge:
         A device that knows the vault already is not asked again, and keeps its name. What a Ledger returns goes to the
         bridge's registrations. Devices that keep no vaults are only asked whose keys they hold.
 
+        :raises WrongNetwork: the vault is for another kind of network than the bridge.
         :raises WrongDevice: it is no cosigner of the vault.
         :raises Unsupported: the name or the vault is more than this make takes.
         """
+        self._require_network(vault)
         async with self._talk(device_id, on_progress) as talk:
             family, code = talk.record.device.family, vault.verification_code
             arguments.enrol(family, vault, name, None, again=False)
@@ -225,8 +228,9 @@ class Bridge:
         :raises AddressMismatch: the device shows another one.
         :raises NotEnrolled: the device does not know the vault.
         :raises WrongDevice: it is no signer of the policy.
-        :raises MultisigError: there is no such place.
+        :raises MultisigError: there is no such place, or the policy is for another kind of network than the bridge.
         """
+        self._require_network(policy)
         policy.script_pubkey(chain, index)
         async with self._talk(device_id, on_progress) as talk:
             signer = await talk.read_signer(policy)
@@ -255,11 +259,12 @@ class Bridge:
         asked again.
 
         :raises MultisigError: the PSBT does not prove its inputs to be coins of the policy (S4, S5), or carries a bad
-            signature. The device was not touched.
+            signature, or the policy is for another kind of network than the bridge. The device was not touched.
         :raises WrongDevice: the device is no signer of the policy, or changed its keys meanwhile (S18).
         :raises NotEnrolled: the device does not know the vault.
         :raises BadDeviceSignature: a signature that came back does not verify.
         """
+        self._require_network(policy)
         handover.require_sound(psbt, policy)
         async with self._talk(device_id, on_progress) as talk:
             return await signing.sign(talk, psbt, policy, signer)
@@ -267,6 +272,15 @@ class Bridge:
     async def cancel(self, device_id: str) -> None:
         """Give up what runs on the device; its caller gets `Cancelled`. A Trezor's screen is cleared; a Coldcard's is not."""
         await self._roster.cancel(device_id)
+
+    def _require_network(self, policy: Policy) -> None:
+        """A signature knows of no network, but a screen does: it would show coins of another one.
+
+        :raises WrongNetwork: the policy is not for the kind of network that the devices are told.
+        """
+        network = self._house.network
+        if policy.network.kind != network.kind:
+            raise WrongNetwork(f"The devices are used for {network}, and this is for {policy.network}.")
 
     @contextlib.asynccontextmanager
     async def _talk(

@@ -18,9 +18,11 @@ from firmware_bridge.model import DeviceState
 from firmware_bridge.sighting import Sighting
 from multisig import (
     Network,
+    WrongNetwork,
     multisig_account_path,
     profile_account_path,
 )
+from tests.support import wallets
 from tests.support.scripted import (
     COLDCARD,
     ENDPOINT,
@@ -260,3 +262,15 @@ async def test_a_probe_that_was_given_up_has_found_nobody():
     bridge, _device, _script = await bridge_answering(("probe", Cancelled()))
     (device,) = await bridge.refresh()
     assert device.state == DeviceState.PRESENT
+
+
+async def test_a_device_that_shows_test_coins_is_not_asked_about_real_ones():
+    """A signature is good on every network; what a person has seen on the screen is not."""
+    vault = wallets.make_vault(network=Network.MAINNET)
+    bridge, device, _script = await bridge_answering()
+    with pytest.raises(WrongNetwork):
+        await bridge.sign(device, wallets.make_spend(vault), vault)
+    with pytest.raises(WrongNetwork):
+        await bridge.show_address(device, vault, 0, 0)
+    with pytest.raises(WrongNetwork):
+        await bridge.enrol(device, vault, "Savings")
