@@ -1,0 +1,55 @@
+"""Nobody but a person presses a button, also where the device would let its host do it."""
+
+import asyncio
+
+import pytest
+
+from firmware_bridge import RefusedByPerson
+from firmware_bridge.virtual.panel import approve_all, ask_person
+from tests.support import makes, wallets
+from tests.support.makes import VAULT, Shown, enrol
+from tests.support.rigs import ACCOUNT, bridged, running
+
+pytestmark = pytest.mark.anyio
+
+# The two that HWI presses the buttons of, on everything that it reaches by a socket.
+PRESSED_BY_HWI = (makes.TREZOR, makes.COLDCARD)
+ASKED = {
+    "sign": lambda bridge, device: bridge.sign(device.id, wallets.make_spend(VAULT), VAULT),
+    "sign_message": lambda bridge, device: bridge.sign_message(device.id, "I am here", ACCOUNT / "0/0"),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+@pytest.mark.parametrize("make", PRESSED_BY_HWI, ids=makes.named)
+async def test_a_person_decides_though_the_device_would_obey_its_host(make, asked, folder):
+    rig = make.rig(folder, allow_keypress=True)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        async with running(asked(bridge, device)) as task:
+            await rig.shown("")
+            # Long enough for a host that presses: a Coldcard's is asked for its result every tenth of a second.
+            await asyncio.wait({task}, timeout=0.5)
+            assert rig.panel.pending is not None
+            rig.panel.press_no()
+            with pytest.raises(RefusedByPerson):
+                await task
+        rig.panel.script = approve_all
+        await makes.works_again(bridge, device, rig)
+
+
+@pytest.mark.parametrize("make", PRESSED_BY_HWI, ids=makes.named)
+async def test_an_enrolment_or_address_is_not_pressed_away_either(make, folder):
+    rig = make.rig(folder, allow_keypress=True)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        shown = Shown(rig)
+        async with running(bridge.show_address(device.id, VAULT, 0, 0)) as task:
+            await rig.shown("")
+            await asyncio.wait({task}, timeout=0.3)
+            assert rig.panel.pending is not None
+            assert len(shown.prompts) == 1
+            rig.panel.press_yes()
+            assert await task == VAULT.address(0, 0)
