@@ -117,10 +117,31 @@ class DaemonClient:
         body = {"device_id": device_id, "digest": digest, "replace": replace}
         return self._ask("POST", "/registration", shapes.Registered, json=body, timeout=PERSON_SECONDS)
 
-    def pin(self, vault_id: str, code: str) -> shapes.VaultView:
-        """Returns when the device knows the vault, where its maker wants that; follow the vault's id meanwhile."""
+    def preview_pin(self, vault_id: str, brought: shapes.BroughtQuorum | None = None) -> shapes.PinPreview:
+        """What to compare before pinning; a vault brought from elsewhere must be the one in the platform's record."""
+        body = shapes.PinPreviewRequest(brought=brought).model_dump()
+        return self._ask("POST", f"/vaults/{_segment(vault_id)}/pin/preview", shapes.PinPreview, json=body)
+
+    def pin(
+        self,
+        vault_id: str,
+        code: str,
+        brought: shapes.BroughtQuorum | None = None,
+        *,
+        without_device_address: bool = False,
+    ) -> shapes.VaultView:
+        """Returns when the device knows the vault and has shown its first address; follow the vault's id meanwhile."""
+        body = {
+            "code": code,
+            "brought": None if brought is None else brought.model_dump(),
+            "without_device_address": without_device_address,
+        }
         path = f"/vaults/{_segment(vault_id)}/pin"
-        return self._ask("POST", path, shapes.VaultView, json={"code": code}, timeout=PERSON_SECONDS)
+        return self._ask("POST", path, shapes.VaultView, json=body, timeout=PERSON_SECONDS)
+
+    def unpin(self, vault_id: str, code: str) -> shapes.VaultView:
+        path = f"/vaults/{_segment(vault_id)}/unpin"
+        return self._ask("POST", path, shapes.VaultView, json={"code": code})
 
     # --- what happens ------------------------------------------------------------------------------------------------
 

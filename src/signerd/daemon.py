@@ -15,7 +15,7 @@ from signerd.account.follower import Follower
 from signerd.account.platform import Platform
 from signerd.account.registration import Offer, read_offer, register
 from signerd.account.session import Account
-from signerd.account.vaults import pin, seen_vault, seen_vaults
+from signerd.account.vaults import seen_vaults
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.review import Review, review
@@ -28,7 +28,9 @@ from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.loopback.shapes import (
     AuditReport,
+    BroughtQuorum,
     DeviceView,
+    PinPreview,
     ProposalLine,
     ProposalView,
     Registered,
@@ -41,11 +43,13 @@ from signerd.loopback.views import (
     ENDED,
     audit_report,
     device_view,
+    pin_preview,
     preview_view,
     proposal_line,
     proposal_view,
     vault_view,
 )
+from signerd.pinning import Pinning
 from signerd.runner import Runner
 
 REGISTRATION = "registration"
@@ -257,20 +261,39 @@ class Daemon:
                 await self.follower.learn_now()
         return tuple(vault_view(seen, self.journal.network) for seen in seen_vaults(self.journal))
 
-    async def pin(self, vault_id: str, code: str) -> VaultView:
-        """Pin a vault whose code the person compared, and make the device know it where its maker wants that.
+    async def preview_pin(self, vault_id: str, brought: BroughtQuorum | None = None) -> PinPreview:
+        """What the person compares before pinning. Raises as ``Pinning.preview``."""
+        seen, source = self.pinning.preview(vault_id, brought)
+        return pin_preview(seen, source, self.journal.network)
 
-        Raises:
-            UnknownVault, NotOurVault, VaultDiffers, WrongCode, AccountReused: nothing was changed. Leaves of
-            DeviceError: the vault is pinned; pin it again to go on with the device.
+    async def pin(
+        self,
+        vault_id: str,
+        code: str,
+        *,
+        brought: BroughtQuorum | None = None,
+        without_device_address: bool = False,
+    ) -> VaultView:
+        """Pin a vault whose code the person compared, once the device knows it and has shown its first address.
+
+        Raises as ``Pinning.pin``: nothing was pinned. What waited for the pin is asked about now, and never approved.
         """
-        pinned = pin(self.journal, vault_id, code)
-        self.runner.perform(self.journal.reconsider())
-        device = await self.doing.of(pinned.own_key.origin.fingerprint)
-        await self.doing.enrol(device.id, pinned.vault, pinned.name, self._teller(vault_id))
-        if not self.journal.is_enrolled(vault_id):
-            self.journal.set_enrolled(vault_id, Note("enrolled", vault_id, {"device": device.id}))
-        return vault_view(seen_vault(self.journal, vault_id), self.journal.network)
+        seen, effects = await self.pinning.pin(
+            vault_id, code, brought, without_device_address=without_device_address
+        )
+        self.runner.perform(effects)
+        return vault_view(seen, self.journal.network)
+
+    async def unpin(self, vault_id: str, code: str) -> VaultView:
+        """Forget a pinned vault, so that it can be pinned anew. Raises as ``Pinning.unpin``."""
+        seen, effects = self.pinning.unpin(vault_id, code)
+        self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
+        self.runner.perform(effects)
+        return vault_view(seen, self.journal.network)
+
+    @property
+    def pinning(self) -> Pinning:
+        return Pinning(self.journal, self.doing, self.feed)
 
     async def _offer(self, device_id: str | None) -> tuple[Device, Offer]:
         device = await self.doing.chosen(device_id)

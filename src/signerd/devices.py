@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from firmware_bridge import (
+    AddressMismatch,
     BridgeError,
     Busy,
     Device,
@@ -14,13 +15,14 @@ from firmware_bridge import (
     NeedsPassphrase,
     NoPermission,
     Progress,
+    Unsupported,
     WrongApp,
 )
-from multisig import DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
+from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from signerd.core import events
 from signerd.core.effects import SignOnDevice
-from signerd.core.text import said
-from signerd.errors import DeviceFailed, DeviceUnready, NoSuchDevice
+from signerd.core.text import plain, said
+from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.faults import FaultPoint, no_fault
 
 OnProgress = Callable[[Progress], None]
@@ -50,6 +52,16 @@ class DeviceBridge(Protocol):
         self, device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None
     ) -> None: ...
 
+    async def show_address(
+        self,
+        device_id: str,
+        policy: Policy,
+        chain: int,
+        index: int,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> str: ...
+
     async def sign(
         self,
         device_id: str,
@@ -63,7 +75,7 @@ class DeviceBridge(Protocol):
 
 @dataclass(frozen=True)
 class Devices:
-    """Raises DeviceFailed, DeviceUnready, NoSuchDevice; ``sign`` answers with an event instead."""
+    """Raises leaves of DeviceError, and AddressDiffers; ``sign`` answers with an event instead."""
 
     bridge: DeviceBridge
     fault: FaultPoint = no_fault
@@ -133,6 +145,26 @@ class Devices:
     async def enrol(self, device_id: str, vault: Vault, name: str, on_progress: OnProgress) -> None:
         try:
             await self.bridge.enrol(device_id, vault, name, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(said(error), hint=error.hint) from error
+
+    async def show_first_address(self, device_id: str, vault: Vault, on_progress: OnProgress) -> None:
+        """Have the device show the vault's first address, which the bridge compares with ours.
+
+        Raises:
+            AddressDiffers: it shows another one. AddressNotShown: such a device cannot. DeviceFailed.
+        """
+        try:
+            await self.bridge.show_address(device_id, vault, RECEIVE, 0, on_progress=on_progress)
+        except AddressMismatch as error:
+            ours, theirs = vault.address(RECEIVE, 0), plain(error.detail or "another one")
+            raise AddressDiffers(
+                f"ALARM: the device shows {theirs} as the vault's first address; this machine derives {ours}"
+            ) from error
+        except Unsupported as error:
+            raise AddressNotShown(
+                f"the device cannot show the vault's first address: {said(error)}"
+            ) from error
         except BridgeError as error:
             raise DeviceFailed(said(error), hint=error.hint) from error
 

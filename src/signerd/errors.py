@@ -4,9 +4,10 @@
 
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks · NeedsAcknowledgement
-    ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused
+    ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
+    │                        AddressDiffers
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
-    ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed
+    ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed · AddressNotShown
     ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable · UnsafeFolder
     ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
@@ -91,6 +92,21 @@ class AccountReused(VaultError):
     default_hint = "Each vault has an account of its own. Ask the operator of the platform."
 
 
+class NotPinned(VaultError):
+    code = "not-pinned"
+    default_hint = "List the vaults with `signerd vaults`."
+
+
+class AddressDiffers(VaultError):
+    """The device shows another first address than this machine derives: one of the two must not be trusted."""
+
+    code = "address-differs"
+    default_hint = (
+        "Send nothing to either address and do not pin. Compare the code and the address with the other signers; "
+        "try another device of yours or another machine."
+    )
+
+
 class RegistrationError(SignerdError):
     """The device's key and the platform."""
 
@@ -121,6 +137,14 @@ class DeviceUnready(DeviceError):
 
 class DeviceFailed(DeviceError):
     code = "device-failed"
+
+
+class AddressNotShown(DeviceError):
+    code = "address-not-shown"
+    default_hint = (
+        "Compare the first address with the other signers instead, and pin with --without-device-address "
+        "if you accept that your device never showed it."
+    )
 
 
 class JournalError(SignerdError):

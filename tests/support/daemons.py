@@ -14,7 +14,7 @@ from signerd.core.values import Limits
 from signerd.daemon import Daemon
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import Journal, StateFolder
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys
+from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
 
@@ -54,7 +54,7 @@ def prepare(state: Path) -> None:
     """A state folder of somebody who has registered and pinned already."""
     with Journal(state, network=NETWORK, limits=Limits()) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+        journal.learn(CLAIM)
         journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
 
 

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
+from signerd.core.claims import VaultClaim
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 
 VAULT = make_vault()
 VAULT_ID = "vault-1"
 NETWORK = Network.REGTEST
+# The platform's whole word about it.
+CLAIM = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
 
 
 def own_keys(signer: Signer = ALICE, accounts: int = 2) -> tuple[OwnKey, ...]:

@@ -16,13 +16,15 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass
 class FakeBridge:
-    """``failures`` are raised one by one before it signs. ``prompts`` outlives the process where it is given."""
+    """``failures`` are raised one by one before it does anything, ``showing`` before it shows an address. ``prompts`` outlives the process where it is given."""
 
     signer: Signer = ALICE
     failures: list[BridgeError] = field(default_factory=list)
     prompts: Path | None = None
     asked: int = 0
     enrolled: list[str] = field(default_factory=list)
+    showing: list[BridgeError] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     gate: asyncio.Event | None = None
     state: DeviceState = DeviceState.READY
@@ -82,6 +84,22 @@ class FakeBridge:
         if self.failures:
             raise self.failures.pop(0)
         self.enrolled.append(vault.verification_code)
+
+    async def show_address(
+        self,
+        _device_id: str,
+        policy: Policy,
+        chain: int,
+        index: int,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> str:
+        if self.failures:
+            raise self.failures.pop(0)
+        if self.showing:
+            raise self.showing.pop(0)
+        self.shown.append(policy.address(chain, index))
+        return self.shown[-1]
 
     async def sign(
         self,

@@ -93,8 +93,14 @@ class Scripted:
     async def vaults(self):
         return await self._answer("vaults")
 
-    async def pin(self, vault_id: str, code: str):
-        return await self._answer("pin", vault_id, code)
+    async def preview_pin(self, vault_id: str, brought: Any):
+        return await self._answer("preview_pin", vault_id, brought)
+
+    async def pin(self, vault_id: str, code: str, *, brought: Any, without_device_address: bool):
+        return await self._answer("pin", vault_id, code, brought, without_device_address)
+
+    async def unpin(self, vault_id: str, code: str):
+        return await self._answer("unpin", vault_id, code)
 
     async def proposals(self, *, ended: bool):
         return await self._answer("proposals", ended)

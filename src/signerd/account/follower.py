@@ -12,7 +12,6 @@ from typing import Protocol
 from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.account.wire import Workspace, workspaces_of
-from signerd.core.claims import VaultClaim
 from signerd.core.effects import Effect
 from signerd.core.text import said
 from signerd.core.values import Snapshot
@@ -142,18 +141,14 @@ class Follower:
 
     async def learn_vaults(self, workspace: Workspace) -> None:
         """Take the platform's word about the vaults; what waits is judged anew where it changed."""
-        if self._claim(await self.platform.vaults(workspace)):
+        learnt = [self.journal.learn(claim) for claim in await self.platform.vaults(workspace)]
+        for heard in learnt:
+            self.sink.perform(heard.effects)
+        if any(heard.news for heard in learnt):
             self.sink.perform(self.journal.reconsider())
 
-    def _claim(self, claims: Iterable[VaultClaim]) -> bool:
-        news = [
-            self.journal.claim(claim.vault_id, claim.workspace_id, claim.name, claim.descriptor)
-            for claim in claims
-        ]
-        return any(news)
-
     async def _take(self, workspace: Workspace, snapshots: tuple[Snapshot, ...]) -> None:
-        known = {vault_id for vault_id, *_ in self.journal.claims()}
+        known = {claim.vault_id for claim in self.journal.claims()}
         if any(snapshot.vault_id not in known for snapshot in snapshots):
             await self.learn_vaults(workspace)
         for snapshot in snapshots:

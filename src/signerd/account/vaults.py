@@ -1,24 +1,63 @@
 """Pinning: the person compares a vault with the other signers, and from then on this machine knows it (S16).
 
-Never in the same step as a spend: a proposal of a vault that is not pinned is refused until the person comes here.
+Never in the same step as a spend: a proposal of a vault that is not pinned is refused until the person comes here, and
+neither pinning nor unpinning carries a yes to anything. What the device does about it is ``signerd.pinning``'s.
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from multisig import RECEIVE, MultisigError, Vault
 from signerd.core.audit import Note
 from signerd.core.checks.vault import own_key_of, same_quorum
+from signerd.core.claims import VaultClaim, contradictions, differences, impostor
+from signerd.core.effects import Effect
 from signerd.core.text import said
 from signerd.core.values import OwnKey, Pin
-from signerd.errors import AccountReused, NoRegisteredKey, NotOurVault, UnknownVault, VaultDiffers, WrongCode
+from signerd.errors import (
+    AccountReused,
+    NoRegisteredKey,
+    NotOurVault,
+    NotPinned,
+    UnknownVault,
+    VaultDiffers,
+    WrongCode,
+)
 from signerd.journal import Journal
+from signerd.journal.vaults import AtDevice
+
+
+class Source(StrEnum):
+    """Where the person has the quorum from. Whatever it is, the platform's record must say the same."""
+
+    RECORD = "record"
+    FILE = "file"
+    PSBT = "psbt"
+
+
+NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
+SOURCE_WORDS = {
+    Source.RECORD: "the platform's record",
+    Source.FILE: "your file",
+    Source.PSBT: "the PSBT",
+}
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """What the person brings: the vault, and where it is from."""
+
+    vault: Vault
+    source: Source
 
 
 @dataclass(frozen=True)
 class SeenVault:
-    """A vault as the platform shows it, read with this machine's own eyes.
+    """A vault read with this machine's own eyes: as it was pinned, else as the platform shows it.
 
-    ``fault`` says why it cannot be pinned or used; ``vault`` is None where its descriptor cannot be read.
+    ``fault`` says why it cannot be pinned or used; ``vault`` is None where its descriptor cannot be read. ``changes``:
+    in what the platform has shown a pinned vault otherwise, while the person has not looked. ``renamed``: what the
+    platform calls a pinned vault now, where that is another name.
     """
 
     vault_id: str
@@ -29,6 +68,9 @@ class SeenVault:
     pinned: bool
     enrolled: bool
     fault: str | None
+    address_shown: bool = False
+    changes: tuple[str, ...] = ()
+    renamed: str | None = None
 
     @property
     def first_address(self) -> str | None:
@@ -37,84 +79,204 @@ class SeenVault:
 
 def seen_vaults(journal: Journal) -> tuple[SeenVault, ...]:
     """Every vault that the platform ever showed."""
-    return tuple(_seen(journal, *claim) for claim in journal.claims())
+    return tuple(_seen(journal, claim) for claim in journal.claims())
 
 
 def seen_vault(journal: Journal, vault_id: str) -> SeenVault:
     """Raises UnknownVault."""
-    for vault in seen_vaults(journal):
-        if vault.vault_id == vault_id:
-            return vault
-    raise UnknownVault(f"the platform has shown no vault '{vault_id}'")
+    claim = journal.claim(vault_id)
+    if claim is None:
+        raise UnknownVault(f"the platform has shown no vault '{vault_id}'")
+    return _seen(journal, claim)
 
 
-def pin(journal: Journal, vault_id: str, code: str) -> Pin:
-    """Pin a vault whose verification code the person compared with the other signers. Again is the same again.
+def pinnable(journal: Journal, vault_id: str, brought: Quorum | None = None) -> Pin:
+    """What pinning would pin, before a code is typed. A pinned vault that did not change is itself.
 
     Raises:
-        UnknownVault, NoRegisteredKey, NotOurVault, VaultDiffers, WrongCode, AccountReused: nothing was changed.
+        UnknownVault, VaultDiffers, NoRegisteredKey, NotOurVault, AccountReused: it cannot be pinned.
     """
     seen = seen_vault(journal, vault_id)
+    if seen.vault is None or seen.fault is not None:
+        _require_usable(journal, seen)
+    vault = seen.vault
+    assert vault is not None, "its absence is a fault"
+    if brought is not None and not same_quorum(vault, brought.vault):
+        raise _disagreement(vault, brought)
     pinned = journal.pin(vault_id)
-    if seen.vault is None:
-        raise VaultDiffers(f"the vault cannot be used: {seen.fault}")
-    if pinned is not None and not same_quorum(pinned.vault, seen.vault):
-        raise VaultDiffers("the platform now shows another vault than the one that was pinned")
-    if _letters(code) != _letters(seen.vault.verification_code):
-        raise WrongCode("the code is not the code of this vault")
-    if not journal.own_keys():
-        raise NoRegisteredKey("no device of yours is registered, so no vault can be known to hold its key")
-    if seen.own is None:
-        raise NotOurVault("no key of your device is in this vault")
     if pinned is not None:
         return pinned
-    _require_own_account(journal, seen.own)
-    fresh = Pin(vault_id, seen.workspace_id, seen.name, seen.vault, seen.own.key)
+    own = _own_key(journal, vault)
+    return Pin(vault_id, seen.workspace_id, seen.name, vault, own.key)
+
+
+def require_code(vault: Vault, code: str) -> None:
+    """Raises WrongCode."""
+    if _letters(code) != _letters(vault.verification_code):
+        raise WrongCode("the code is not the code of this vault")
+
+
+def pin(journal: Journal, wanted: Pin, source: Source, at_device: AtDevice) -> Pin:
+    """Record a pin that was checked, whose code was typed, and about which the device was asked. Again is the same again.
+
+    What the platform says may have changed while a person was at the device: everything is looked at once more.
+
+    Raises:
+        As ``pinnable``: nothing was changed.
+    """
+    again = pinnable(journal, wanted.vault_id, Quorum(wanted.vault, source))
+    if journal.pin(wanted.vault_id) is not None:
+        _remember(journal, wanted.vault_id, at_device)
+        return again
+    own = _own_key(journal, again.vault)
     facts = {
-        "account": seen.own.account,
-        "code": seen.vault.verification_code,
-        "descriptor": seen.vault.descriptor,
+        "account": own.account,
+        "address": again.vault.address(RECEIVE, 0),
+        "address_on_device": "shown" if at_device.address_shown else "not shown",
+        "code": again.vault.verification_code,
+        "descriptor": again.vault.descriptor,
+        "source": source.value,
     }
-    journal.add_pin(fresh, Note("pinned", vault_id, facts))
-    return fresh
+    journal.add_pin(again, Note("pinned", wanted.vault_id, facts), at_device)
+    return again
 
 
-def _require_own_account(journal: Journal, own: OwnKey) -> None:
+def unpin(journal: Journal, vault_id: str, code: str) -> tuple[Effect, ...]:
+    """Forget a pinned vault; the person types the code under which it was pinned.
+
+    Raises:
+        UnknownVault, NotPinned, WrongCode: nothing was changed.
+    """
+    pinned = journal.pin(vault_id)
+    if pinned is None:
+        seen_vault(journal, vault_id)
+        raise NotPinned("the vault is not pinned")
+    require_code(pinned.vault, code)
+    facts = {
+        "changes": list(journal.vault_changes(vault_id)),
+        "code": pinned.vault.verification_code,
+        "descriptor": pinned.vault.descriptor,
+    }
+    return journal.unpin(vault_id, Note("unpinned", vault_id, facts))
+
+
+def _remember(journal: Journal, vault_id: str, at_device: AtDevice) -> None:
+    known = journal.at_device(vault_id)
+    both = AtDevice(
+        known.enrolled or at_device.enrolled,
+        known.address_shown or at_device.address_shown,
+    )
+    if both != known:
+        shown = "shown" if both.address_shown else "not shown"
+        journal.set_at_device(vault_id, both, Note("enrolled", vault_id, {"address_on_device": shown}))
+
+
+def _require_usable(journal: Journal, seen: SeenVault) -> None:
+    """Raises the error that the vault's fault stands for."""
+    if seen.vault is not None and not seen.changes and seen.own is None:
+        _own_key(journal, seen.vault)
+    hint = None
+    if seen.changes:
+        hint = f"Call the other signers. Once you know what happened: `signerd unpin {seen.vault_id}`, then pin it again."
+    raise VaultDiffers(f"the vault cannot be used: {seen.fault}", hint=hint)
+
+
+def _own_key(journal: Journal, vault: Vault) -> OwnKey:
+    """Our exact key at its exact account, which no other pinned vault uses (S15)."""
+    known = journal.own_keys()
+    if not known:
+        raise NoRegisteredKey("no device of yours is registered, so no vault can be known to hold its key")
+    forged = impostor(vault, known)
+    if forged is not None:
+        raise NotOurVault(
+            f"ALARM: a key of the vault bears your device's fingerprint {forged.fingerprint} at {forged.origin.path}, "
+            "and is no key that your device gave: somebody put another in its place"
+        )
+    own = own_key_of(vault, known)
+    if own is None:
+        raise NotOurVault("no key of your device is in this vault")
     for other in journal.pins():
         if other.own_key == own.key:
             raise AccountReused(
                 f"account {own.account} of your device already serves the vault '{other.name}'"
             )
+    return own
 
 
-def _seen(journal: Journal, vault_id: str, workspace_id: int, name: str, descriptor: str) -> SeenVault:
-    pinned = journal.pin(vault_id)
-    vault: Vault | None
-    own: OwnKey | None
-    fault: str | None
+def _disagreement(vault: Vault, brought: Quorum) -> VaultDiffers:
+    """Both sides are shown: the person has to find out who is wrong."""
+    words = SOURCE_WORDS[brought.source]
+    told = " ".join(differences(brought.vault, vault)) or "They are of different networks."
+    return VaultDiffers(
+        f"{words} and the platform's record are not the same vault. {told} "
+        f"What {words} says: {_figures(brought.vault)}. What the record says: {_figures(vault)}"
+    )
+
+
+def _figures(vault: Vault) -> str:
+    return (
+        f"{vault.threshold} of {len(vault.cosigners)}, first address {vault.address(RECEIVE, 0)}, "
+        f"code {vault.verification_code}"
+    )
+
+
+def _seen(journal: Journal, claim: VaultClaim) -> SeenVault:
+    pinned = journal.pin(claim.vault_id)
+    if pinned is not None:
+        return _seen_pinned(journal, claim, pinned)
+    vault, own, fault = None, None, None
     try:
-        vault = Vault.from_descriptor(descriptor, journal.network)
+        vault = Vault.from_descriptor(claim.descriptor, journal.network)
     except MultisigError as error:
-        vault, own, fault = None, None, said(error)
+        fault = said(error)
     else:
         own = own_key_of(vault, journal.own_keys())
-        fault = _fault(pinned, vault, own)
+        fault = _fault(journal, claim, vault, own)
     return SeenVault(
-        vault_id,
-        workspace_id,
-        name,
+        claim.vault_id,
+        claim.workspace_id,
+        claim.name,
         vault,
         own,
-        pinned=pinned is not None,
-        enrolled=journal.is_enrolled(vault_id),
+        pinned=False,
+        enrolled=False,
         fault=fault,
     )
 
 
-def _fault(pinned: Pin | None, vault: Vault, own: OwnKey | None) -> str | None:
-    if pinned is not None and not same_quorum(pinned.vault, vault):
-        return "ALARM: it is not the vault that was pinned here."
-    return None if own else "None of its keys is a registered key of your device."
+def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
+    told, at_device = journal.vault_changes(claim.vault_id), journal.at_device(claim.vault_id)
+    own, fault = own_key_of(pinned.vault, journal.own_keys()), None
+    if told:
+        fault = (
+            f"ALARM: the platform has shown another vault than the one that was pinned here. {' '.join(told)}"
+        )
+    elif own is None:
+        fault = NO_KEY_OF_OURS
+    return SeenVault(
+        claim.vault_id,
+        pinned.workspace_id,
+        pinned.name,
+        pinned.vault,
+        own,
+        pinned=True,
+        enrolled=at_device.enrolled,
+        fault=fault,
+        address_shown=at_device.address_shown,
+        changes=told,
+        renamed=claim.name if claim.name != pinned.name else None,
+    )
+
+
+def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None) -> str | None:
+    told = contradictions(claim, vault)
+    if told:
+        return f"The platform's record contradicts its own descriptor. {' '.join(told)}"
+    if own is not None:
+        return None
+    if impostor(vault, journal.own_keys()) is not None:
+        return "ALARM: it has your device's fingerprint on a key that is not your device's."
+    return NO_KEY_OF_OURS
 
 
 def _letters(code: str) -> str:

@@ -241,21 +241,26 @@ async def _vault(demo: Demo, owner: AsyncClient) -> Vault:
         ),
         idempotency_key="demo-vault",
     )
-    codes = {signer.name: await _pin(signer, vault.id) for signer in demo.signers}
+    codes = {signer.name: await _pin(demo, signer, vault.id) for signer in demo.signers}
     if len(set(codes.values())) != 1:
         raise DemoFailed(f"the desks show different verification codes: {codes}")
     demo.tell(f"    every desk shows the verification code {next(iter(codes.values()))}")
     return vault
 
 
-async def _pin(signer: Signer, vault_id: str) -> str:
-    """Pin the vault at one desk; its verification code, which people compare by telephone."""
+async def _pin(demo: Demo, signer: Signer, vault_id: str) -> str:
+    """Pin the vault at one desk, its device showing the first address; its code, which people compare by telephone."""
     deadline = time.monotonic() + STEP_SECONDS
     while time.monotonic() < deadline:
         for vault in await signer.run("list the vaults", "vaults"):
             if vault["vault_id"] == vault_id:
+                demo.tell(
+                    f"    {signer.name.capitalize()} compares the first address {vault['first_address']}"
+                )
                 code: str = vault["verification_code"]
-                await signer.run("pin the vault", "pin", vault_id, "--code", code)
+                pinned = await signer.run("pin the vault", "pin", vault_id, "--code", code)
+                if not pinned["address_shown"]:
+                    raise DemoFailed(f"{signer.device.title} did not show the vault's first address")
                 return code
         await asyncio.sleep(0.2)
     raise DemoFailed(f"{signer.name} does not see the vault")

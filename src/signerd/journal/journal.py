@@ -6,13 +6,15 @@ One thread uses a journal. Every public method that changes something is one tra
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from multisig import Network
 from signerd.core.audit import GENESIS, Entry, Note, link
-from signerd.core.effects import Effect
+from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
+from signerd.core.effects import Effect, Level, Notify
 from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
 from signerd.core.review import Review, review
@@ -24,10 +26,35 @@ from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
 from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
+from signerd.journal.vaults import AtDevice, VaultBook
 
 # The states that a restart changes: how far an effect went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
+# No signature of ours exists there yet, and none is on its way: what is known of the vault may still change everything.
+UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED)
+NOT_AT_DEVICE = AtDevice()
 Now = Callable[[], datetime]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Whether the platform's word about a vault is ``news``, and what follows at once."""
+
+    news: bool
+    effects: tuple[Effect, ...] = ()
+
+
+def _facts(claim: VaultClaim) -> dict[str, Any]:
+    """What the chain keeps of the platform's word. An absent figure is left out."""
+    told = {
+        "descriptor": claim.descriptor,
+        "first_address": claim.first_address,
+        "name": claim.name,
+        "signers": claim.signers,
+        "threshold": claim.threshold,
+        "workspace": claim.workspace_id,
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def utc_now() -> datetime:
@@ -61,6 +88,7 @@ class Journal:
         self._fault = fault
         self._db = open_journal(folder, now())
         self._book = SpendingBook(self._db)
+        self._vaults = VaultBook(self._db, network)
 
     def close(self) -> None:
         self._db.close()
@@ -164,50 +192,77 @@ class Journal:
             self._append(note)
 
     def pins(self) -> tuple[Pin, ...]:
-        found = self._db.execute("SELECT * FROM pins ORDER BY name, vault_id")
-        return tuple(rows.read_pin(row, self.network) for row in found)
+        return self._vaults.pins()
 
     def pin(self, vault_id: str) -> Pin | None:
-        row = self._db.execute("SELECT * FROM pins WHERE vault_id = ?", (vault_id,)).fetchone()
-        return None if row is None else rows.read_pin(row, self.network)
+        return self._vaults.pin(vault_id)
 
-    def add_pin(self, pin: Pin, note: Note) -> None:
+    def add_pin(self, pin: Pin, note: Note, at_device: AtDevice = NOT_AT_DEVICE) -> None:
         """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug above."""
         with self._transaction("pin"):
-            self._db.execute(
-                "INSERT INTO pins VALUES (?,?,?,?,?,0)",
-                (pin.vault_id, pin.workspace_id, pin.name, pin.vault.descriptor, str(pin.own_key)),
-            )
+            self._vaults.write_pin(pin, at_device)
             self._append(note)
 
-    def is_enrolled(self, vault_id: str) -> bool:
-        row = self._db.execute("SELECT enrolled FROM pins WHERE vault_id = ?", (vault_id,)).fetchone()
-        return row is not None and bool(row["enrolled"])
+    def unpin(self, vault_id: str, note: Note) -> tuple[Effect, ...]:
+        """Forget a pinned vault and the changes that were seen of it; every approval that waits for a device lapses."""
+        with self._transaction("unpin"):
+            self._vaults.delete_pin(vault_id)
+            self._append(note)
+            return self._judge_anew(vault_id)
 
-    def set_enrolled(self, vault_id: str, note: Note) -> None:
-        """The device knows the vault under its own name."""
-        with self._transaction("enrolled"):
-            self._db.execute("UPDATE pins SET enrolled = 1 WHERE vault_id = ?", (vault_id,))
+    def at_device(self, vault_id: str) -> AtDevice:
+        """What the device has done about the vault; nothing where it is not pinned."""
+        return self._vaults.at_device(vault_id)
+
+    def set_at_device(self, vault_id: str, at_device: AtDevice, note: Note) -> None:
+        with self._transaction("at-device"):
+            self._vaults.write_at_device(vault_id, at_device)
             self._append(note)
 
-    def claim(self, vault_id: str, workspace_id: int, name: str, descriptor: str) -> bool:
-        """The platform's word about a vault today. Returns whether it is news."""
-        row = self._db.execute("SELECT * FROM vault_claims WHERE vault_id = ?", (vault_id,)).fetchone()
-        if row is not None and (row["name"], row["descriptor"]) == (name, descriptor):
-            return False
+    def learn(self, claim: VaultClaim) -> Learnt:
+        """The platform's word about a vault today. A change of a pinned one is recorded and told once (S16)."""
+        pin = self.pin(claim.vault_id)
+        told = () if pin is None else changes(pin, claim)
+        mark = fingerprint_of_change(claim, self.network)
+        fresh = bool(told) and not self._vaults.knows_change(claim.vault_id, mark)
+        news = self._vaults.claim(claim.vault_id) != claim
+        if not (news or fresh):
+            return Learnt(news=False)
         with self._transaction("vault-claim"):
-            self._db.execute(
-                "INSERT INTO vault_claims VALUES (?,?,?,?) ON CONFLICT (vault_id) DO UPDATE SET "
-                "workspace_id=excluded.workspace_id, name=excluded.name, descriptor=excluded.descriptor",
-                (vault_id, workspace_id, name, descriptor),
-            )
-            self._append(Note("vault-claim", vault_id, {"descriptor": descriptor, "name": name}))
-        return True
+            if news:
+                self._vaults.write_claim(claim)
+                self._append(Note("vault-claim", claim.vault_id, _facts(claim)))
+            return Learnt(news=True, effects=self._alarm(claim, mark, told) if fresh else ())
 
-    def claims(self) -> tuple[tuple[str, int, str, str], ...]:
-        """(vault id, workspace id, name, descriptor) of every vault that the platform ever showed."""
-        found = self._db.execute("SELECT * FROM vault_claims ORDER BY name, vault_id")
-        return tuple((r["vault_id"], r["workspace_id"], r["name"], r["descriptor"]) for r in found)
+    def _alarm(self, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[Effect, ...]:
+        self._vaults.write_change(claim.vault_id, mark, told)
+        self._append(Note("vault-changed", claim.vault_id, {**_facts(claim), "changes": list(told)}))
+        sentence = (
+            f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
+        )
+        return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(claim.vault_id))
+
+    def _judge_anew(self, vault_id: str) -> tuple[Effect, ...]:
+        """Within a transaction: what of this vault waits for anything, also for a device, is judged again."""
+        return tuple(
+            effect
+            for record in self.records(UNSIGNED)
+            if record.snapshot.vault_id == vault_id
+            for effect in self._stored(
+                record, decide(record, Reconsidered(), self.surroundings(record.snapshot))
+            ).effects
+        )
+
+    def claim(self, vault_id: str) -> VaultClaim | None:
+        return self._vaults.claim(vault_id)
+
+    def claims(self) -> tuple[VaultClaim, ...]:
+        """The platform's last word about every vault that it ever showed."""
+        return self._vaults.claims()
+
+    def vault_changes(self, vault_id: str) -> tuple[str, ...]:
+        """In what the platform has shown a pinned vault otherwise since, while the person has not looked."""
+        return self._vaults.changes(vault_id)
 
     # --- the audit chain -------------------------------------------------------------------------------------------
 
@@ -266,14 +321,14 @@ class Journal:
 
     def surroundings(self, snapshot: Snapshot) -> Surroundings:
         """What this machine knows that bears on a proposal."""
-        claim = self._db.execute(
-            "SELECT descriptor FROM vault_claims WHERE vault_id = ?", (snapshot.vault_id,)
-        ).fetchone()
+        claim = self._vaults.claim(snapshot.vault_id)
         return Surroundings(
             network=self.network,
             limits=self.limits,
             pin=self.pin(snapshot.vault_id),
-            claimed_descriptor=None if claim is None else claim["descriptor"],
+            claimed_descriptor=None if claim is None else claim.descriptor,
+            claimed_name=None if claim is None else claim.name,
+            vault_changes=self._vaults.changes(snapshot.vault_id),
             own_keys=self.own_keys(),
             neighbours=rows.read_neighbours(self._db, snapshot.psbt_id, snapshot.vault_id),
             lowered=self.lowered,

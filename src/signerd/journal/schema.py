@@ -88,7 +88,22 @@ CREATE TRIGGER audit_remains BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'an audit entry is never deleted'); END;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+# What the device has shown; the figures of the platform's record; the changes of a pinned vault that wait to be looked at.
+_SECOND = """
+ALTER TABLE pins ADD COLUMN address_shown INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE vault_claims ADD COLUMN threshold INTEGER;
+ALTER TABLE vault_claims ADD COLUMN signers INTEGER;
+ALTER TABLE vault_claims ADD COLUMN first_address TEXT;
+
+CREATE TABLE vault_changes (
+  vault_id TEXT NOT NULL REFERENCES pins (vault_id),
+  mark TEXT NOT NULL,
+  sentences TEXT NOT NULL,
+  PRIMARY KEY (vault_id, mark)
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:

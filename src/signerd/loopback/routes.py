@@ -73,8 +73,20 @@ async def vaults(service: Service) -> tuple[shapes.VaultView, ...]:
     return await service.vaults()
 
 
+async def preview_pin(
+    service: Service, vault_id: PathId, body: shapes.PinPreviewRequest
+) -> shapes.PinPreview:
+    return await service.preview_pin(vault_id, body.brought)
+
+
 async def pin(service: Service, vault_id: PathId, body: shapes.PinRequest) -> shapes.VaultView:
-    return await service.pin(vault_id, body.code)
+    return await service.pin(
+        vault_id, body.code, brought=body.brought, without_device_address=body.without_device_address
+    )
+
+
+async def unpin(service: Service, vault_id: PathId, body: shapes.UnpinRequest) -> shapes.VaultView:
+    return await service.unpin(vault_id, body.code)
 
 
 async def proposals(
@@ -131,7 +143,11 @@ ROUTES = (
     Route("POST", "/registration/preview", preview_registration, "Read the keys that would be registered"),
     Route("POST", "/registration", register, "Register the keys that were shown"),
     Route("GET", "/vaults", vaults, "The vaults that the platform shows, pinned or not"),
+    Route("POST", "/vaults/{vault_id}/pin/preview", preview_pin, "What to compare before pinning a vault"),
     Route("POST", "/vaults/{vault_id}/pin", pin, "Pin a vault by its verification code"),
+    Route(
+        "POST", "/vaults/{vault_id}/unpin", unpin, "Forget a pinned vault, by the code it was pinned under"
+    ),
     Route("GET", "/proposals", proposals, "The proposals known here"),
     Route("GET", "/proposals/{psbt_id}", proposal, "Where the money goes, and every check"),
     Route("POST", "/proposals/{psbt_id}/approve", approve, "Approve what was shown"),

@@ -11,7 +11,9 @@ from typing import Protocol
 from signerd.feed import Feed
 from signerd.loopback.shapes import (
     AuditReport,
+    BroughtQuorum,
     DeviceView,
+    PinPreview,
     ProposalLine,
     ProposalView,
     Registered,
@@ -48,8 +50,18 @@ class DaemonService(Protocol):
 
     async def vaults(self) -> tuple[VaultView, ...]: ...
 
-    async def pin(self, vault_id: str, code: str) -> VaultView:
-        """Pin the vault whose code the person typed, and enrol it on the device where its maker wants that."""
+    async def preview_pin(self, vault_id: str, brought: BroughtQuorum | None) -> PinPreview:
+        """What the person compares before pinning. Pins nothing."""
+        ...
+
+    async def pin(
+        self, vault_id: str, code: str, *, brought: BroughtQuorum | None, without_device_address: bool
+    ) -> VaultView:
+        """Pin the vault whose code the person typed, once the device knows it and has shown its first address."""
+        ...
+
+    async def unpin(self, vault_id: str, code: str) -> VaultView:
+        """Forget a pinned vault, by the code under which it was pinned; nothing of it is signed then."""
         ...
 
     async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:

@@ -5,9 +5,9 @@ from typing import Any
 
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
-from multisig import Change, Inspection, Network, OpReturn, Payment
+from multisig import Change, Inspection, Network, OpReturn, OriginKey, Payment
 from signerd.account.registration import Offer
-from signerd.account.vaults import SeenVault
+from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.review import Review
 from signerd.core.states import State
@@ -19,11 +19,13 @@ from signerd.loopback.shapes import (
     AuditReport,
     ChangeView,
     CheckView,
+    CosignerView,
     DataView,
     DeviceView,
     KeyView,
     MoneyView,
     PaymentView,
+    PinPreview,
     ProposalLine,
     ProposalView,
     RegistrationPreview,
@@ -47,6 +49,12 @@ ADVICE = {
 UNKNOWN_FIRMWARE = "Its firmware's version is not known here: whether that has a known flaw cannot be said."
 UNPROVEN_NONCES = (
     "Its signatures do not prove that they leak nothing of its key: it is trusted for its random numbers."
+)
+COMPARE = (
+    "Compare the verification code and the first address with the other signers by telephone or face to face.",
+    "Do not do it over the platform, nor over anything else that could show both of you the same lie.",
+    "Fingerprints are labels only: anybody can make a key that bears one. The code stands for the keys themselves.",
+    "Your device shows the first address as well. Say yes there only if it is the same.",
 )
 
 
@@ -120,8 +128,25 @@ def vault_view(seen: SeenVault, network: Network) -> VaultView:
         account=None if seen.own is None else seen.own.account,
         pinned=seen.pinned,
         enrolled=seen.enrolled,
-        fault=seen.fault,
+        fault=None if seen.fault is None else plain(seen.fault),
+        address_shown=seen.address_shown,
+        cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
+        changes=tuple(plain(sentence) for sentence in seen.changes),
+        renamed=None if seen.renamed is None else plain(seen.renamed),
     )
+
+
+def _cosigner(key: OriginKey, own: OwnKey | None) -> CosignerView:
+    return CosignerView(
+        fingerprint=str(key.fingerprint),
+        path=str(key.origin.path),
+        xpub=str(key.xpub),
+        ours=own is not None and own.key == key,
+    )
+
+
+def pin_preview(seen: SeenVault, source: Source, network: Network) -> PinPreview:
+    return PinPreview(vault=vault_view(seen, network), source=source.value, advice=COMPARE)
 
 
 def proposal_line(record: Record, review: Review, network: Network) -> ProposalLine:

@@ -1,43 +1,76 @@
 """Pinning: what is compared, and what can never be pinned (S15, S16, S17)."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from signerd.account.vaults import pin, seen_vaults
+from multisig import Vault
+from multisig.descriptor import with_checksum
+from signerd.account.vaults import Quorum, Source, pin, pinnable, require_code, seen_vaults, unpin
 from signerd.core.audit import Note
-from signerd.core.values import Limits
-from signerd.errors import AccountReused, UnknownVault, VaultDiffers
+from signerd.core.claims import VaultClaim
+from signerd.core.values import Limits, Pin
+from signerd.errors import (
+    AccountReused,
+    NoRegisteredKey,
+    NotOurVault,
+    NotPinned,
+    UnknownVault,
+    VaultDiffers,
+    WrongCode,
+)
 from signerd.journal import Journal
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys
+from signerd.journal.vaults import AtDevice
+from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, own_keys
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, make_vault
+
+SHOWN = AtDevice(enrolled=True, address_shown=True)
+CODE = VAULT.verification_code
 
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
     with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
         journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+        journal.learn(CLAIM)
         yield journal
 
 
+def pin_it(journal: Journal, vault_id: str = VAULT_ID) -> Pin:
+    return pin(journal, pinnable(journal, vault_id), Source.RECORD, SHOWN)
+
+
+def shown(journal: Journal, descriptor: str, vault_id: str = "vault-2", **figures: object) -> None:
+    journal.learn(VaultClaim(vault_id, 1, "Second", descriptor, **figures))
+
+
+def last(journal: Journal):
+    return list(journal.audit())[-1].note
+
+
 def test_a_pinned_vault_is_known_with_our_key_in_it(journal: Journal) -> None:
-    pinned = pin(journal, VAULT_ID, VAULT.verification_code)
+    pinned = pin_it(journal)
     assert pinned.own_key == ALICE.vault_key()
     assert journal.pins() == (pinned,)
-    assert pin(journal, VAULT_ID, VAULT.verification_code) == pinned
-    assert [entry.note.kind for entry in journal.audit()][-1] == "pinned"
+    assert journal.at_device(VAULT_ID) == SHOWN
+    facts = last(journal).facts
+    assert last(journal).kind == "pinned"
+    assert (facts["source"], facts["address_on_device"]) == ("record", "shown")
+    assert (facts["code"], facts["address"]) == (CODE, VAULT.address(0, 0))
+    assert pin_it(journal) == pinned
+    assert [entry.note.kind for entry in journal.audit()].count("pinned") == 1
 
 
 def test_the_order_of_cosigners_does_not_matter_later(journal: Journal) -> None:
-    pin(journal, VAULT_ID, VAULT.verification_code)
-    journal.claim(VAULT_ID, 1, "Treasury", make_vault((CAROL, BOB, ALICE)).descriptor)
+    pin_it(journal)
+    journal.learn(replace(CLAIM, descriptor=make_vault((CAROL, BOB, ALICE)).descriptor))
     assert seen_vaults(journal)[0].fault is None
 
 
 def test_an_unknown_vault_is_said(journal: Journal) -> None:
     with pytest.raises(UnknownVault):
-        pin(journal, "vault-404", VAULT.verification_code)
+        pinnable(journal, "vault-404")
 
 
 @pytest.mark.parametrize(
@@ -45,20 +78,180 @@ def test_an_unknown_vault_is_said(journal: Journal) -> None:
     ["", "wsh(sortedmulti(2))", VAULT.descriptor[:-1] + "x", VAULT.descriptor.replace("48h", "49h")],
 )
 def test_a_descriptor_that_cannot_be_read_is_shown_as_such(journal: Journal, descriptor: str) -> None:
-    journal.claim("vault-2", 1, "Broken", descriptor)
+    shown(journal, descriptor)
     seen = next(vault for vault in seen_vaults(journal) if vault.vault_id == "vault-2")
     assert seen.fault
     assert seen.first_address is None
     with pytest.raises(VaultDiffers):
-        pin(journal, "vault-2", VAULT.verification_code)
+        pinnable(journal, "vault-2")
 
 
 def test_each_vault_has_an_account_of_its_own(journal: Journal) -> None:
-    pin(journal, VAULT_ID, VAULT.verification_code)
-    other = make_vault((ALICE, BOB, MALLORY))
-    journal.claim("vault-2", 1, "Second", other.descriptor)
+    pin_it(journal)
+    shown(journal, make_vault((ALICE, BOB, MALLORY)).descriptor)
     with pytest.raises(AccountReused, match="Treasury"):
-        pin(journal, "vault-2", other.verification_code)
-    fresh = make_vault((ALICE, BOB, MALLORY), account=1)
-    journal.claim("vault-3", 1, "Third", fresh.descriptor)
-    assert pin(journal, "vault-3", fresh.verification_code).own_key == ALICE.vault_key(account=1)
+        pinnable(journal, "vault-2")
+    shown(journal, make_vault((ALICE, BOB, MALLORY), account=1).descriptor, "vault-3")
+    assert pin_it(journal, "vault-3").own_key == ALICE.vault_key(account=1)
+
+
+# --- our key (S15), repeated keys (S17) ------------------------------------------------------------------------------
+
+
+def test_s15_a_quorum_without_us_is_refused(journal: Journal) -> None:
+    shown(journal, make_vault((BOB, CAROL, MALLORY)).descriptor)
+    with pytest.raises(NotOurVault, match="no key"):
+        pinnable(journal, "vault-2")
+
+
+def test_s15_our_fingerprint_on_another_key_is_an_alarm(journal: Journal) -> None:
+    forged = VAULT.descriptor.partition("#")[0].replace(
+        str(ALICE.vault_key().xpub), str(MALLORY.vault_key().xpub)
+    )
+    shown(journal, with_checksum(forged))
+    with pytest.raises(NotOurVault, match=f"ALARM.*{ALICE.fingerprint}"):
+        pinnable(journal, "vault-2")
+    (seen,) = [vault for vault in seen_vaults(journal) if vault.vault_id == "vault-2"]
+    assert seen.fault.startswith("ALARM")
+
+
+def test_s15_an_account_that_was_never_registered_is_not_ours(journal: Journal) -> None:
+    shown(journal, make_vault(account=7).descriptor)
+    with pytest.raises(NotOurVault):
+        pinnable(journal, "vault-2")
+
+
+def test_nobody_pins_before_a_key_is_registered(tmp_path: Path) -> None:
+    with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
+        journal.learn(CLAIM)
+        with pytest.raises(NoRegisteredKey):
+            pinnable(journal, VAULT_ID)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (ALICE.vault_key(), BOB.vault_key(), BOB.vault_key()),
+        (ALICE.vault_key(), BOB.vault_key(), BOB.vault_key(account=1)),
+    ],
+)
+def test_s17_repeated_keys_and_fingerprints_are_refused(journal: Journal, keys) -> None:
+    listed = ",".join(f"{key}/<0;1>/*" for key in keys)
+    shown(journal, with_checksum(f"wsh(sortedmulti(2,{listed}))"))
+    with pytest.raises(VaultDiffers, match="same"):
+        pinnable(journal, "vault-2")
+
+
+def test_s17_keys_in_a_fixed_order_are_no_vault_of_ours(journal: Journal) -> None:
+    shown(journal, with_checksum(VAULT.descriptor.partition("#")[0].replace("sortedmulti", "multi")))
+    with pytest.raises(VaultDiffers):
+        pinnable(journal, "vault-2")
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [{"threshold": 3}, {"signers": 2}, {"first_address": VAULT.address(0, 0)}],
+)
+def test_s16_a_record_that_contradicts_its_descriptor_is_not_pinned(journal: Journal, figures) -> None:
+    shown(journal, make_vault(account=1).descriptor, **figures)
+    with pytest.raises(VaultDiffers, match="contradicts"):
+        pinnable(journal, "vault-2")
+
+
+# --- where the quorum is from ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", [Source.FILE, Source.PSBT])
+def test_what_the_person_brings_must_be_the_records_quorum(journal: Journal, source: Source) -> None:
+    same = Quorum(make_vault((CAROL, ALICE, BOB)), source)
+    pinned = pin(journal, pinnable(journal, VAULT_ID, same), source, SHOWN)
+    assert last(journal).facts["source"] == source.value
+    assert pinnable(journal, VAULT_ID, same) == pinned
+
+
+@pytest.mark.parametrize("source", [Source.FILE, Source.PSBT])
+@pytest.mark.parametrize(
+    "other", [make_vault((ALICE, BOB, MALLORY)), make_vault(threshold=3), make_vault(account=1)]
+)
+def test_s16_another_quorum_is_refused_with_both_shown(
+    journal: Journal, source: Source, other: Vault
+) -> None:
+    for _ in range(2):
+        with pytest.raises(VaultDiffers) as told:
+            pinnable(journal, VAULT_ID, Quorum(other, source))
+        for vault in (VAULT, other):
+            assert vault.verification_code in str(told.value)
+            assert vault.address(0, 0) in str(told.value)
+        # Also where the vault is pinned already.
+        pin_it(journal)
+
+
+def test_what_changes_while_the_person_is_at_the_device_is_not_pinned(journal: Journal) -> None:
+    wanted = pinnable(journal, VAULT_ID)
+    journal.learn(replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor))
+    with pytest.raises(VaultDiffers):
+        pin(journal, wanted, Source.RECORD, SHOWN)
+    assert journal.pins() == ()
+
+
+# --- codes, and looking at a change ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("typed", [CODE, CODE.lower(), CODE.replace("-", " "), f" {CODE.replace('-', '')}\n"])
+def test_a_code_is_taken_as_people_type_it(typed: str) -> None:
+    require_code(VAULT, typed)
+
+
+@pytest.mark.parametrize("typed", ["", CODE[:-1], make_vault(threshold=1).verification_code])
+def test_another_code_is_not(typed: str) -> None:
+    with pytest.raises(WrongCode):
+        require_code(VAULT, typed)
+
+
+def test_s16_a_changed_vault_is_shown_as_pinned_and_cannot_be_pinned_over(journal: Journal) -> None:
+    pin_it(journal)
+    for claim in (replace(CLAIM, descriptor=make_vault(threshold=1).descriptor), CLAIM):
+        journal.learn(claim)
+        (seen,) = seen_vaults(journal)
+        assert seen.vault == VAULT
+        assert seen.changes
+        assert "ALARM" in seen.fault
+        with pytest.raises(VaultDiffers) as told:
+            pinnable(journal, VAULT_ID)
+        assert "signerd unpin" in told.value.hint
+
+
+def test_another_name_is_shown_and_changes_nothing(journal: Journal) -> None:
+    pinned = pin_it(journal)
+    journal.learn(replace(CLAIM, name="Savings"))
+    (seen,) = seen_vaults(journal)
+    assert (seen.name, seen.renamed, seen.fault) == ("Treasury", "Savings", None)
+    assert pinnable(journal, VAULT_ID) == pinned
+
+
+def test_s16_unpinning_takes_the_code_under_which_it_was_pinned(journal: Journal) -> None:
+    with pytest.raises(NotPinned):
+        unpin(journal, VAULT_ID, CODE)
+    with pytest.raises(UnknownVault):
+        unpin(journal, "vault-404", CODE)
+    pin_it(journal)
+    weaker = make_vault(threshold=1)
+    journal.learn(replace(CLAIM, descriptor=weaker.descriptor, threshold=1, first_address=None))
+    for wrong in ("", weaker.verification_code):
+        with pytest.raises(WrongCode):
+            unpin(journal, VAULT_ID, wrong)
+    assert journal.pin(VAULT_ID) is not None
+    unpin(journal, VAULT_ID, CODE.lower())
+    assert journal.pin(VAULT_ID) is None
+    assert last(journal).kind == "unpinned"
+    assert last(journal).facts["changes"]
+    assert pin_it(journal).vault == weaker
+
+
+def test_what_the_device_does_later_is_remembered(journal: Journal) -> None:
+    pin(journal, pinnable(journal, VAULT_ID), Source.RECORD, AtDevice())
+    assert journal.at_device(VAULT_ID) == AtDevice()
+    pin_it(journal)
+    assert journal.at_device(VAULT_ID) == SHOWN
+    pin(journal, pinnable(journal, VAULT_ID), Source.RECORD, AtDevice())
+    assert journal.at_device(VAULT_ID) == SHOWN

@@ -1,15 +1,19 @@
-"""vaults, pin (S16): the code comes from the other signers, and is typed."""
+"""vaults, pin, unpin (S16): the code comes from the other signers, and is typed."""
 
 import pytest
 
-from firmware_bridge import Disconnected
+from firmware_bridge import AddressMismatch, Disconnected, Unsupported
+from firmware_bridge.airgap import EnrolmentForm, enrolment_text
 from signerd.cli.exits import Exit
+from signerd.errors import VaultDiffers
 from signerd.loopback.shapes import VaultView
 from tests.support.command import is_tame, signerd
-from tests.support.desk import VAULT, VAULT_ID
+from tests.support.desk import VAULT, VAULT_ID, spend
 from tests.support.served import make_outer, served_daemon, served_script
+from tests.support.wallets import ALICE, BOB, MALLORY, make_spend, make_vault
 
 CODE = VAULT.verification_code
+OTHER = make_vault((ALICE, BOB, MALLORY))
 
 
 @pytest.fixture
@@ -34,22 +38,34 @@ def test_an_unpinned_vault_is_shown_with_what_people_compare(desk):
     assert (vault["threshold"], vault["signers"], vault["first_address"]) == (2, 3, VAULT.address(0, 0))
 
 
-def test_pin_asks_for_the_code_and_does_not_show_it_before(desk, outer):
+def test_pin_shows_what_is_compared_and_with_whom_and_asks_for_the_code(desk, outer):
     wrong = signerd("pin", VAULT_ID, state=desk.state, typed="AAAA-BBBB\n")
     assert wrong.status == Exit.NOT_DECIDED
-    assert CODE not in wrong.out
-    assert VAULT.address(0, 0) in wrong.out
+    for part in ("2 of 3", VAULT.address(0, 0), CODE, "other signers", "by telephone", "labels only"):
+        assert part in wrong.out
+    for key in VAULT.cosigners:
+        assert str(key.fingerprint) in wrong.out
+        assert str(key.xpub) in wrong.out
+    assert outer.bridge.enrolled == outer.bridge.shown == []
     right = signerd("pin", VAULT_ID, state=desk.state, typed=CODE.lower().replace("-", " ") + "\n")
     assert right.status == Exit.OK
-    assert "PINNED" in right.out
+    assert "PINNED, known to your device, its first address seen there" in right.out
     assert outer.bridge.enrolled == [CODE]
+    assert outer.bridge.shown == [VAULT.address(0, 0)]
     assert "PINNED" in signerd("vaults", state=desk.state).out
+
+
+def test_the_persons_own_screen_says_which_address_the_device_must_show(desk):
+    ended = signerd("pin", VAULT_ID, "--code", CODE, state=desk.state)
+    assert f"It must be {VAULT.address(0, 0)}, which devices show as tb1" in ended.out
 
 
 def test_pin_for_a_script(desk):
     ended = signerd("pin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
     assert ended.status == Exit.OK
     assert ended.json["pinned"] is True
+    assert ended.json["address_shown"] is True
+    assert CODE in ended.err
 
 
 def test_nobody_there_to_type_the_code(desk):
@@ -62,11 +78,135 @@ def test_an_unknown_vault(desk):
     assert ended.error["code"] == "unknown-vault"
 
 
-def test_a_device_that_goes_leaves_the_vault_pinned_and_pinning_again_goes_on(desk, outer):
+def test_a_device_that_goes_leaves_nothing_pinned_and_pinning_again_goes_on(desk, outer):
     outer.bridge.failures.append(Disconnected())
     assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.DEVICE
+    assert "not pinned" in signerd("vaults", state=desk.state).out
     assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.OK
     assert outer.bridge.enrolled == [CODE]
+
+
+def test_s13_a_device_that_shows_another_address_is_an_alarm_and_nothing_is_pinned(desk, outer):
+    outer.bridge.showing.append(AddressMismatch(detail="tb1qsomethingelse"))
+    ended = signerd("pin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert ended.error["code"] == "address-differs"
+    assert "tb1qsomethingelse" in ended.error["sentence"]
+    assert VAULT.address(0, 0) in ended.error["sentence"]
+    assert "not pinned" in signerd("vaults", state=desk.state).out
+
+
+def test_a_device_that_cannot_show_addresses_is_done_without_by_a_flag_only(desk, outer):
+    outer.bridge.showing.append(Unsupported("A Jade of this age shows no addresses."))
+    ended = signerd("pin", VAULT_ID, "--code", CODE, state=desk.state)
+    assert ended.status == Exit.DEVICE
+    assert "shows no addresses" in ended.err
+    assert "--without-device-address" in ended.err
+    assert "not pinned" in signerd("vaults", state=desk.state).out
+    done = signerd("pin", VAULT_ID, "--code", CODE, "--without-device-address", state=desk.state)
+    assert done.status == Exit.OK
+    assert "its first address NOT seen there" in done.out
+    assert outer.bridge.shown == []
+
+
+# --- from a file, from a PSBT ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "content"),
+    [
+        ("--from", "v.bsms", enrolment_text(VAULT, "V", EnrolmentForm.BSMS).encode()),
+        ("--from", "v.txt", enrolment_text(VAULT, "V", EnrolmentForm.DESCRIPTOR).encode()),
+        ("--psbt", "p.psbt", spend().to_bytes()),
+        ("--psbt", "p.txt", spend().to_base64().encode()),
+    ],
+)
+def test_a_vault_that_the_person_brings_is_pinned_where_the_record_agrees(
+    desk, tmp_path, option, name, content
+):
+    path = tmp_path / name
+    path.write_bytes(content)
+    ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=desk.state)
+    assert ended.status == Exit.OK
+    assert "and the platform's record says the same" in ended.out
+    assert "PINNED" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [
+        ("--from", OTHER.descriptor.encode()),
+        ("--from", enrolment_text(OTHER, "V", EnrolmentForm.BSMS).encode()),
+        ("--psbt", make_spend(OTHER).to_bytes()),
+    ],
+)
+def test_s16_a_vault_that_is_not_the_records_is_refused_with_both_shown(
+    desk, tmp_path, outer, option, content
+):
+    path = tmp_path / "brought"
+    path.write_bytes(content)
+    ended = signerd("pin", VAULT_ID, option, str(path), "--code", OTHER.verification_code, state=desk.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert CODE in ended.err
+    assert OTHER.verification_code in ended.err
+    assert outer.bridge.enrolled == []
+
+
+@pytest.mark.parametrize(
+    ("option", "content"),
+    [
+        ("--from", b"\xff\xfe"),
+        ("--from", b"hello"),
+        ("--psbt", b"psbt\xffx"),
+        ("--psbt", b"aGVsbG8="),
+        ("--from", None),
+    ],
+)
+def test_a_file_that_has_no_vault_is_said(desk, tmp_path, option, content):
+    path = tmp_path / "brought"
+    if content is not None:
+        path.write_bytes(content)
+    ended = signerd("pin", VAULT_ID, option, str(path), "--code", CODE, state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert "signerd:" in ended.err
+
+
+def test_one_source_at_a_time(desk, tmp_path):
+    ended = signerd("pin", VAULT_ID, "--from", "a", "--psbt", "b", "--code", CODE, state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert "together" in ended.err
+
+
+# --- after the pin ---------------------------------------------------------------------------------------------------
+
+
+def test_s16_a_change_is_shown_and_only_the_old_code_ends_the_alarm(desk, outer):
+    assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.OK
+    outer.platform.vault = OTHER
+    # Listing the vaults asks the platform for them.
+    signerd("vaults", state=desk.state)
+    text = signerd("vaults", state=desk.state).out
+    for part in ("ALARM", "came in", CODE, "signerd unpin"):
+        assert part in text
+    assert OTHER.verification_code not in text
+    [vault] = signerd("vaults", "--json", state=desk.state).json
+    assert vault["changes"]
+    assert (
+        signerd("pin", VAULT_ID, "--code", OTHER.verification_code, state=desk.state).status
+        == Exit.NOT_DECIDED
+    )
+    wrong = signerd("unpin", VAULT_ID, "--code", OTHER.verification_code, state=desk.state)
+    assert wrong.status == Exit.NOT_DECIDED
+    outer.platform.vault = VAULT
+    done = signerd("unpin", VAULT_ID, "--json", state=desk.state, typed=f"{CODE}\n")
+    assert done.status == Exit.OK
+    assert (done.json["pinned"], done.json["changes"]) == (False, [])
+    assert signerd("pin", VAULT_ID, "--code", CODE, state=desk.state).status == Exit.OK
+
+
+def test_unpinning_what_is_not_pinned(desk):
+    ended = signerd("unpin", VAULT_ID, "--code", CODE, "--json", state=desk.state)
+    assert (ended.status, ended.error["code"]) == (Exit.NOT_DECIDED, "not-pinned")
 
 
 def make_view(**changes: object) -> VaultView:
@@ -93,9 +233,10 @@ def test_a_vault_that_cannot_be_read_shows_why_and_cannot_be_pinned(tmp_path):
         assert "not readable" in text
         assert "checksum is wrong" in text
         assert "MAINNET: real bitcoin" in text
+        daemon.service.answers["preview_pin"] = VaultDiffers("the vault cannot be used")
         ended = signerd("pin", "v-1", "--code", "X", state=daemon.state)
         assert ended.status == Exit.NOT_DECIDED
-        assert ("pin", "v-1", "X") not in daemon.service.calls
+        assert "pin" not in {call[0] for call in daemon.service.calls}
 
 
 def test_l8_a_vaults_name_is_tame(tmp_path):

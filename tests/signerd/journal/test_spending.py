@@ -15,7 +15,7 @@ from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
 from signerd.errors import RefusedByChecks
 from signerd.journal import Journal
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of
+from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, signed_by, snapshot_of
 from tests.support.wallets import ALICE, fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -29,7 +29,7 @@ class Desk:
         self.folder, self.now, self.fails_at = folder, NOON, ""
         self.journal = self._open()
         self.journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
-        self.journal.claim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+        self.journal.learn(CLAIM)
         self.journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
 
     def _open(self) -> Journal:

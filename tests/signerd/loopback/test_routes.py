@@ -94,6 +94,8 @@ VAULT = shapes.VaultView(
     enrolled=False,
     fault=None,
 )
+BROUGHT = shapes.BroughtQuorum(source="file", descriptor="wsh(sortedmulti(2))")
+TO_COMPARE = shapes.PinPreview(vault=VAULT, source="file", advice=("Compare.",))
 REPORT = shapes.AuditReport(entries=1, head="00", at=None, fault=None)
 
 
@@ -107,7 +109,9 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
         "preview_registration": PREVIEW,
         "register": REGISTERED,
         "vaults": (VAULT,),
+        "preview_pin": TO_COMPARE,
         "pin": VAULT,
+        "unpin": VAULT,
         "proposals": (line(),),
         "proposal": view(),
         "approve": line(),
@@ -124,7 +128,10 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
         assert client.preview_registration("trezor-1") == PREVIEW
         assert client.register("trezor-1", DIGEST, replace=True) == REGISTERED
         assert client.vaults() == (VAULT,)
+        assert client.preview_pin("v-1") == client.preview_pin("v-1", BROUGHT) == TO_COMPARE
         assert client.pin("v-1", " AB-CD ") == VAULT
+        assert client.pin("v-1", "AB", BROUGHT, without_device_address=True) == VAULT
+        assert client.unpin("v-1", " AB ") == VAULT
         assert client.proposals() == client.proposals(ended=True) == (line(),)
         assert client.proposal("p-1") == view()
         assert client.approve("p-1", DIGEST, ["fee-share"]) == line()
@@ -140,7 +147,11 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
             ("preview_registration", "trezor-1"),
             ("register", "trezor-1", DIGEST, True),
             ("vaults",),
-            ("pin", "v-1", "AB-CD"),
+            ("preview_pin", "v-1", None),
+            ("preview_pin", "v-1", BROUGHT),
+            ("pin", "v-1", "AB-CD", None, False),
+            ("pin", "v-1", "AB", BROUGHT, True),
+            ("unpin", "v-1", "AB"),
             ("proposals", False),
             ("proposals", True),
             ("proposal", "p-1"),

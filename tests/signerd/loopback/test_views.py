@@ -8,7 +8,7 @@ from firmware_bridge import Device, DeviceState, Endpoint
 from firmware_bridge.model import Happening
 from multisig import Network, TxOut, Vault, build_psbt, op_return_script, sats
 from signerd.account.registration import Offer
-from signerd.account.vaults import SeenVault
+from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Note, link
 from signerd.core.review import review
 from signerd.core.states import State
@@ -20,6 +20,7 @@ from signerd.loopback.views import (
     UNPROVEN_NONCES,
     audit_report,
     device_view,
+    pin_preview,
     preview_view,
     proposal_line,
     proposal_view,
@@ -27,7 +28,7 @@ from signerd.loopback.views import (
 )
 from tests.support.command import is_tame
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend, surroundings
-from tests.support.wallets import ALICE, fund, pay
+from tests.support.wallets import ALICE, BOB, CAROL, fund, pay
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2028"
 
@@ -197,6 +198,30 @@ def test_a_vault_is_shown_with_what_people_compare():
     assert (view.threshold, view.signers, view.account, view.pinned) == (2, 3, 0, True)
     assert (view.first_address, view.verification_code) == (VAULT.address(0, 0), VAULT.verification_code)
     assert is_tame(view.name)
+
+
+def test_s16_cosigners_are_shown_whole_and_ours_is_marked():
+    view = vault_view(seen(VAULT), Network.REGTEST)
+    assert [(key.fingerprint, key.ours) for key in view.cosigners] == [
+        (str(ALICE.fingerprint), True),
+        (str(BOB.fingerprint), False),
+        (str(CAROL.fingerprint), False),
+    ]
+    assert [key.xpub for key in view.cosigners] == [str(key.xpub) for key in VAULT.cosigners]
+
+
+def test_what_is_to_be_compared_comes_with_how_and_with_whom():
+    preview = pin_preview(seen(VAULT), Source.PSBT, Network.REGTEST)
+    assert preview.source == "psbt"
+    assert "other signers" in preview.advice[0]
+    assert any("labels only" in advice for advice in preview.advice)
+
+
+def test_l8_changes_and_another_name_are_tame():
+    view = vault_view(
+        seen(VAULT, changes=(HOSTILE,), renamed=HOSTILE, fault=HOSTILE, pinned=True), Network.REGTEST
+    )
+    assert all(is_tame(text) for text in (*view.changes, view.renamed, view.fault))
 
 
 def test_a_vault_that_cannot_be_read_shows_why_and_no_figure():

@@ -1,0 +1,87 @@
+"""Journals of every earlier version are brought forward with all that they hold (F: journal from an older version)."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from signerd.core import events
+from signerd.core.audit import Note, first_fault
+from signerd.core.claims import VaultClaim
+from signerd.core.states import State
+from signerd.core.values import Limits
+from signerd.journal import Journal
+from signerd.journal.schema import MIGRATIONS, migrate
+from signerd.journal.storage import BORN, JOURNAL
+from signerd.journal.vaults import AtDevice
+from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys
+from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
+
+VERSION_1 = Path(__file__).with_name("version_1.sql")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A state folder as the first version left it."""
+    with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection:
+        connection.executescript(VERSION_1.read_text())
+    (tmp_path / BORN).write_text("2026-01-02T03:04:05+00:00\n")
+    return tmp_path
+
+
+def version_of(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / JOURNAL)) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_the_fixture_is_a_journal_of_the_first_version(folder: Path) -> None:
+    assert version_of(folder) == 1
+    with (
+        closing(sqlite3.connect(folder / JOURNAL)) as kept,
+        closing(sqlite3.connect(":memory:")) as made,
+    ):
+        migrate(made, MIGRATIONS[:1])
+        query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
+        assert kept.execute(query).fetchall() == made.execute(query).fetchall()
+
+
+def test_a_journal_of_the_first_version_keeps_all_it_holds(folder: Path) -> None:
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        assert journal.head()[0] == 12
+        assert first_fault(journal.audit()) is None
+        assert journal.pins() == (make_pin(),)
+        assert journal.own_keys() == own_keys()
+        assert journal.at_device(VAULT_ID) == AtDevice(enrolled=True)
+        assert journal.claim(VAULT_ID) == VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor)
+        assert [claim.vault_id for claim in journal.claims()] == ["vault-2", VAULT_ID]
+        assert journal.vault_changes(VAULT_ID) == ()
+        signed, waiting = journal.records()
+        assert (signed.state, waiting.state) == (State.SIGNED, State.WAITING_PERSON)
+        assert signed.signature is not None
+    assert version_of(folder) == len(MIGRATIONS)
+
+
+def test_it_is_worked_on_as_one_of_today(folder: Path) -> None:
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        assert journal.learn(CLAIM).effects == ()
+        assert not journal.learn(CLAIM).news
+        journal.decide("p-2", events.Approved(journal.review("p-2").digest, frozenset({"conflict"})))
+        journal.learn(replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor))
+        assert journal.record("p-2").state is State.REFUSED
+        journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+        assert first_fault(journal.audit()) is None
+
+
+def test_s16_a_change_that_the_first_version_only_saw_is_an_alarm_at_the_next_look(folder: Path) -> None:
+    changed = replace(CLAIM, descriptor=make_vault(threshold=1).descriptor)
+    with closing(sqlite3.connect(folder / JOURNAL)) as connection:
+        connection.execute(
+            "UPDATE vault_claims SET descriptor = ? WHERE vault_id = ?", (changed.descriptor, VAULT_ID)
+        )
+        connection.commit()
+    seen = replace(changed, threshold=None, signers=None, first_address=None)
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        assert journal.learn(seen).effects
+        assert journal.vault_changes(VAULT_ID)

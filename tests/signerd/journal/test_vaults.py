@@ -1,0 +1,142 @@
+"""A change of a pinned vault in the journal: marked once, told once, and standing until the person has looked (S16)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from signerd.core import events
+from signerd.core.audit import Note, first_fault
+from signerd.core.effects import AskPerson, Level, Notify
+from signerd.core.states import State
+from signerd.core.values import Limits
+from signerd.errors import IllegalEvent, RefusedByChecks
+from signerd.journal import Journal
+from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
+from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+HONEST = snapshot_of(spend())
+FOREIGN = replace(CLAIM, descriptor=make_vault((ALICE, BOB, MALLORY)).descriptor)
+WEAKER = replace(CLAIM, descriptor=make_vault(threshold=1).descriptor, threshold=1)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    with Journal(tmp_path, network=NETWORK, limits=Limits(), now=lambda: NOW) as journal:
+        journal.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+        journal.learn(CLAIM)
+        journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+        journal.poll(HONEST)
+        yield journal
+
+
+def kinds(journal: Journal) -> list[str]:
+    return [entry.note.kind for entry in journal.audit()]
+
+
+def approve(journal: Journal) -> None:
+    journal.decide("p-1", events.Approved(journal.review("p-1").digest))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        FOREIGN,
+        WEAKER,
+        replace(CLAIM, descriptor=make_vault(account=1).descriptor),
+        replace(CLAIM, threshold=1),
+        replace(CLAIM, signers=4),
+        replace(CLAIM, first_address="bcrt1qelsewhere"),
+        replace(CLAIM, workspace_id=2),
+        replace(CLAIM, descriptor="nonsense"),
+    ],
+)
+def test_s16_a_change_of_any_part_is_recorded_told_and_refuses(journal: Journal, claim) -> None:
+    learnt = journal.learn(claim)
+    told = [effect for effect in learnt.effects if isinstance(effect, Notify)]
+    assert (told[0].psbt_id, told[0].level) == (VAULT_ID, Level.ALARM)
+    assert journal.vault_changes(VAULT_ID)
+    assert kinds(journal).count("vault-changed") == 1
+    assert journal.record("p-1").state is State.REFUSED
+    assert "vault-alarm" in {verdict.name for verdict in journal.review("p-1").refusals}
+
+
+def test_s16_each_distinct_change_is_an_alarm_once(journal: Journal) -> None:
+    for claim in (FOREIGN, WEAKER, FOREIGN, CLAIM, WEAKER, replace(WEAKER, name="Renamed")):
+        journal.learn(claim)
+    assert kinds(journal).count("vault-changed") == 2
+    assert not journal.learn(replace(WEAKER, name="Renamed")).news
+
+
+def test_s16_taking_it_back_does_not_end_the_alarm(journal: Journal) -> None:
+    journal.learn(FOREIGN)
+    assert journal.learn(CLAIM).effects == ()
+    assert AskPerson("p-1") not in journal.reconsider()
+    review = journal.review("p-1")
+    assert {verdict.name for verdict in review.refusals} == {"vault-alarm"}
+    with pytest.raises(IllegalEvent):
+        journal.decide("p-1", events.Approved(review.digest))
+
+
+def test_s16_an_approval_that_waits_for_the_device_lapses_at_the_alarm(journal: Journal) -> None:
+    approve(journal)
+    assert journal.record("p-1").state is State.WAITING_DEVICE
+    journal.learn(FOREIGN)
+    record = journal.record("p-1")
+    assert (record.state, record.approval) == (State.REFUSED, None)
+
+
+def test_s16_a_proposal_of_a_marked_vault_is_refused_when_it_comes(journal: Journal) -> None:
+    journal.learn(FOREIGN)
+    journal.learn(CLAIM)
+    journal.poll(snapshot_of(spend(fee=2_000), "p-2"))
+    assert journal.record("p-2").state is State.REFUSED
+
+
+def test_s16_an_alarm_survives_a_restart(journal: Journal, tmp_path: Path) -> None:
+    journal.learn(FOREIGN)
+    told = journal.vault_changes(VAULT_ID)
+    journal.close()
+    with Journal(tmp_path, network=NETWORK, limits=Limits(), now=lambda: NOW) as again:
+        assert again.vault_changes(VAULT_ID) == told
+        assert not again.learn(FOREIGN).news
+
+
+def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Journal) -> None:
+    other = replace(CLAIM, vault_id="vault-2")
+    assert journal.learn(other).news
+    learnt = journal.learn(replace(FOREIGN, vault_id="vault-2"))
+    assert (learnt.news, learnt.effects) == (True, ())
+
+
+def test_unpinning_ends_every_approval_and_pinning_again_brings_none_back(journal: Journal) -> None:
+    approve(journal)
+    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+    assert journal.pin(VAULT_ID) is None
+    assert journal.record("p-1").state is State.REFUSED
+    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    assert journal.reconsider() == (AskPerson("p-1"),)
+    record = journal.record("p-1")
+    assert (record.state, record.approval) == (State.WAITING_PERSON, None)
+
+
+def test_unpinning_ends_the_alarm_and_a_later_change_is_one_again(journal: Journal) -> None:
+    journal.learn(FOREIGN)
+    journal.learn(CLAIM)
+    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+    assert journal.vault_changes(VAULT_ID) == ()
+    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    assert journal.reconsider() == (AskPerson("p-1"),)
+    journal.learn(FOREIGN)
+    assert kinds(journal).count("vault-changed") == 2
+    assert first_fault(journal.audit()) is None
+
+
+def test_s16_what_was_shown_before_the_pin_is_refused_when_the_person_says_yes(journal: Journal) -> None:
+    """The digest that was shown covers the alarm: no yes of before is good after it."""
+    digest = journal.review("p-1").digest
+    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+    with pytest.raises((RefusedByChecks, IllegalEvent)):
+        journal.decide("p-1", events.Approved(digest))
