@@ -33,7 +33,10 @@ class Registration:
 
 
 class Registrations(Protocol):
-    """Where a program keeps them. Each call is quick; one device and vault have at most one."""
+    """Where a program keeps them. Each call is quick; one device and vault have at most one.
+
+    An `OSError` of `keep` and `forget` is logged and ends no operation: what the person did on the device stands.
+    """
 
     def find(self, fingerprint: Fingerprint, vault: str) -> Registration | None: ...
 
