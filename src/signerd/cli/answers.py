@@ -1,12 +1,13 @@
 """Questions to the person: at a terminal asked, else read from standard input, one line for each.
 
+The daemon asks for a passphrase when it starts, and keeps no library for asking: a secret is read without one.
+
 Passwords, codes and passphrases come this way only: a command line is in the process list and in the shell's history.
 """
 
+import getpass
 import sys
 from typing import Protocol
-
-import typer
 
 from signerd.errors import AnswerMissing
 
@@ -27,12 +28,22 @@ class Person:
     """Somebody at a terminal. Questions go to standard error: standard output is the command's answer."""
 
     def line(self, question: str) -> str:
+        import typer
+
         return str(typer.prompt(question, err=True))
 
     def secret(self, question: str, *, fresh: bool = False) -> str:
-        return str(typer.prompt(question, err=True, hide_input=True, confirmation_prompt=fresh))
+        while True:
+            given = getpass.getpass(f"{question}: ", sys.stderr)
+            if not given:
+                continue
+            if not fresh or getpass.getpass("Repeat for confirmation: ", sys.stderr) == given:
+                return given
+            print("These were two different ones.", file=sys.stderr)
 
     def yes(self, question: str) -> bool:
+        import typer
+
         return typer.confirm(question, default=False, err=True)
 
 

@@ -1,7 +1,5 @@
 """The program: its commands, its global options, and the one place where an error becomes words and a status."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -11,8 +9,7 @@ from signerd.cli import account, audit, daemon, demo, devices, proposals, rules,
 from signerd.cli.answers import answers
 from signerd.cli.desk import Desk
 from signerd.cli.exits import Exit
-from signerd.cli.output import fail
-from signerd.errors import SignerdError
+from signerd.cli.output import end_with
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
@@ -63,12 +60,4 @@ app.command()(demo.demo)
 
 def program() -> NoReturn:
     """Run with the process's arguments and end the process."""
-    try:
-        app(prog_name="signerd")
-    except SignerdError as error:
-        sys.exit(fail(error, as_json="--json" in sys.argv[1:]))
-    except BrokenPipeError:
-        # Whoever read the output has gone; the interpreter must not stumble over it again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Exit.FAILED)
-    sys.exit(Exit.OK)
+    end_with(lambda: app(prog_name="signerd"))

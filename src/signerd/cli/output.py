@@ -1,10 +1,11 @@
 """What a command prints: text for a person, cleaned of whatever moves a cursor (L8), or one JSON value for a program."""
 
 import json
-from collections.abc import Sequence
-from typing import Any
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
-import typer
 from pydantic import BaseModel
 
 from signerd.cli.exits import Exit, status_of
@@ -14,19 +15,24 @@ from signerd.errors import SignerdError
 _GAP = "  "
 
 
+def put(text: str, *, err: bool = False) -> None:
+    """A line as it is, at once: whoever follows a log or a pipe does not wait for a buffer."""
+    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+
+
 def say(text: str = "") -> None:
     """Lines of ours that may carry words of others: each line is cleaned, the line breaks stay."""
-    typer.echo("\n".join(plain(line) for line in text.split("\n")))
+    put("\n".join(plain(line) for line in text.split("\n")))
 
 
 def aside(text: str) -> None:
     """To standard error: what happens meanwhile, where standard output is for the answer."""
-    typer.echo("\n".join(plain(line) for line in text.split("\n")), err=True)
+    put("\n".join(plain(line) for line in text.split("\n")), err=True)
 
 
 def answer(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> None:
     """As JSON, in ASCII: no control character of anybody's gets to a terminal."""
-    typer.echo(json.dumps(_ready(value), indent=2))
+    put(json.dumps(_ready(value), indent=2))
 
 
 def _ready(value: BaseModel | Sequence[BaseModel] | dict[str, Any]) -> Any:
@@ -43,7 +49,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
     for line in cells:
         padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        typer.echo(_GAP.join(padded).rstrip())
+        put(_GAP.join(padded).rstrip())
 
 
 def fail(error: SignerdError, *, as_json: bool) -> Exit:
@@ -56,10 +62,27 @@ def fail(error: SignerdError, *, as_json: bool) -> Exit:
             "hint": plain(error.hint),
             "status": status,
         }
-        typer.echo(json.dumps({"error": told}), err=True)
+        put(json.dumps({"error": told}), err=True)
         return status
     sentence = str(error).rstrip(".")
     aside(f"signerd: {sentence}.")
     if error.hint:
         aside(f"  {error.hint}")
     return status
+
+
+def end_with(work: Callable[[], object]) -> NoReturn:
+    """Do it and end the process, with the status that belongs to how it went."""
+    try:
+        work()
+    except SignerdError as error:
+        sys.exit(fail(error, as_json="--json" in sys.argv[1:]))
+    except (EOFError, KeyboardInterrupt):
+        # A question was left.
+        put("", err=True)
+        sys.exit(Exit.FAILED)
+    except BrokenPipeError:
+        # Whoever read the output has gone; the interpreter must not stumble over it again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.FAILED)
+    sys.exit(Exit.OK)

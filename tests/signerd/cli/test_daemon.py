@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from signerd import app
-from signerd.cli import daemon
+from signerd.cli import foreground
 from signerd.cli.exits import Exit
 from signerd.errors import JournalUnwritable
 from signerd.journal import StateFolder
@@ -201,7 +201,7 @@ async def test_f_a_daemon_that_can_no_longer_write_stops_with_the_reason(state, 
     session = {"email": EMAIL, "refresh_token": "refresh-0", "sid": "sid-0123456789abcdef", "url": URL}
     said = []
     with pytest.raises(JournalUnwritable, match="disk is full"):
-        await daemon._serve(
+        await foreground._serve(
             make_config(), state, MemoryStore(json.dumps(session)), lambda *line: said.append(line)
         )
     assert said[-1] == ("signerd", "state", "stops")
