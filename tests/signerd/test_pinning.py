@@ -1,0 +1,194 @@
+"""Pinning in the whole daemon: the device shows the address first, nothing is approved by it, and changes are alarms."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import AddressMismatch, DeviceState, Disconnected, RefusedByPerson, Unsupported
+from signerd.core.states import State
+from signerd.daemon import Daemon
+from signerd.errors import (
+    AddressDiffers,
+    AddressNotShown,
+    DeviceFailed,
+    IllegalEvent,
+    NoSuchDevice,
+    StaleApproval,
+    VaultDiffers,
+    WrongCode,
+)
+from signerd.loopback.shapes import BroughtQuorum
+from tests.support.daemons import daemon_at, prepare, until, until_state
+from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
+
+pytestmark = pytest.mark.anyio
+CODE = VAULT.verification_code
+OTHER = make_vault((ALICE, BOB, MALLORY))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> FakePlatform:
+    return FakePlatform(tmp_path, {"p-1": snapshot_of(spend())})
+
+
+@pytest.fixture
+def bridge() -> FakeBridge:
+    return FakeBridge()
+
+
+@pytest.fixture
+async def daemon(state: Path, platform: FakePlatform, bridge: FakeBridge) -> AsyncIterator[Daemon]:
+    """Its key is registered; the vault is seen and not pinned."""
+    async with daemon_at(state, platform, bridge) as daemon:
+        preview = await daemon.preview_registration()
+        await daemon.register(preview.device_id, preview.digest)
+        await until_state(daemon, "p-1", State.REFUSED)
+        yield daemon
+
+
+def kinds(daemon: Daemon) -> list[str]:
+    return [entry.note.kind for entry in daemon.journal.audit()]
+
+
+def told(daemon: Daemon, kind: str) -> list[str]:
+    return [line.text for line in daemon.feed.since(0, VAULT_ID) if line.kind == kind]
+
+
+async def test_the_device_knows_the_vault_and_shows_its_address_before_it_is_pinned(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    view = await daemon.pin(VAULT_ID, CODE)
+    assert (view.pinned, view.enrolled, view.address_shown) == (True, True, True)
+    assert (bridge.enrolled, bridge.shown) == ([CODE], [VAULT.address(0, 0)])
+    assert any(VAULT.address(0, 0) in text for text in told(daemon, "progress"))
+
+
+async def test_s13_another_address_on_the_device_refuses_the_pin_and_is_kept_as_an_alarm(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    bridge.showing.append(AddressMismatch(detail="tb1q\x1b[2Jother"))
+    with pytest.raises(AddressDiffers) as refused:
+        await daemon.pin(VAULT_ID, CODE)
+    assert VAULT.address(0, 0) in str(refused.value)
+    assert daemon.journal.pin(VAULT_ID) is None
+    (note,) = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "address-differs"]
+    assert (note.subject, note.facts["address"]) == (VAULT_ID, VAULT.address(0, 0))
+    (alarm,) = told(daemon, "alarm")
+    assert "\x1b" not in alarm
+    assert daemon.journal.record("p-1").state is State.REFUSED
+    assert (await daemon.verify_audit()).fault is None
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (RefusedByPerson(), DeviceFailed),
+        (Disconnected(), DeviceFailed),
+        (Unsupported("It shows none."), AddressNotShown),
+    ],
+)
+async def test_whatever_else_keeps_the_address_from_being_shown_leaves_nothing_pinned(
+    daemon: Daemon, bridge: FakeBridge, failure: Exception, kind: type[Exception]
+) -> None:
+    bridge.showing.append(failure)
+    with pytest.raises(kind):
+        await daemon.pin(VAULT_ID, CODE)
+    assert daemon.journal.pins() == ()
+    assert "pinned" not in kinds(daemon)
+    assert (await daemon.pin(VAULT_ID, CODE)).address_shown
+
+
+async def test_without_a_device_it_is_pinned_by_the_flag_only_and_the_device_comes_later(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    bridge.becomes(DeviceState.LOCKED)
+    with pytest.raises(NoSuchDevice) as refused:
+        await daemon.pin(VAULT_ID, CODE)
+    assert "--without-device-address" in refused.value.hint
+    view = await daemon.pin(VAULT_ID, CODE, without_device_address=True)
+    assert (view.pinned, view.enrolled, view.address_shown) == (True, False, False)
+    bridge.becomes(DeviceState.READY)
+    view = await daemon.pin(VAULT_ID, CODE)
+    assert (view.enrolled, view.address_shown) == (True, True)
+    assert kinds(daemon).count("pinned") == 1
+
+
+async def test_the_device_is_not_asked_before_the_code_is_right(daemon: Daemon, bridge: FakeBridge) -> None:
+    with pytest.raises(WrongCode):
+        await daemon.pin(VAULT_ID, OTHER.verification_code)
+    assert bridge.enrolled == bridge.shown == []
+
+
+async def test_s16_a_proposal_of_an_unpinned_vault_cannot_be_approved_and_the_pin_carries_no_yes(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    before = await daemon.proposal("p-1")
+    assert not before.allowed
+    with pytest.raises(IllegalEvent):
+        await daemon.approve("p-1", before.digest)
+    await daemon.pin(VAULT_ID, CODE)
+    record = daemon.journal.record("p-1")
+    assert (record.state, record.approval) == (State.WAITING_PERSON, None)
+    # What was shown before the pin is not what is shown now.
+    with pytest.raises(StaleApproval):
+        await daemon.approve("p-1", before.digest)
+    assert bridge.asked == 0
+    assert "approved" not in kinds(daemon)
+
+
+async def test_s16_a_brought_vault_must_be_the_records(daemon: Daemon, bridge: FakeBridge) -> None:
+    other = BroughtQuorum(source="file", descriptor=OTHER.descriptor)
+    for call in (daemon.preview_pin(VAULT_ID, other), daemon.pin(VAULT_ID, CODE, brought=other)):
+        with pytest.raises(VaultDiffers, match=OTHER.verification_code):
+            await call
+    garbage = BroughtQuorum(source="psbt", descriptor="wsh(x)")
+    with pytest.raises(VaultDiffers, match="cannot be used"):
+        await daemon.pin(VAULT_ID, CODE, brought=garbage)
+    assert bridge.enrolled == []
+    same = BroughtQuorum(source="file", descriptor=VAULT.descriptor)
+    assert (await daemon.preview_pin(VAULT_ID, same)).source == "file"
+    assert (await daemon.pin(VAULT_ID, CODE, brought=same)).pinned
+
+
+async def test_s16_a_later_change_is_told_refuses_and_ends_only_by_the_old_code(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    prepare(state)
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        platform.vault = OTHER
+        (view,) = await daemon.vaults()
+        assert view.changes
+        assert view.verification_code == CODE
+        assert len(told(daemon, "alarm")) == 1
+        await until_state(daemon, "p-1", State.REFUSED)
+        checks = {check.name: check.outcome for check in (await daemon.proposal("p-1")).checks}
+        assert checks["vault-alarm"] == "refuse"
+        # Taking it back changes nothing, and no poll tells it again.
+        platform.vault = VAULT
+        await daemon.vaults()
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+        assert daemon.journal.record("p-1").state is State.REFUSED
+        assert kinds(daemon).count("vault-changed") == len(told(daemon, "alarm")) == 1
+        assert any("ALARM" in note for note in (await daemon.status()).notes)
+        for code in (OTHER.verification_code, ""):
+            with pytest.raises(WrongCode):
+                await daemon.unpin(VAULT_ID, code)
+        assert not (await daemon.unpin(VAULT_ID, CODE)).pinned
+        assert daemon.journal.record("p-1").state is State.REFUSED
+        assert not (await daemon.pin(VAULT_ID, CODE)).changes
+        assert daemon.journal.record("p-1").state is State.WAITING_PERSON
+        assert bridge.asked == 0
+        assert (await daemon.verify_audit()).fault is None
