@@ -70,6 +70,12 @@ async def refusal(spending_host: SpendingHost) -> tuple[m.Failure, Record]:
         return failure, it.record
 
 
+async def outputs_shown(spending_host: SpendingHost) -> int:
+    async with table() as it:
+        assert await spending_host.run(it.host) is None
+        return it.record.kinds.count("sign-output")
+
+
 def honest(inputs: int = 2) -> SpendingHost:
     return spending(spend(VAULT, inputs=inputs), VAULT)
 
@@ -296,6 +302,25 @@ def _with_own(multisig, xpub_of, path):
     )
     own = m.HDNodePath(node=node, address_n=path[4:])
     return replace(multisig, pubkeys=(own, *multisig.pubkeys[1:]))
+
+
+async def test_change_whose_keys_stand_at_different_places_is_shown_s9():
+    """As the firmware has it (`multisig_uses_single_path`): only who knows each of the places finds it again."""
+    for index, hidden in ((3, True), (4, False)):
+        host = honest()
+        own, *others = quorum(VAULT, 1, 3).pubkeys
+        moved = tuple(replace(other, address_n=(1, index)) for other in others)
+        multisig = replace(quorum(VAULT, 1, 3), pubkeys=(own, *moved))
+        path = (*host.outputs[1].address_n[:-2], 1, 3)
+        host.outputs[1] = replace(host.outputs[1], address_n=path, multisig=multisig)
+        assert await outputs_shown(host) == (1 if hidden else 2)
+
+
+async def test_change_of_nothing_is_shown():
+    host = honest()
+    host.outputs[1] = replace(host.outputs[1], amount=0)
+    host.outputs[0] = replace(host.outputs[0], amount=PAYMENT + CHANGE_AMOUNT)
+    assert await outputs_shown(host) == 2
 
 
 async def test_many_change_outputs_are_announced():

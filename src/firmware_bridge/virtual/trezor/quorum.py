@@ -24,11 +24,15 @@ from multisig import (
 
 @dataclass(frozen=True)
 class Quorum:
-    """m of the given keys, derived and ordered: one script, and the identity that its siblings share."""
+    """m of the given keys, derived and ordered: one script, and the identity that its siblings share.
+
+    `at_one_place`: every key stands at the same chain and index. Where each has its own, nobody finds the coins again (S9).
+    """
 
     threshold: int
     public_keys: tuple[bytes, ...]
     identity: bytes
+    at_one_place: bool
 
     @classmethod
     def from_message(cls, message: MultisigRedeemScript, own_key: bytes) -> Self:
@@ -42,7 +46,8 @@ class Quorum:
         if _order(message) is KeyOrder.LEXICOGRAPHIC:
             keys = tuple(sorted(keys))
         multisig_script(message.m, keys)
-        return cls(message.m, keys, _identity(message))
+        places = {tuple(path.address_n) for path in message.pubkeys}
+        return cls(message.m, keys, _identity(message), len(places) == 1)
 
     @property
     def witness_script(self) -> bytes:
