@@ -11,7 +11,7 @@ from firmware_bridge import enrolment, handover
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.coldcard import VirtualColdcard
-from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
+from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
 from firmware_bridge.virtual.panel import Happening, Panel, approve_all, ask_person, refuse_all
 from multisig import (
     Profile,
@@ -398,6 +398,15 @@ async def test_a_refused_enrolment_is_no_success_because_of_another_vault_of_the
         device.panel.script = approve_all
         first = {"policy": policy_args(other), "chain": 0, "index": 0}
         assert (await fails(endpoint, "show_address", first))[0] == "not-enrolled"
+
+
+async def test_a_vault_that_the_device_shows_and_does_not_keep_is_not_enrolled(monkeypatch):
+    """As firmware 5.6 does with a second wallet of one name, whatever the person presses."""
+    monkeypatch.setattr(WalletStore, "keep", lambda _store, _wallet: None)
+    async with coldcard() as (_device, endpoint):
+        code, detail = await fails(endpoint, "enrol", enrol_args())
+        assert code == "not-enrolled"
+        assert "of this name" in detail
 
 
 async def test_a_vault_of_one_key_is_asked_for_too():

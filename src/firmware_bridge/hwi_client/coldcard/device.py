@@ -13,7 +13,7 @@ from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_BLK_LEN, MAX_TXN_LEN, 
 from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 
-from firmware_bridge.errors import Cancelled, Unsupported
+from firmware_bridge.errors import Cancelled, NotEnrolled, Unsupported
 from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
@@ -40,6 +40,10 @@ _POLL_SECONDS: Final = 0.1
 # ckcc waits twice this long. A Coldcard that validates or signs 250 inputs answers nobody for several seconds.
 _POLL_ANSWER_MS: Final = 30_000
 _MASTER: Final = "m"
+# What it says where it asks nothing any more: the person is done with the question, whatever came of it.
+_NOTHING_OPEN: Final = "no active request"
+# From firmware 5.6 on two wallets cannot have one name: the second is shown, and no button keeps it.
+_NOT_KEPT: Final = "it did not keep the vault; it may have another one of this name"
 # Before the Mk4 there was less memory for a transaction.
 _SMALL: Final = frozenset({"mk1", "mk2", "mk3"})
 # Lines of what it says: build date, version, bootloader, build time, model. Older firmware stops earlier.
@@ -243,9 +247,11 @@ class ColdcardDevice(OpenDevice):
                 self._ckcc.send_recv(Packer.get_signed_txn(), timeout=_POLL_ANSWER_MS)
             except CCFramingError:
                 raise
-            except CCProtoError:
+            except CCProtoError as over:
                 if self._knows(policy):
                     return
+                if _NOTHING_OPEN in str(over).lower():
+                    raise DeviceFailure(NotEnrolled.code, _NOT_KEPT) from over
                 raise
             self._pause()
 
