@@ -24,6 +24,9 @@ STATES = {
     "superseded": "replaced by another proposal",
     "withdrawn": "withdrawn",
 }
+# The kind of a proposal that moves the person's own money into the vault, and the check that compares with what is replaced.
+FORWARD = "forward"
+REPLACEMENT = "replacement"
 _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
@@ -39,7 +42,7 @@ def state_words(state: str) -> str:
 
 def proposal_text(view: ProposalView) -> str:
     """All that an approval is bound to, and what the platform says beside it, marked as such."""
-    blocks = [_head(view), _money(view.money), _checks(view.checks), _claims(view), _verdict(view)]
+    blocks = [_head(view), _money(view), _checks(view.checks), _claims(view), _verdict(view)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -51,6 +54,10 @@ def _head(view: ProposalView) -> list[str]:
         f"  State: {state_words(view.state)}",
         f"  Vault: {vault}{code}",
     ]
+    # Only where the check has found out that it is so: what the platform says of it stands at the end.
+    lines += [
+        f"  {c.sentence}" for c in view.checks if c.name == REPLACEMENT and "replaced_fee_sats" in c.figures
+    ]
     if view.reason:
         lines.append(f"  {view.reason}")
     if view.alarm and view.alarm != view.reason:
@@ -58,7 +65,8 @@ def _head(view: ProposalView) -> list[str]:
     return lines
 
 
-def _money(money: MoneyView | None) -> list[str]:
+def _money(view: ProposalView) -> list[str]:
+    money, whose = view.money, "your own profile" if view.kind == FORWARD else "the vault"
     if money is None:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
     coins = "1 coin" if money.inputs == 1 else f"{money.inputs} coins"
@@ -66,10 +74,10 @@ def _money(money: MoneyView | None) -> list[str]:
     lines += [
         f"  pays   {amount(p.amount_sats)} to {p.address or f'script {p.script}'}" for p in money.payments
     ]
-    lines += [f"  back   {amount(c.amount_sats)} to the vault, {c.address}" for c in money.change]
+    lines += [f"  back   {amount(c.amount_sats)} to {whose}, {c.address}" for c in money.change]
     lines += [f"  data   {_data(output)}" for output in money.data]
     lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
-    lines.append(f"  takes  {amount(money.total_in_sats)} from the vault, in {coins}")
+    lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
     lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
     return lines
 

@@ -83,7 +83,9 @@ def _of_payments(first: Figures, second: Figures, network: Network) -> Iterator[
     was, now = first.payments - second.payments, second.payments - first.payments
     for script in dict.fromkeys(script for script, _sats in (*was, *now)):
         before, after, to = _sum(was, script), _sum(now, script), payee(script, network)
-        if before and after:
+        if before == after:
+            yield f"It pays {to} in other parts."
+        elif before and after:
             yield f"It pays {amount(after)} to {to} where the first pays {amount(before)}."
         elif after:
             yield f"It pays {amount(after)} to {to}, which the first does not."

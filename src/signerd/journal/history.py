@@ -10,7 +10,8 @@ from multisig import MultisigError, Network, Psbt, inspect
 from signerd.core.audit import Entry
 from signerd.core.checks.case import InspectedCase
 from signerd.core.review import HARD_LIMITS
-from signerd.core.values import Limits, Pin, Snapshot, Surroundings
+from signerd.core.signing import signing_of
+from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
 from signerd.errors import JournalCorrupted
 from signerd.journal import rows
 from signerd.journal.storage import fault_of, open_to_read
@@ -37,27 +38,34 @@ def read_history(folder: Path, network: Network) -> History:
             pin.vault_id: pin
             for pin in (rows.read_pin(row, network) for row in connection.execute("SELECT * FROM pins"))
         }
-        return _read(connection, network, pins)
+        return _read(connection, network, pins, rows.own_keys(connection, network))
 
 
-def _read(connection: sqlite3.Connection, network: Network, pins: Mapping[str, Pin]) -> History:
+def _read(
+    connection: sqlite3.Connection, network: Network, pins: Mapping[str, Pin], own_keys: tuple[OwnKey, ...]
+) -> History:
     vaults, cases = {}, {}
     for row in connection.execute(f"{rows.RECORD_COLUMNS} ORDER BY p.rowid"):
         snapshot = rows.read_record(row).snapshot
         vaults[snapshot.psbt_id] = snapshot.vault_id
-        case = _case(snapshot, pins.get(snapshot.vault_id), network)
+        case = _case(snapshot, pins.get(snapshot.vault_id), own_keys, network)
         if case is not None:
             cases[snapshot.psbt_id] = case
     return History(tuple(rows.audit_entries(connection)), vaults, cases)
 
 
-def _case(snapshot: Snapshot, pin: Pin | None, network: Network) -> InspectedCase | None:
-    if pin is None:
+def _case(
+    snapshot: Snapshot, pin: Pin | None, own_keys: tuple[OwnKey, ...], network: Network
+) -> InspectedCase | None:
+    around = Surroundings(
+        network=network, limits=Limits(), pin=pin, claimed_descriptor=None, own_keys=own_keys
+    )
+    signing = signing_of(snapshot, around)
+    if pin is None or signing is None:
         return None
     try:
         psbt = Psbt.parse(snapshot.psbt)
     except MultisigError:
         return None
-    around = Surroundings(network=network, limits=Limits(), pin=pin, claimed_descriptor=None, own_keys=())
-    inspection = inspect(psbt, pin.vault, network=network, limits=HARD_LIMITS)
-    return InspectedCase(snapshot, psbt, around, pin, inspection)
+    inspection = inspect(psbt, signing.policy, network=network, limits=HARD_LIMITS)
+    return InspectedCase(snapshot, psbt, around, pin, inspection, signing)

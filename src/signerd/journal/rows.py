@@ -159,6 +159,12 @@ def _payments(connection: sqlite3.Connection, psbt_id: str) -> Iterator[tuple[by
         yield row["script"], row["amount"]
 
 
+def own_keys(connection: sqlite3.Connection, network: Network) -> tuple[OwnKey, ...]:
+    """Every registered key, in a fixed order."""
+    found = connection.execute("SELECT * FROM own_keys ORDER BY purpose, account")
+    return tuple(read_own_key(row, network) for row in found)
+
+
 def read_own_key(row: sqlite3.Row, network: Network) -> OwnKey:
     return OwnKey(_origin_key(row["origin_key"], network), row["purpose"], row["account"])
 
