@@ -1,0 +1,200 @@
+"""The corpus as the runners read it: values from files, and from nothing else."""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from custody.schemas.proposals import ProposalStatus, TxType
+from multisig import Network, OriginKey, Policy, Profile, Psbt, Vault
+from signerd.core.states import State
+from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Snapshot, Surroundings
+from tests.attacks.make import CORPUS
+from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
+from tests.attacks.rules import damaged
+
+T = TypeVar("T")
+ALLOWED_WITHOUT_LOOK = "transaction"
+"""The verdict that sums up the findings: refused wherever there is one."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One file."""
+
+    number: str
+    sentence: str
+    source: str
+    network: Network
+    pinned: Vault
+    parts: dict[str, list[dict[str, Any]]]
+
+
+@cache
+def attacks() -> tuple[Attack, ...]:
+    return tuple(_attack(json.loads(path.read_text())) for path in sorted(CORPUS.glob("S*.json"), key=_order))
+
+
+def _order(path: Any) -> int:
+    return int(path.stem[1:])
+
+
+def _attack(data: dict[str, Any]) -> Attack:
+    network = Network(data.pop("network"))
+    pinned = Vault.from_descriptor(data.pop("pinned"), network)
+    return Attack(data.pop("number"), data.pop("sentence"), data.pop("source"), network, pinned, data)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A PSBT, what the platform says of it, what this machine knows, and what must come of it. See `recipes.scene.Recipe`."""
+
+    attack: Attack
+    data: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.attack.number} {self.data['name']}"
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.data[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def psbt_id(self) -> str:
+        return "-".join(str(self).lower().replace(",", "").replace("'", "").split())
+
+    @property
+    def raw(self) -> bytes:
+        return base64.b64decode(self.data["psbt"])
+
+    @property
+    def parsed(self) -> Psbt:
+        return Psbt.parse(self.raw)
+
+    @property
+    def policy(self) -> Policy:
+        """What its coins are of: the pinned vault, or the profile of a forward."""
+        if self.profile is None:
+            return self.attack.pinned
+        return Profile(self.attack.network, OriginKey.parse(self.profile, self.attack.network))
+
+    @property
+    def codes(self) -> set[str]:
+        return {code for code, _subject in self.findings}
+
+    @property
+    def refusals(self) -> set[str]:
+        """Every verdict that must refuse, without the one that sums up."""
+        return self.codes | set(self.checks)
+
+    @property
+    def is_special(self) -> bool:
+        """Whether it needs a machine that knows something else than usual, so that no other can share its daemon."""
+        return bool(self.around) or "workspace_network" in self.platform
+
+    def snapshot(self, raw: bytes | None = None) -> Snapshot:
+        """What the platform says; ``raw`` instead of the PSBT's bytes."""
+        return snapshot(self.psbt_id, self.raw if raw is None else raw, self.platform)
+
+    @property
+    def looked_at_again(self) -> Snapshot:
+        """The platform's word at the next poll. It tells the new story as well as the first one."""
+        raw = base64.b64decode(self.later)
+        psbt = Psbt.parse(raw)
+        return replace(self.snapshot(raw), txid_expected=psbt.tx.txid)
+
+    def surroundings(self) -> Surroundings:
+        around = self.around
+        own = OriginKey.parse(around["own"], self.attack.network) if "own" in around else ALICE.vault_key()
+        pin = Pin(VAULT_ID, around.get("workspace", WORKSPACE), NAME, self.attack.pinned, ALICE.vault_key())
+        return Surroundings(
+            network=self.attack.network,
+            limits=Limits(),
+            pin=pin if around.get("pinned", True) else None,
+            claimed_descriptor=around.get("claimed", self.attack.pinned.descriptor),
+            own_keys=(OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0)),
+            neighbours=tuple(self._neighbour(n, other) for n, other in self._others()),
+            vault_changes=tuple(around.get("changes", ())),
+        )
+
+    def _others(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        yield from enumerate(self.around.get("neighbours", ()))
+
+    def _neighbour(self, number: int, other: dict[str, Any]) -> Neighbour:
+        raw = base64.b64decode(other["psbt"])
+        psbt = Psbt.parse(raw)
+        return Neighbour(
+            psbt_id=f"other-{number}",
+            state=State(other["state"]),
+            signed=other["signed"],
+            outpoints=frozenset(item.outpoint for item in psbt.tx.inputs),
+            payments=frozenset((output.script_pubkey, int(output.amount)) for output in psbt.tx.outputs),
+            psbt=raw,
+        )
+
+
+def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
+    return Snapshot(
+        psbt_id=psbt_id,
+        workspace_id=WORKSPACE,
+        workspace_network=story.get("workspace_network", "testnet"),
+        vault_id=VAULT_ID,
+        kind=TxType(story.get("kind", TxType.SEND)),
+        status=ProposalStatus.PENDING,
+        psbt=raw,
+        recipients=tuple(story["recipients"]),
+        amounts=tuple(story["amounts"]),
+        op_return=story["op_return"],
+        fee=story["fee"],
+        txid_expected=story["txid_expected"],
+        description=story.get("description", "Invoice 7"),
+        created_by="2",
+        required=2,
+        collected=0,
+        replaces=story.get("replaces"),
+    )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A case of any other part, by its name."""
+
+    attack: Attack
+    data: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.attack.number} {self.data['name']}"
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.data[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def bytes(self, name: str) -> bytes:
+        return base64.b64decode(self.data[name])
+
+
+def _all(part: str, make: Callable[[Attack, dict[str, Any]], T]) -> tuple[T, ...]:
+    return tuple(make(attack, data) for attack in attacks() for data in attack.parts.get(part, ()))
+
+
+def proposals(choose: Callable[[Proposal], bool] = lambda _proposal: True) -> tuple[Proposal, ...]:
+    return tuple(filter(choose, _all("proposals", Proposal)))
+
+
+def entries(part: str) -> tuple[Entry, ...]:
+    return _all(part, Entry)
+
+
+def sound() -> Proposal:
+    """The honest proposal that S23 damages."""
+    return next(p for p in proposals() if p.attack.number == "S23" and p.honest)
+
+
+def damage(entry: Entry) -> bytes:
+    return damaged(sound().raw, entry.rule, entry.amount)

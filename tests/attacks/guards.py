@@ -1,0 +1,223 @@
+"""What stands against each attack, taken away: that a test would notice is shown by letting the attack through.
+
+Each entry removes one thing and leaves the rest as it is. Names are the corpus's ("off").
+"""
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from firmware_bridge import handover, signing
+from multisig import Psbt, vault
+from multisig.inspection import findings, inputs, outputs, whole
+from multisig.proofs import Place, Prover, Unproven
+from multisig.psbt import decode, fields
+from multisig.psbt.keyvalue import PsbtLimits
+from multisig.script import ScriptKind
+from multisig.wire import Reader
+from signerd.core import review
+
+Off = Callable[[pytest.MonkeyPatch], None]
+
+BOUNDLESS = PsbtLimits(max_bytes=1 << 40, max_inputs=1 << 40, max_outputs=1 << 40, max_fields_per_map=1 << 40)
+
+
+def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Take one guard away: of the table, one of signerd's checks by its function, or one finding's severity."""
+    kind, _, what = name.partition(":")
+    match kind:
+        case "check":
+            _without_check(monkeypatch, what)
+        case "forward":
+            _without_check(monkeypatch, what, "FORWARD_")
+        case "severity":
+            lowered = findings._WARNINGS | {findings.FindingCode(what)}
+            monkeypatch.setattr(findings, "_WARNINGS", lowered)
+        case _:
+            GUARDS[name](monkeypatch)
+
+
+def _without_check(monkeypatch: pytest.MonkeyPatch, function: str, prefix: str = "") -> None:
+    found = 0
+    for table in (f"{prefix}BEFORE_INSPECTION", f"{prefix}AFTER_INSPECTION"):
+        checks = getattr(review, table)
+        kept = tuple(check for check in checks if check.__name__ != function)
+        found += len(checks) - len(kept)
+        monkeypatch.setattr(review, table, kept)
+    assert found == 1, function
+
+
+def _nothing(*_arguments: object) -> tuple[()]:
+    return ()
+
+
+def _claims_of_payments(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Prover, "is_named_in", lambda *_: False)
+
+
+def _claims_of_change(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(outputs, "_claims_about_change", _nothing)
+
+
+def _places_in_bounds(patch: pytest.MonkeyPatch) -> None:
+    """Both bounds: the one that looks, and the one of the derivation itself."""
+    patch.setattr(Place, "is_absurd", False)
+    patch.setattr(vault, "_require_in_bounds", lambda *_: None)
+
+
+def _ownership(patch: pytest.MonkeyPatch) -> None:
+    shown = inputs._not_ours
+
+    def told(*arguments: object) -> findings.Finding:
+        finding = shown(*arguments)
+        return findings.Finding("off", findings.Severity.WARN, finding.sentence, finding.subject)
+
+    patch.setattr(inputs, "_not_ours", told)
+
+
+def _coins_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(whole, "_duplicates", _nothing)
+
+
+def _how_it_is_signed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(inputs, "_how_it_is_signed", _nothing)
+
+
+def _stated_coin(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(inputs, "_claimed_coin", _nothing)
+
+
+def _previous_transactions(patch: pytest.MonkeyPatch) -> None:
+    """The coin is believed as it is stated."""
+    patch.setattr(inputs, "proven_output", lambda item: item.witness_utxo or Unproven.MISSING)
+
+
+def _signatures_of_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(inputs, "_signatures", lambda *_: ((), []))
+
+
+def _script_of_coins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(inputs, "_claimed_script", _nothing)
+
+
+def _fee_of_the_bytes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(whole, "_fee", _nothing)
+
+
+def _strict_data(patch: pytest.MonkeyPatch) -> None:
+    """The first push, whatever its form, and nothing of what follows: so data is hidden."""
+
+    def lenient(script: bytes) -> bytes:
+        start = 3 if script[1:2] == b"\x4c" else 2
+        length = script[start - 1] if len(script) >= start else 0
+        return script[start : start + length]
+
+    patch.setattr(outputs, "parse_op_return", lenient)
+
+
+def _token_payloads(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(outputs, "_token", lambda *_: None)
+
+
+def _known_scripts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(outputs, "classify", lambda _script: ScriptKind.P2WSH)
+
+
+def _one_network(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(whole, "_network", _nothing)
+
+
+def _account_keys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(whole, "_xpubs", _nothing)
+
+
+# --- the parser (S23) --------------------------------------------------------------------------------------------------
+
+
+def _bytes_enough(patch: pytest.MonkeyPatch) -> None:
+    """What is missing is read as zeros."""
+    take = Reader.take
+
+    def padded(self: Reader, length: int) -> bytes:
+        there = take(self, min(length, self.remaining))
+        return there + bytes(length - len(there))
+
+    patch.setattr(Reader, "take", padded)
+
+
+def _nothing_behind(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Reader, "finish", lambda _self: None)
+
+
+def _size_limits(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Psbt.parse.__func__, "__defaults__", (BOUNDLESS,))
+
+
+def _keys_once(patch: pytest.MonkeyPatch) -> None:
+    """The last one counts, as in a reader that fills a dictionary."""
+
+    def lenient(reader: Reader, _max_fields: int) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = {}
+        while key := reader.sized():
+            found[key] = reader.sized()
+        return found
+
+    patch.setattr(decode, "read_map", lenient)
+
+
+def _shortest_lengths(patch: pytest.MonkeyPatch) -> None:
+    def any_form(self: Reader) -> int:
+        first = self.take(1)[0]
+        return first if first < 0xFD else self.uint(1 << (first - 0xFC))
+
+    patch.setattr(Reader, "compact_size", any_form)
+
+
+def _versions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fields, "GLOBAL_VERSION", 0xEE)
+
+
+def _field_shapes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fields, "check_fields", lambda *_: None)
+
+
+# --- the devices (S18, S19) --------------------------------------------------------------------------------------------
+
+
+def _second_look(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(signing, "_fresh_answer", signing._ask_person)
+
+
+def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
+    """The device's PSBT as it came, without a look at whether it is complete, which would verify it too."""
+    patch.setattr(handover, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
+    patch.setattr(signing, "_tell_missing", lambda *_: None)
+
+
+GUARDS: Mapping[str, Off] = {
+    "account-keys": _account_keys,
+    "bytes-enough": _bytes_enough,
+    "claims-of-change": _claims_of_change,
+    "claims-of-payments": _claims_of_payments,
+    "coins-once": _coins_once,
+    "fee-of-the-bytes": _fee_of_the_bytes,
+    "field-shapes": _field_shapes,
+    "how-it-is-signed": _how_it_is_signed,
+    "keys-once": _keys_once,
+    "known-scripts": _known_scripts,
+    "nothing-behind": _nothing_behind,
+    "one-network": _one_network,
+    "ownership": _ownership,
+    "places-in-bounds": _places_in_bounds,
+    "previous-transactions": _previous_transactions,
+    "script-of-coins": _script_of_coins,
+    "second-look": _second_look,
+    "shortest-lengths": _shortest_lengths,
+    "signatures-of-others": _signatures_of_others,
+    "size-limits": _size_limits,
+    "stated-coin": _stated_coin,
+    "strict-data": _strict_data,
+    "token-payloads": _token_payloads,
+    "versions": _versions,
+    "what-is-taken": _what_is_taken,
+}

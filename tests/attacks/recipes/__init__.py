@@ -1,0 +1,64 @@
+"""How each file of the corpus is made: recipes by number. What is expected is written here by hand."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from tests.attacks.recipes import change, claims, coins, outputs, quorum
+from tests.attacks.recipes.absurd import S23
+from tests.attacks.recipes.scene import Recipe
+
+# Number: what it is, and where it was seen.
+ATTACKS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "S1": ("fake change: a wrong path, address or witness script", "Coldcard test_change_fraud_*, Trezor test_attack_change_outputs"),
+        "S2": ("change to another quorum or policy", "Trezor test_multisig_mismatch_multisig_change"),
+        "S3": ("inputs of another wallet mixed in", "Trezor test_attack_mixed_inputs"),
+        "S4": ("an understated amount", "CVE-2020-14199"),
+        "S5": ("a false or missing previous transaction", "BIP-174; Trezor test_invalid_prev_hash_attack"),
+        "S6": ("a payment made twice", "Bitcoin Optech #101"),
+        "S7": ("an absurd or negative fee", "Trezor test_fee_high_hardfail"),
+        "S8": ("a signature that leaves part of the transaction open", "Coldcard change log"),
+        "S9": ("ransom by a place where nobody looks", "BitBox security notes"),
+        "S10": ("hidden data, unknown output scripts", "Trezor test_op_return_trailing_data_not_hidden"),
+        "S11": ("a fee bump that raises anything but the fee", "Trezor approvers.py"),
+        "S12": ("outputs other than the recorded intent", "BitGo TxIntentMismatchError"),
+        "S13": ("the platform's page lies", "Bybit and Safe, 2025"),
+        "S14": ("one network taken for another", "Ledger LSB-014"),
+        "S15": ("a substituted key, a quorum without us", "Coldcard before 3.2.1"),
+        "S16": ("a vault that changed after it was pinned", "BIP-129"),
+        "S17": ("repeated keys and fingerprints, keys out of order", "BIP-388 invalid vectors"),
+        "S18": ("a passphrase swapped by the host", "Trezor and KeepKey, 2020"),
+        "S19": ("the device's PSBT is not ours", "BIP-174"),
+        "S20": ("a key leaks through nonces", "Dark Skippy, 2024"),
+        "S21": ("somebody on the cable", "Coldcard check_mitm, BitBox02 Noise pairing"),
+        "S22": ("firmware with a known flaw", "the makers' advisories"),
+        "S23": ("a PSBT of absurd size, depth or form", "fuzzing"),
+        "S24": ("a proposal altered after the person looked", "this project"),
+        "S25": ("two proposals that spend the same coins", "this project"),
+    }
+)  # fmt: skip
+
+PROPOSALS: Mapping[str, Sequence[Recipe]] = MappingProxyType(
+    {
+        "S1": change.S1,
+        "S2": change.S2,
+        "S3": coins.S3,
+        "S4": coins.S4,
+        "S5": coins.S5,
+        "S6": claims.S6,
+        "S7": outputs.S7,
+        "S8": coins.S8,
+        "S9": change.S9,
+        "S10": outputs.S10,
+        "S11": claims.S11,
+        "S12": (*claims.S12, *claims.FORWARDS),
+        "S13": claims.S13,
+        "S14": claims.S14,
+        "S15": quorum.S15,
+        "S16": quorum.S16,
+        "S17": quorum.S17,
+        "S23": S23,
+        "S24": claims.S24,
+        "S25": claims.S25,
+    }
+)

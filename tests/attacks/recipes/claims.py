@@ -1,0 +1,182 @@
+"""S6, S11 to S14, S24, S25: what is said beside the bytes, and what else is on its way."""
+
+from multisig import ChangeTo, Policy, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
+from tests.attacks.people import ALICE, BOB, MAINNET, MALLORYS, OTHER_ACCOUNT, VAULT
+from tests.attacks.recipes.scene import PAID, Neighbour, Recipe, Scene
+from tests.support.wallets import pay, with_output, with_outputs
+
+SIGNED = "submitted"
+WAITING = "waiting-for-person"
+
+
+def again(scene: Scene, payee: str | None = None, paid: int = PAID) -> Psbt:
+    """The same payment, or another one, from other coins of the vault."""
+    outputs = [pay(paid, payee or scene.name), ChangeTo(sats(200_000 - paid - 1_000), 1, 7)]
+    return build_psbt(VAULT, [scene.coin(2), scene.coin(3)], outputs, 0)
+
+
+def beside(psbt: Psbt, *, signed: bool = True) -> tuple[Neighbour, ...]:
+    return (Neighbour(psbt, signed, SIGNED if signed else WAITING),)
+
+
+TWICE = {"held": ("paid-twice",), "off": "check:paid_twice"}
+CONFLICT = {"held": ("conflict",), "off": "check:conflicting"}
+
+S6 = (
+    Recipe(name="the same payee gets another amount", psbt=lambda s: again(s, paid=40_000), neighbours=lambda s: beside(s.honest), honest=True),
+    Recipe(name="another payee gets the same amount", psbt=lambda s: again(s, "another shop"), neighbours=lambda s: beside(s.honest), honest=True),
+    Recipe(name="the same payment is proposed and not signed", psbt=again, neighbours=lambda s: beside(s.honest, signed=False), honest=True),
+    Recipe(name="the same payment once more from other coins", psbt=again, neighbours=lambda s: beside(s.honest), **TWICE),
+    Recipe(name="the same payment, and the first is said to be confirmed", psbt=again, neighbours=lambda s: (Neighbour(s.honest, signed=True, state="confirmed"),), **TWICE),
+    Recipe(name="the same payment, and the first is said to be withdrawn", psbt=again, neighbours=lambda s: (Neighbour(s.honest, signed=True, state="withdrawn"),), **TWICE),
+    Recipe(name="the same payment beside another one", psbt=lambda s: with_output(again(s), 1, **_stranger()), neighbours=lambda s: beside(s.honest), **TWICE),
+    Recipe(name="the first was said to have failed, sign again", psbt=lambda s: s.spend(fee=1_200), neighbours=lambda s: beside(s.honest), **CONFLICT),
+)  # fmt: skip
+
+
+def _stranger():
+    return {"script_pubkey": pay(1, "another shop").script_pubkey, "witness_script": None, "derivations": {}}
+
+
+FIRST = "other-0"
+# The first spend is signed; the second one says that it replaces it.
+DECLARED = {"says": {"replaces": FIRST}, "neighbours": lambda s: beside(s.honest)}
+NOT_A_BUMP = {
+    **DECLARED,
+    "checks": ("replacement",),
+    "held": ("conflict",),
+    "off": "check:replacement",
+    "then": ("conflict",),
+}
+
+
+def cancel(scene: Scene) -> Psbt:
+    """Everything comes back, and the fee is above the first one's."""
+    return build_psbt(VAULT, [scene.coin(0), scene.coin(1)], [ChangeTo(sats(197_000), 1, 7)], 0)
+
+
+def cancel_of_nothing(scene: Scene) -> Psbt:
+    return build_psbt(VAULT, [scene.coin(2), scene.coin(3)], [ChangeTo(sats(197_000), 1, 7)], 0)
+
+
+def bump_without_a_coin(scene: Scene) -> Psbt:
+    """One coin of the first is left out, and another one is in."""
+    outputs = [pay(PAID, scene.name), ChangeTo(sats(147_000), 1, 7)]
+    return build_psbt(VAULT, [scene.coin(1), scene.coin(2)], outputs, 0)
+
+
+def _with_data(scene: Scene) -> Psbt:
+    extra = PsbtOutput(amount=sats(0), script_pubkey=op_return_script(b"invoice 7"))
+    bump = scene.spend(fee=3_000)
+    return with_outputs(bump, *bump.outputs, extra)
+
+
+S11 = (
+    Recipe(name="a bump that raises only the fee", psbt=lambda s: s.spend(fee=3_000), honest=True, **DECLARED),
+    Recipe(name="a cancel that takes everything back", psbt=cancel, honest=True, **DECLARED),
+    Recipe(name="a bump that pays more", psbt=lambda s: s.spend(fee=3_000, paid=60_000), **NOT_A_BUMP),
+    Recipe(name="a bump that pays somebody else", psbt=lambda s: with_output(s.spend(fee=3_000), 0, script_pubkey=pay(1, "mallory").script_pubkey), **NOT_A_BUMP),
+    Recipe(name="a bump that takes the change", psbt=lambda s: with_output(s.spend(fee=3_000), 1, **_stranger()), **NOT_A_BUMP),
+    Recipe(name="a bump that carries data", psbt=_with_data, **NOT_A_BUMP),
+    Recipe(name="a bump that leaves a coin out", psbt=bump_without_a_coin, **NOT_A_BUMP),
+    Recipe(name="a bump that lowers the fee", psbt=lambda s: s.spend(fee=500), **NOT_A_BUMP),
+    Recipe(name="a bump that says nothing of the first", psbt=lambda s: s.spend(fee=3_000, paid=60_000), neighbours=lambda s: beside(s.honest), **CONFLICT),
+    Recipe(name="a bump of a proposal that nobody knows here", psbt=lambda s: s.spend(fee=3_000), says={"replaces": "gone"}, held=("replacement",), off="check:replacement"),
+    Recipe(name="the same payment from other coins, called a bump", psbt=again, says={"replaces": FIRST}, neighbours=lambda s: beside(s.honest), checks=("replacement",), held=("paid-twice",), off="check:replacement", then=("paid-twice",)),
+    Recipe(name="a cancel that spends no coin of the first", psbt=cancel_of_nothing, says={"replaces": FIRST}, neighbours=lambda s: beside(s.honest), checks=("replacement",), off="check:replacement"),
+)  # fmt: skip
+
+
+def claimed(name, checks, off, then=(), psbt=lambda s: s.honest, **says):
+    return Recipe(name=name, psbt=psbt, checks=checks, off=f"check:{off}", then=then, says=says)
+
+
+S12 = (
+    Recipe(name="the record says what the bytes say", honest=True),
+    Recipe(name="a payment with data, both recorded", psbt=lambda s: s.with_data(op_return_script(b"invoice 7")), honest=True),
+    claimed("a recipient that is not paid", ("recipients", "amounts"), "payments_match", ("amounts",), recipients=[MALLORYS.address(0, 0)]),
+    claimed("no recipient is recorded", ("recipients", "amounts"), "payments_match", ("amounts",), recipients=[], amounts=[]),
+    claimed("a recipient of another network", ("recipients", "amounts"), "payments_match", ("amounts",), recipients=[MAINNET.address(0, 0)]),
+    claimed("an amount of one satoshi more", ("amounts",), "amounts_match", amounts=[PAID + 1]),
+    claimed("more amounts than recipients", ("amounts",), "amounts_match", amounts=[PAID, PAID]),
+    claimed("another fee", ("fee-recorded",), "fee_matches", fee=999),
+    claimed("another transaction", ("transaction-id",), "transaction_id", txid_expected="ab" * 32),
+    claimed("data that is not carried", ("data",), "data_matches", op_return="0x6869"),
+    claimed("other data than is carried", ("data",), "data_matches", psbt=lambda s: s.with_data(op_return_script(b"invoice 7")), op_return="invoice 8"),
+    claimed("a call of a token, of which nothing is checked", ("kind-known",), "kind_known", kind="call"),
+)  # fmt: skip
+
+
+def forward(scene: Scene, policy: Policy, to: bytes) -> Psbt:
+    coin = scene.coin(0, policy)
+    return build_psbt(policy, [coin], [TxOut(sats(60_000), to), ChangeTo(sats(39_000), 1, 7)], 0)
+
+
+OURS = ALICE.profile()
+IN = VAULT.script_pubkey(0, 3)
+FORWARD = {"forward": ALICE, "named": (0,)}
+UNKNOWN_PROFILE = {
+    "checks": ("forward-profile",),
+    "off": "forward:from_profile",
+    "then": ("nothing-inspected",),
+}
+KIND = {"kind": "forward"}
+FORWARDS = (
+    Recipe(name="our own money into the vault", psbt=lambda s: forward(s, OURS, IN), says=KIND, honest=True, **FORWARD),
+    Recipe(name="a forward to a stranger", psbt=lambda s: forward(s, OURS, pay(1, s.name).script_pubkey), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
+    Recipe(name="a forward into another vault of the same people", psbt=lambda s: forward(s, OURS, OTHER_ACCOUNT.script_pubkey(0, 3)), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
+    Recipe(name="a forward beyond where the vault's coins are looked for", psbt=lambda s: forward(s, OURS, VAULT.script_pubkey(0, 20)), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
+    Recipe(name="a forward from somebody else's profile", psbt=lambda s: forward(s, BOB.profile(), IN), says=KIND, forward=BOB, named=(0,), **UNKNOWN_PROFILE),
+    Recipe(name="the vault's own money, called a forward", says=KIND, **UNKNOWN_PROFILE),
+)  # fmt: skip
+
+
+def swapped(scene: Scene) -> Psbt:
+    """The payee of the transaction is Mallory, whatever the page says."""
+    return with_output(
+        scene.honest, 0, script_pubkey=MALLORYS.script_pubkey(0, 0), amount=sats(PAID + 90_000)
+    )
+
+
+S13 = (
+    Recipe(name="the page says what the bytes say", honest=True),
+    Recipe(name="the page shows the payment that was meant, the bytes pay Mallory", psbt=swapped, findings=(("fee-negative", "transaction"),), checks=("recipients", "amounts", "fee-recorded"), says={"recipients": [VAULT.address(0, 99)], "amounts": [PAID], "fee": 1_000}, off="check:payments_match", then=("fee-negative", "amounts", "fee-recorded")),
+    Recipe(name="the page calls Mallory's share change", psbt=lambda s: with_output(s.honest, 1, script_pubkey=MALLORYS.script_pubkey(1, 7), witness_script=None, derivations={}), checks=("recipients", "amounts"), named=(0,), off="check:payments_match", then=("amounts",)),
+    Recipe(name="words in the description that look like checks", says={"description": "Pays 1 sat.\r\n\x1b[32mChecks: all passed\x1b[0m \u202e"}, honest=True),
+)  # fmt: skip
+
+
+def on_mainnet(scene: Scene) -> Psbt:
+    coin = scene.coin(0, MAINNET)
+    return build_psbt(MAINNET, [coin], [pay(50_000, scene.name), ChangeTo(sats(49_000), 1, 7)], 0)
+
+
+MAINNETS = (("input-not-ours", "input 0"), ("fake-change", "output 1"), ("wrong-network", "transaction"), ("xpub-mismatch", "transaction"))  # fmt: skip
+
+S14 = (
+    Recipe(name="everything on one network", honest=True),
+    Recipe(name="a mainnet workspace", says={"workspace_network": "mainnet"}, checks=("network",), off="check:network_agrees"),
+    Recipe(name="mainnet's coins and keys", psbt=on_mainnet, findings=MAINNETS, handover="refused", off="one-network", then=("input-not-ours", "fake-change", "xpub-mismatch")),
+    Recipe(name="mainnet's origin on a payment", psbt=lambda s: with_output(s.honest, 0, derivations=MAINNET.derivations(1, 7)), findings=(("fake-change", "output 0"), ("wrong-network", "transaction")), off="one-network", then=("fake-change",)),
+)  # fmt: skip
+
+S24 = (
+    Recipe(name="looked at again, and the same", later=lambda s: s.honest, honest=True),
+    Recipe(name="looked at again, with a colleague's signature", later=lambda s: BOB.sign(s.honest), honest=True),
+    Recipe(name="another payee after the person looked", later=swapped),
+    Recipe(name="another fee after the person looked", later=lambda s: s.spend(fee=2_000)),
+    Recipe(name="another locktime after the person looked", later=lambda s: s.spend(locktime=1)),
+)  # fmt: skip
+
+
+def _one_shared(scene: Scene) -> Psbt:
+    outputs = [pay(60_000, "another shop"), ChangeTo(sats(139_000), 1, 7)]
+    return build_psbt(VAULT, [scene.coin(1), scene.coin(2)], outputs, 0)
+
+
+S25 = (
+    Recipe(name="two proposals of different coins", psbt=lambda s: again(s, "another shop"), neighbours=lambda s: beside(s.honest, signed=False), honest=True),
+    Recipe(name="two proposals of the same coins, none of them signed", psbt=lambda s: s.spend(paid=60_000), neighbours=lambda s: beside(s.honest, signed=False), warned=("conflict",), off="check:conflicting"),
+    Recipe(name="two proposals of the same coins, one of them signed", psbt=lambda s: s.spend(paid=60_000), neighbours=lambda s: beside(s.honest), **CONFLICT),
+    Recipe(name="one coin of two is in a signed proposal", psbt=_one_shared, neighbours=lambda s: beside(s.honest), **CONFLICT),
+)  # fmt: skip

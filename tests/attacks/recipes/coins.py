@@ -1,0 +1,158 @@
+"""S3, S4, S5, S8: whose coins are spent, what they hold, and how much of the transaction is signed."""
+
+from dataclasses import replace
+
+from multisig import OutPoint, Psbt, TxOut, sats
+from tests.attacks.people import ALICE, BOB, CAROL, MALLORY, MALLORYS, ONE_OF_THREE, OTHER_ACCOUNT
+from tests.attacks.recipes.scene import COIN, PAID, PAYMENT, Recipe, Scene
+from tests.support.wallets import foreign_script, with_input, with_inputs, with_output
+
+NOT_OURS = (("input-not-ours", "input 1"),)
+AMOUNT = (("amount-mismatch", "input 0"),)
+NOT_THE_ONE = (("previous-transaction-mismatch", "input 0"),)
+OPEN = (("sighash-not-all", "input 1"),)
+BAD_SIGNATURE = (("bad-signature", "input 0"), ("bad-signature", "input 1"))
+# The inspection counts proven coins only: what is recorded of the fee then differs, too.
+UNCOUNTED = ("fee-recorded",)
+
+
+def foreign(name, psbt, **more):
+    return Recipe(name=name, psbt=psbt, findings=NOT_OURS, handover="refused", off="ownership", **more)
+
+
+def claimed_coin_of_mallory(scene: Scene) -> Psbt:
+    ours = scene.honest.inputs[1]
+    psbt = scene.with_input_of(MALLORY.profile())
+    return with_input(psbt, 1, derivations=ours.derivations, witness_script=ours.witness_script)
+
+
+def coin_twice(scene: Scene) -> Psbt:
+    """Counted three times, two coins pay for what only three could."""
+    inputs = scene.honest.inputs
+    return with_output(with_inputs(scene.honest, *inputs, inputs[0]), PAYMENT, amount=sats(PAID + COIN))
+
+
+S3 = (
+    Recipe(name="coins of the vault only", honest=True),
+    Recipe(name="coins of the vault, signed by a colleague", psbt=lambda s: BOB.sign(s.honest), honest=True),
+    foreign("a coin of another vault of the same people", lambda s: s.with_input_of(OTHER_ACCOUNT)),
+    foreign("a coin of a quorum with Mallory", lambda s: s.with_input_of(MALLORYS)),
+    foreign("a coin of the same keys, one of three", lambda s: s.with_input_of(ONE_OF_THREE)),
+    foreign("a coin of one cosigner's own profile", lambda s: s.with_input_of(CAROL.profile())),
+    foreign("a coin of Mallory's under our origins", claimed_coin_of_mallory),
+    foreign("a coin without origins", lambda s: with_input(s.honest, 1, derivations={})),
+    Recipe(name="the same coin twice", psbt=coin_twice, findings=(("duplicate-input", "input 2"),), off="coins-once"),
+    Recipe(name="a coin that is final already", psbt=lambda s: with_input(s.honest, 0, final_script_witness=(b"",)), findings=(("input-finalised", "input 0"),), handover="refused", off="how-it-is-signed"),
+)  # fmt: skip
+
+
+def misstated(name, amount):
+    return Recipe(
+        name=name,
+        psbt=lambda s: with_input(s.honest, 0, witness_utxo=s.stated_coin(amount=sats(amount))),
+        findings=AMOUNT,
+        handover="refused",
+        off="stated-coin",
+    )
+
+
+def understated_twice(scene: Scene) -> tuple[Psbt, Psbt]:
+    """The attack of 2020: the same two coins, once with the one understated and once with the other; both halves are signed,
+    and put together they pay a fee that nobody saw."""
+    first, second = (
+        with_input(scene.honest, index, witness_utxo=_less(scene.honest, index)) for index in (0, 1)
+    )
+    return first, second
+
+
+def _less(psbt: Psbt, index: int) -> TxOut:
+    coin = psbt.inputs[index].witness_utxo
+    assert coin is not None
+    return replace(coin, amount=sats(1_000))
+
+
+def bare(scene: Scene) -> Psbt:
+    """As above, and no previous transaction that could contradict it."""
+    return with_input(understated_twice(scene)[1], 1, non_witness_utxo=None)
+
+
+S4 = (
+    Recipe(name="each amount as its transaction has it", honest=True),
+    misstated("an amount understated", 1_000),
+    misstated("an amount overstated by one", 100_001),
+    Recipe(name="the first half of the fee attack", psbt=lambda s: understated_twice(s)[0], findings=AMOUNT, handover="refused", off="stated-coin"),
+    Recipe(name="the second half of the fee attack", psbt=lambda s: understated_twice(s)[1], findings=(("amount-mismatch", "input 1"),), handover="refused", off="stated-coin"),
+    Recipe(name="an understated amount that nothing contradicts", psbt=bare, findings=(("previous-transaction-missing", "input 1"),), checks=UNCOUNTED, handover="refused", off="previous-transactions", then=("fee-negative",)),
+    Recipe(name="the coin itself left out", psbt=lambda s: with_input(s.honest, 0, witness_utxo=None), findings=(("witness-utxo-missing", "input 0"),), off="stated-coin"),
+)  # fmt: skip
+
+
+def other_amount(scene: Scene) -> Psbt:
+    """A previous transaction that differs from the true one by one satoshi."""
+    tx, coin = scene.previous, scene.previous.outputs[1]
+    lie = replace(tx, outputs=(tx.outputs[0], TxOut(sats(coin.amount - 1), coin.script_pubkey)))
+    return with_input(scene.honest, 0, non_witness_utxo=lie)
+
+
+def beyond_its_outputs(scene: Scene) -> Psbt:
+    item = scene.honest.inputs[0]
+    moved = replace(item, outpoint=OutPoint(item.outpoint.txid, 9))
+    return with_inputs(scene.honest, moved, scene.honest.inputs[1])
+
+
+def unproven(name, psbt, findings=NOT_THE_ONE):
+    return Recipe(
+        name=name,
+        psbt=psbt,
+        findings=findings,
+        checks=UNCOUNTED,
+        handover="refused",
+        off="previous-transactions",
+    )
+
+
+S5 = (
+    Recipe(name="each coin with the transaction that made it", honest=True),
+    unproven("no previous transaction", lambda s: with_input(s.honest, 0, non_witness_utxo=None), (("previous-transaction-missing", "input 0"),)),
+    unproven("a previous transaction with another amount", other_amount),
+    unproven("the previous transaction of another coin", lambda s: with_input(s.honest, 0, non_witness_utxo=s.honest.inputs[1].non_witness_utxo)),
+    unproven("an output that the previous transaction does not have", beyond_its_outputs),
+    Recipe(name="the coin stated with another script", psbt=lambda s: with_input(s.honest, 0, witness_utxo=s.stated_coin(script_pubkey=foreign_script())), findings=(("script-mismatch", "input 0"),), handover="refused", off="stated-coin"),
+)  # fmt: skip
+
+
+def asked_for(name, sighash):
+    return Recipe(
+        name=name,
+        psbt=lambda s: with_input(s.honest, 1, sighash_type=sighash),
+        findings=OPEN,
+        off="how-it-is-signed",
+    )
+
+
+def given(name, sighash):
+    """A colleague's signature that leaves something open: with it, ours would complete what anybody may change."""
+    return Recipe(
+        name=name,
+        psbt=lambda s: BOB.sign(s.honest, sighash),
+        findings=BAD_SIGNATURE,
+        handover="refused",
+        off="signatures-of-others",
+    )
+
+
+S8 = (
+    Recipe(name="a signature over everything", honest=True),
+    Recipe(name="no kind of signature is named", psbt=lambda s: with_input(s.honest, 1, sighash_type=None), honest=True),
+    asked_for("DEFAULT is asked for, where it has no meaning", 0x00),
+    asked_for("NONE is asked for", 0x02),
+    asked_for("SINGLE is asked for", 0x03),
+    asked_for("ALL with ANYONECANPAY is asked for", 0x81),
+    asked_for("NONE with ANYONECANPAY is asked for", 0x82),
+    asked_for("SINGLE with ANYONECANPAY is asked for", 0x83),
+    asked_for("a kind that does not exist is asked for", 0x101),
+    given("a colleague signed with NONE", 0x02),
+    given("a colleague signed with SINGLE", 0x03),
+    given("a colleague signed with ALL and ANYONECANPAY", 0x81),
+    Recipe(name="our own signature that leaves the outputs open", psbt=lambda s: ALICE.sign(s.honest, 0x02), findings=BAD_SIGNATURE, handover="refused", off="signatures-of-others"),
+)  # fmt: skip

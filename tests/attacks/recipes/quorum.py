@@ -1,0 +1,142 @@
+"""S15 to S17: whose vault it is. Vaults as a platform shows them, and what a PSBT says of their keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from multisig import Network, OriginKey, Psbt, multisig_script, p2wsh, parse_multisig_script
+from multisig.descriptor import SortedMulti
+from tests.attacks.people import (
+    ALICE,
+    BOB,
+    CAROL,
+    MALLORY,
+    MALLORYS,
+    ONE_OF_THREE,
+    OTHER_ACCOUNT,
+    TWO_OF_TWO,
+    VAULT,
+    vault_of,
+)
+from tests.attacks.recipes.scene import Recipe, Scene
+from tests.support.wallets import with_input
+
+UNCHANGED = "check:unchanged"
+XPUB = (("xpub-mismatch", "transaction"),)
+
+
+def shown(name, descriptor, off=UNCHANGED, then=()):
+    """The platform shows the pinned vault like this today."""
+    return Recipe(name=name, around={"claimed": descriptor}, checks=("vault-unchanged",), off=off, then=then)
+
+
+def foreign_xpub(scene: Scene) -> Psbt:
+    """Bob's account key is replaced by Mallory's, under Bob's name."""
+    mallory = MALLORY.vault_key().xpub
+    xpubs = [(mallory if o.fingerprint == BOB.fingerprint else x, o) for x, o in scene.honest.xpubs]
+    return replace(scene.honest, xpubs=tuple(xpubs))
+
+
+def second_account(scene: Scene) -> Psbt:
+    """One more account key, under a fingerprint that is there already."""
+    other = ALICE.vault_key(account=1)
+    return replace(scene.honest, xpubs=(*scene.honest.xpubs[:2], (other.xpub, other.origin)))
+
+
+def impostors_key() -> OriginKey:
+    """Mallory's key under our own device's name and path: fingerprints are labels that anybody can write."""
+    return OriginKey(ALICE.vault_key().origin, MALLORY.vault_key().xpub)
+
+
+IMPOSTOR = vault_of((BOB, CAROL)).cosigners
+WITH_IMPOSTOR = replace(VAULT, cosigners=(impostors_key(), *IMPOSTOR))
+
+S15 = (
+    Recipe(name="our own key is in the vault", honest=True),
+    Recipe(name="our device's key is another one than in the vault", around={"own": str(ALICE.vault_key(account=1))}, checks=("own-key",), off="check:own_key_inside"),
+    Recipe(name="no key of ours is in the vault", around={"own": str(MALLORY.vault_key())}, checks=("own-key",), off="check:own_key_inside"),
+    Recipe(name="an account key in the PSBT is Mallory's", psbt=foreign_xpub, findings=XPUB, off="account-keys"),
+    shown("the platform puts Mallory's key in the place of ours", MALLORYS.descriptor),
+    shown("the platform puts Mallory's key under our name", WITH_IMPOSTOR.descriptor),
+)  # fmt: skip
+
+S16 = (
+    Recipe(name="the platform lists the cosigners in another order", around={"claimed": vault_of((CAROL, ALICE, BOB)).descriptor}, honest=True),
+    shown("a lower threshold", ONE_OF_THREE.descriptor),
+    shown("a cosigner less", TWO_OF_TWO.descriptor),
+    shown("another cosigner", vault_of((ALICE, BOB, MALLORY)).descriptor),
+    shown("another account of the same people", OTHER_ACCOUNT.descriptor),
+    shown("a descriptor that is none", "wsh(sortedmulti(2))#00000000"),
+    Recipe(name="a vault that nobody pinned here", around={"pinned": False}, checks=("vault-pinned", "vault-unchanged", "own-key"), off="check:pinned", then=("vault-unchanged", "own-key")),
+    Recipe(name="a vault that was pinned in another workspace", around={"workspace": 2}, checks=("vault-pinned",), off="check:pinned"),
+    Recipe(name="a change that the platform took back and nobody looked at", around={"changes": ["It needs 1 signatures, not 2."]}, checks=("vault-alarm",), off="check:change_looked_at"),
+)  # fmt: skip
+
+
+def reversed_keys(scene: Scene) -> bytes:
+    threshold, keys = parse_multisig_script(scene.honest.inputs[0].witness_script or b"")
+    return multisig_script(threshold, keys[::-1])
+
+
+def out_of_order(scene: Scene) -> Psbt:
+    script = reversed_keys(scene)
+    return with_input(
+        scene.honest, 0, witness_script=script, witness_utxo=scene.stated_coin(script_pubkey=p2wsh(script))
+    )
+
+
+def fourth_key(scene: Scene) -> Psbt:
+    origins = {**scene.honest.inputs[0].derivations, **MALLORYS.derivations(0, 0)}
+    return with_input(scene.honest, 0, derivations=origins)
+
+
+SCRIPT = (("witness-script-mismatch", "input 0"),)
+
+S17 = (
+    Recipe(name="three keys of three people, in order", honest=True),
+    Recipe(name="an account key under a repeated fingerprint", psbt=second_account, findings=XPUB, off="account-keys"),
+    Recipe(name="keys out of order in the script", psbt=lambda s: with_input(s.honest, 0, witness_script=reversed_keys(s)), findings=SCRIPT, off="script-of-coins"),
+    Recipe(name="keys out of order in the coin and its script", psbt=out_of_order, findings=(("script-mismatch", "input 0"), *SCRIPT), handover="refused", off="stated-coin", then=("witness-script-mismatch",)),
+    Recipe(name="a coin without its script", psbt=lambda s: with_input(s.honest, 0, witness_script=None), findings=SCRIPT, off="script-of-coins"),
+    Recipe(name="a coin with a redeem script", psbt=lambda s: with_input(s.honest, 0, redeem_script=b"\x00"), findings=SCRIPT, off="script-of-coins"),
+    Recipe(name="a fourth key beside a coin", psbt=fourth_key, findings=(("origins-mismatch", "input 0"),), off="script-of-coins"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class VaultRecipe:
+    """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be pinned."""
+
+    name: str
+    descriptor: str
+    outcome: str | None
+
+
+def quorum(name: str, keys: Sequence[OriginKey], outcome: str | None, threshold: int = 2) -> VaultRecipe:
+    return VaultRecipe(name, str(SortedMulti(threshold, tuple(keys))), outcome)
+
+
+def _under(label: OriginKey, key: OriginKey) -> OriginKey:
+    """One person's key under another's name."""
+    return OriginKey(label.origin, key.xpub)
+
+
+_A, _B, _C, _M = (person.vault_key() for person in (ALICE, BOB, CAROL, MALLORY))
+VAULTS = {
+    "S15": (
+        quorum("our own key, and two others", (_A, _B, _C), None),
+        quorum("a quorum without us", (_M, _B, _C), "not-our-vault"),
+        quorum("Mallory's key under our name", (impostors_key(), _B, _C), "not-our-vault"),
+        quorum("our key twice, once under another name", (_A, _under(_B, _A), _C), "invalid-descriptor"),
+    ),
+    "S16": (
+        quorum("the same three in another order", (_C, _A, _B), None),
+        VaultRecipe("a descriptor with one letter changed", VAULT.descriptor.replace("sortedmulti(2", "sortedmulti(1"), "invalid-descriptor"),
+    ),
+    "S17": (
+        quorum("three different people", (_A, _B, _C), None),
+        quorum("a key that is repeated", (_A, _B, _B), "invalid-descriptor"),
+        quorum("two accounts of one device", (_A, _B, BOB.vault_key(account=1)), "invalid-descriptor"),
+        quorum("a key of another network", (_A, _B, CAROL.vault_key(0, Network.MAINNET)), "wrong-network"),
+        quorum("a key that is not at its path", (_A, _B, OriginKey(CAROL.vault_key(account=1).origin, _C.xpub)), "invalid-key"),
+    ),
+}  # fmt: skip

@@ -1,0 +1,98 @@
+"""The corpus itself: made anew byte for byte, complete, and each attack beside an honest neighbour."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge.virtual.faults import Faults
+from multisig import Psbt
+from signerd.core.checks import (
+    AFTER_INSPECTION,
+    BEFORE_INSPECTION,
+    FORWARD_AFTER_INSPECTION,
+    FORWARD_BEFORE_INSPECTION,
+)
+from signerd.core.checks.table import CHECKS
+from tests.attacks.cases import attacks, entries, proposals
+from tests.attacks.guards import GUARDS
+from tests.attacks.make import CORPUS, files
+from tests.attacks.rules import RULES
+
+REPOSITORY = Path(__file__).parents[2]
+THREAT_MODEL = (REPOSITORY / "docs" / "threat-model.md").read_text(encoding="utf-8")
+NUMBERS = [f"S{number}" for number in range(1, 26)]
+
+
+def test_the_generator_makes_these_very_files():
+    made = files()
+    assert made.keys() == {path.name for path in CORPUS.iterdir()}
+    for name, text in made.items():
+        assert (CORPUS / name).read_bytes() == text.encode("ascii"), name
+
+
+def test_every_number_is_there():
+    assert [attack.number for attack in attacks()] == NUMBERS
+
+
+@pytest.mark.parametrize("attack", attacks(), ids=lambda attack: attack.number)
+def test_every_attack_has_two_variants_and_an_honest_neighbour(attack):
+    honest = hostile = 0
+    for part, cases in attack.parts.items():
+        for case in cases:
+            is_honest = case["honest"] if part == "proposals" else is_harmless(part, case)
+            honest, hostile = honest + is_honest, hostile + (not is_honest)
+    assert honest >= 1
+    assert hostile >= 2
+
+
+def is_harmless(part: str, case: dict) -> bool:
+    if part == "firmware":
+        return case["proves"] and not case["flaws"]
+    return case["outcome"] is None
+
+
+def test_names_are_used_once():
+    names = Counter(map(str, [*proposals(), *(e for part in PARTS for e in entries(part))]))
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+PARTS = ("vaults", "misbehaviours", "firmware", "answers", "damages", "links")
+
+
+def test_every_name_in_it_is_one_that_exists():
+    checks = {f"check:{check.__name__}" for check in (*BEFORE_INSPECTION, *AFTER_INSPECTION)}
+    forwards = (*FORWARD_BEFORE_INSPECTION, *FORWARD_AFTER_INSPECTION)
+    guards = {*GUARDS, *checks, *(f"forward:{check.__name__}" for check in forwards)}
+    guards |= {f"severity:{name}" for name in CHECKS}
+    cases = [*proposals(), *entries("misbehaviours"), *entries("damages")]
+    assert {case.off for case in cases} - {None} <= guards
+    for proposal in proposals():
+        assert proposal.refusals | set(proposal.held) | set(proposal.warned) <= CHECKS.keys()
+    assert {damage.rule for damage in entries("damages")} == RULES.keys() - {"flipped"}
+    for device in entries("misbehaviours"):
+        Faults.parse(device.faults)
+
+
+def test_every_guard_is_switched_off_for_some_attack():
+    used = {case.off for case in (*proposals(), *entries("misbehaviours"), *entries("damages"))}
+    assert GUARDS.keys() <= used
+
+
+def test_every_check_that_stands_against_an_attack_stops_one_of_its_number():
+    """The table of checks says which numbers each is for; the corpus has an attack of one of them that it stops."""
+    stopped = {(name, p.attack.number) for p in proposals() for name in p.refusals | set(p.held)}
+    stopped |= {("psbt-readable", "S23"), ("transaction", "S1"), ("conflict", "S25")}
+    warnings = {"fee-high", "locked-by-time", "locked-by-age", "dust-output", "xpubs-missing"}
+    for check in CHECKS.values():
+        if check.attacks and check.name not in warnings:
+            assert any(name == check.name for name, _number in stopped), check.name
+
+
+def test_nothing_in_it_is_secret_or_of_mainnet():
+    for path in CORPUS.iterdir():
+        assert not re.search(r"[xtuvyz]prv", path.read_text(encoding="ascii"))
+    for proposal in proposals():
+        assert all(key.xpub.kind == proposal.attack.network.kind for key in proposal.attack.pinned.cosigners)
+        assert Psbt.parse(proposal.raw).inputs

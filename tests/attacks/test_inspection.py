@@ -1,0 +1,107 @@
+"""The corpus through the inspection and through signerd's review: what is refused, by which name, and what not."""
+
+from dataclasses import replace
+
+import pytest
+from embit.psbt import PSBT as EmbitPsbt  # noqa: N811 - a class named like a constant
+
+from multisig import FeeLimits, Psbt, Severity, inspect
+from signerd.core.review import Review, review
+from signerd.core.verdicts import Outcome
+from tests.attacks.cases import ALLOWED_WITHOUT_LOOK, Proposal, proposals
+from tests.attacks.guards import switch_off
+
+HONEST = proposals(lambda p: p.honest)
+HOSTILE = proposals(lambda p: not p.honest and p.later is None)
+GUARDED = proposals(lambda p: p.off is not None)
+
+
+def refusals(found: Review) -> set[str]:
+    return {verdict.name for verdict in found.refusals} - {ALLOWED_WITHOUT_LOOK}
+
+
+def held(found: Review) -> set[str]:
+    return set(found.to_acknowledge)
+
+
+def stopping(found: Review) -> set[str]:
+    """Whatever keeps it from the device until the person has done something about it; that nothing was inspected, too."""
+    absent = {"nothing-inspected"} if found.inspection is None and not refusals(found) else set()
+    return refusals(found) | held(found) | absent
+
+
+def warned(found: Review) -> set[str]:
+    """Told, and not to be acknowledged."""
+    warnings = (v for v in found.verdicts if v.outcome is Outcome.WARN and not v.acknowledge)
+    return {verdict.name for verdict in warnings}
+
+
+def judged(proposal: Proposal) -> Review:
+    return review(proposal.snapshot(), proposal.surroundings())
+
+
+@pytest.mark.parametrize("proposal", proposals(), ids=str)
+def test_what_the_bytes_alone_give_away(proposal):
+    limits = FeeLimits(warn_share_percent=100)
+    seen = inspect(proposal.parsed, proposal.policy, network=proposal.attack.network, limits=limits)
+    refused = [(f.code, f.subject) for f in seen.findings if f.severity is Severity.REFUSE]
+    assert sorted(refused) == sorted(map(tuple, proposal.findings))
+    assert seen.ok is not bool(proposal.findings)
+
+
+@pytest.mark.parametrize("proposal", HONEST, ids=str)
+def test_an_honest_one_passes(proposal):
+    found = judged(proposal)
+    assert found.allowed
+    assert held(found) == set()
+    assert warned(found) == set(proposal.warned)
+
+
+@pytest.mark.parametrize("proposal", HOSTILE, ids=str)
+def test_a_hostile_one_is_refused_or_held_by_exactly_these_checks(proposal):
+    found = judged(proposal)
+    assert refusals(found) == proposal.refusals
+    assert held(found) == set(proposal.held)
+    assert set(proposal.warned) <= warned(found)
+    assert found.allowed is not bool(proposal.refusals)
+    assert proposal.refusals | held(found) | warned(found), "an attack that nobody is told of"
+
+
+@pytest.mark.parametrize("proposal", GUARDED, ids=str)
+def test_without_its_guard_it_passes_or_the_next_one_stops_it(proposal, monkeypatch):
+    """That the tests above would notice. What remains is written in the corpus."""
+    before = judged(proposal)
+    switch_off(monkeypatch, proposal.off)
+    after = judged(proposal)
+    assert stopping(after) == set(proposal.then)
+    assert stopping(before) - stopping(after) or warned(before) - warned(after), "the guard stopped nothing"
+
+
+@pytest.mark.parametrize("proposal", HOSTILE, ids=str)
+def test_no_approval_of_an_honest_one_counts_for_it(proposal):
+    """S24: its digest is its own, also where the platform gives it the honest one's id."""
+    honest = next(p for p in HONEST if p.attack is proposal.attack)
+    same_id = replace(proposal.snapshot(), psbt_id=honest.psbt_id)
+    assert review(same_id, proposal.surroundings()).digest != judged(honest).digest
+
+
+@pytest.mark.parametrize("proposal", proposals(), ids=str)
+def test_s13_every_figure_is_that_of_the_bytes(proposal):
+    """Beside a reader that others wrote: each output is shown once, with its amount, whatever the platform says."""
+    seen = judged(proposal).inspection
+    if seen is None:
+        assert proposal.checks, "only a check of the vault keeps the figures back"
+        return
+    bytes_say = EmbitPsbt.parse(proposal.raw).tx.vout
+    shown = {p.output_index: p.amount for p in (*seen.payments, *seen.change)}
+    data = {item.output_index for item in seen.op_returns}
+    assert shown.keys() | data == set(range(len(bytes_say)))
+    assert all(bytes_say[index].value == amount for index, amount in shown.items())
+    ours = proposal.policy
+    for back in seen.change:
+        assert bytes_say[back.output_index].script_pubkey.data == ours.script_pubkey(back.chain, back.index)
+
+
+def test_s23_each_is_read_back_as_it_was_written():
+    for proposal in proposals():
+        assert Psbt.parse(proposal.raw).to_bytes() == proposal.raw
