@@ -94,8 +94,16 @@ class Assembler:
         message = self._whole or self._parts.message
         self._name = parsed.name
         if message is not None and self._result is None:
-            self._result = Transfer(_TYPES[parsed.name], _content(message))
+            self._result = Transfer(_TYPES[parsed.name], self._open(message))
         return received
+
+    def _open(self, message: bytes) -> bytes:
+        """:raises Unreadable: all is there, and is no byte string; everything is forgotten."""
+        try:
+            return _content(message)
+        except Unreadable:
+            self._name, self._whole, self._parts = None, None, fountain.Collector()
+            raise
 
     @property
     def _started(self) -> bool:

@@ -1,6 +1,7 @@
 """UR 2: any order, losses, repetitions, and texts by whoever holds a picture before the camera (S23)."""
 
 import random
+import zlib
 from itertools import islice
 
 import pytest
@@ -140,6 +141,28 @@ def test_s23_a_wrong_checksum_of_the_whole_starts_over():
     for text in SERIES[:7]:
         assembler.add(text.replace("CRYPTO-PSBT", "PSBT"))
     assert assembler.result.data == bytes(range(200))
+
+
+def in_two_parts(message):
+    shape = fountain.Shape(2, len(message), zlib.crc32(message))
+    size = shape.fragment_length
+    pieces = (message[:size], message[size:].ljust(size, b"\0"))
+    for number, piece in enumerate(pieces, start=1):
+        part = fountain.Part(shape, number, piece)
+        yield f"ur:crypto-psbt/{number}-2/{bytewords.encode(part.to_cbor())}"
+
+
+@pytest.mark.parametrize("message", [b"\x43ab", b"\x81\x41a", b"\x41ab"])
+def test_s23_a_message_that_is_no_byte_string_does_not_spoil_the_next_one(message):
+    for texts in ([f"ur:crypto-psbt/{bytewords.encode(message)}"], list(in_two_parts(message))):
+        assembler = ur.Assembler()
+        with pytest.raises(Unreadable, match="CBOR"):
+            for text in texts:
+                assembler.add(text)
+        assert assembler.result is None
+        for text in SERIES[:7]:
+            assembler.add(text)
+        assert assembler.result.data == bytes(range(200))
 
 
 def test_s23_memory_stays_with_the_message_whatever_is_shown():
