@@ -156,9 +156,11 @@ def in_two_parts(message):
 def test_s23_a_message_that_is_no_byte_string_does_not_spoil_the_next_one(message):
     for texts in ([f"ur:crypto-psbt/{bytewords.encode(message)}"], list(in_two_parts(message))):
         assembler = ur.Assembler()
+        *first, last = texts
+        for text in first:
+            assembler.add(text)
         with pytest.raises(Unreadable, match="CBOR"):
-            for text in texts:
-                assembler.add(text)
+            assembler.add(last)
         assert assembler.result is None
         for text in SERIES[:7]:
             assembler.add(text)
