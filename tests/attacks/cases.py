@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -102,10 +102,8 @@ class Proposal:
 
     @property
     def looked_at_again(self) -> Snapshot:
-        """The platform's word at the next poll. It tells the new story as well as the first one."""
-        raw = base64.b64decode(self.later)
-        psbt = Psbt.parse(raw)
-        return replace(self.snapshot(raw), txid_expected=psbt.tx.txid)
+        """The platform's word at the next poll, whose story is as whole as the first one."""
+        return snapshot(self.psbt_id, base64.b64decode(self.later["psbt"]), self.later["platform"])
 
     def surroundings(self) -> Surroundings:
         around = self.around

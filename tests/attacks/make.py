@@ -72,7 +72,7 @@ def _proposal(number: str, recipe: Recipe) -> dict[str, Any]:
         "platform": {**story(psbt, recipe.named), **recipe.says},
         "around": {**recipe.around, **({"neighbours": neighbours} if neighbours else {})},
         "profile": None if recipe.forward is None else str(recipe.forward.profile().key),
-        "later": None if recipe.later is None else _base64(recipe.later(scene)),
+        "later": None if recipe.later is None else _later(recipe.later(scene)),
         "findings": [list(finding) for finding in recipe.findings],
         "checks": list(recipe.checks),
         "held": list(recipe.held),
@@ -81,6 +81,10 @@ def _proposal(number: str, recipe: Recipe) -> dict[str, Any]:
         "off": recipe.off,
         "then": list(recipe.then),
     }
+
+
+def _later(psbt: Psbt) -> dict[str, Any]:
+    return {"psbt": _base64(psbt), "platform": story(psbt)}
 
 
 def _answers() -> list[dict[str, Any]]:

@@ -163,7 +163,7 @@ S14 = (
 S24 = (
     Recipe(name="looked at again, and the same", later=lambda s: s.honest, honest=True),
     Recipe(name="looked at again, with a colleague's signature", later=lambda s: BOB.sign(s.honest), honest=True),
-    Recipe(name="another payee after the person looked", later=swapped),
+    Recipe(name="another payee after the person looked", later=lambda s: with_output(s.honest, 0, script_pubkey=MALLORYS.script_pubkey(0, 0))),
     Recipe(name="another fee after the person looked", later=lambda s: s.spend(fee=2_000)),
     Recipe(name="another locktime after the person looked", later=lambda s: s.spend(locktime=1)),
 )  # fmt: skip
