@@ -118,7 +118,7 @@ class Devices:
         try:
             psbt = Psbt.parse(effect.psbt)
             signed = await self.bridge.sign(
-                effect.device, psbt, effect.vault, signer=effect.fingerprint, on_progress=on_progress
+                effect.device, psbt, effect.policy, signer=effect.fingerprint, on_progress=on_progress
             )
         except BridgeError as error:
             asked = not isinstance(error, NOT_ASKED)

@@ -31,10 +31,6 @@ class SignOnDevice:
     fingerprint: Fingerprint
     device: str
 
-    @property
-    def vault(self) -> Policy:
-        return self.policy
-
 
 @dataclass(frozen=True)
 class Submit:

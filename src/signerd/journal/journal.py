@@ -178,8 +178,7 @@ class Journal:
     # --- keys and vaults -------------------------------------------------------------------------------------------
 
     def own_keys(self) -> tuple[OwnKey, ...]:
-        found = self._db.execute("SELECT * FROM own_keys ORDER BY purpose, account")
-        return tuple(rows.read_own_key(row, self.network) for row in found)
+        return rows.own_keys(self._db, self.network)
 
     def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> None:
         """What the device itself gave, under the key's id at the platform."""
@@ -330,7 +329,7 @@ class Journal:
             claimed_name=None if claim is None else claim.name,
             vault_changes=self._vaults.changes(snapshot.vault_id),
             own_keys=self.own_keys(),
-            neighbours=rows.read_neighbours(self._db, snapshot.psbt_id, snapshot.vault_id),
+            neighbours=rows.read_neighbours(self._db, snapshot.psbt_id, snapshot.vault_id, snapshot.replaces),
             lowered=self.lowered,
             rules=self.rules,
             spent=self._book.spent() if self.rules.rules else (),

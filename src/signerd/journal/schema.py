@@ -103,7 +103,12 @@ CREATE TABLE vault_changes (
 ) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
+# When each proposal was signed is asked for whenever one that pays the same is judged: the chain must not be read for it.
+_THIRD = """
+CREATE INDEX audit_of_signatures ON audit (subject) WHERE kind = 'signed';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:

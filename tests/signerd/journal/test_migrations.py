@@ -63,6 +63,29 @@ def test_a_journal_of_the_first_version_keeps_all_it_holds(folder: Path) -> None
     assert version_of(folder) == len(MIGRATIONS)
 
 
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_a_journal_of_every_earlier_version_becomes_one_of_today(folder: Path, version: int) -> None:
+    with closing(sqlite3.connect(folder / JOURNAL, isolation_level=None)) as connection:
+        migrate(connection, MIGRATIONS[:version])
+    assert version_of(folder) == version
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        assert len(journal.records()) == 2
+        assert first_fault(journal.audit()) is None
+    with (
+        closing(sqlite3.connect(folder / JOURNAL)) as kept,
+        closing(sqlite3.connect(":memory:")) as made,
+    ):
+        migrate(made)
+        query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
+        assert kept.execute(query).fetchall() == made.execute(query).fetchall()
+
+
+def test_s6_when_something_was_signed_is_known_of_what_the_first_version_signed(folder: Path) -> None:
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        (verdict,) = [v for v in journal.review("p-2").verdicts if v.name == "conflict"]
+        assert "UTC you signed p-1, which pays" in verdict.sentence
+
+
 def test_it_is_worked_on_as_one_of_today(folder: Path) -> None:
     with Journal(folder, network=NETWORK, limits=Limits()) as journal:
         assert journal.learn(CLAIM).effects == ()

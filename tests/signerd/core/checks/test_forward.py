@@ -27,7 +27,6 @@ from tests.support.wallets import (
     ALICE,
     BOB,
     MALLORY,
-    fund,
     make_vault,
     pay,
     with_input,
