@@ -12,6 +12,10 @@ from typing import Any, Final
 
 # A Coldcard takes PSBTs of 2 MiB (Mk4); base64 makes that 2.8 MiB, and the answer carries it again.
 MAX_FRAME: Final = 8 * 1024 * 1024
+# A longer message is long because of one text in it. Many small values in as many bytes would take seconds to read, and
+# thirty times their memory.
+MAX_NESTED_FRAME: Final = 256 * 1024
+_MAX_BRACKETS: Final = 64
 CANCEL: Final = "cancel"
 _HEADER: Final = struct.Struct(">I")
 HEADER_SIZE: Final = _HEADER.size
@@ -132,6 +136,11 @@ def body_size(header: bytes) -> int:
 
 def decode(body: bytes) -> Message:
     """:raises ProtocolError: this is no message."""
+    if (
+        len(body) > MAX_NESTED_FRAME
+        and body.count(b"{") + body.count(b"[") + body.count(b",") > _MAX_BRACKETS
+    ):
+        raise ProtocolError(f"a message of {len(body)} bytes is made of many parts")
     try:
         values = json.loads(body)
         message = _TYPES[values.pop("type")](**values)

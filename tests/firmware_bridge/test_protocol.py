@@ -62,3 +62,20 @@ def test_s23_nothing_larger_than_the_limit_is_announced_or_sent():
         protocol.body_size(b"\xff\xff\xff\xff")
     with pytest.raises(ProtocolError, match="over the limit"):
         protocol.encode(Done(1, "a" * protocol.MAX_FRAME))
+
+
+LONG = protocol.MAX_NESTED_FRAME
+
+
+def test_a_long_text_passes():
+    args = {"psbt": "A" * LONG, "policy": {"keys": ["key"] * 15}, "payments": 2}
+    request = Request(1, "sign", args)
+    assert protocol.decode(protocol.encode(request)[protocol.HEADER_SIZE :]) == request
+
+
+@pytest.mark.parametrize("part", ["[],", "{},", "0,"])
+def test_a_long_message_of_many_parts_is_refused_unread(part):
+    """Eight megabytes of them would hold the event loop up for seconds."""
+    body = ('{"type":"done","id":1,"value":[' + part * (LONG // len(part)) + "0]}").encode()
+    with pytest.raises(ProtocolError, match="many parts"):
+        protocol.decode(body)
