@@ -1,7 +1,7 @@
 """A vault or a single-signature account as a Ledger knows it: a wallet policy (BIP-388), and the proof that a person approved it.
 
 HWI makes such a policy anew for each order of keys it meets in a script; for sorted keys every address has its own order,
-and to the device each is another wallet. Here the order is that of the vault's descriptor, always.
+and to the device each is another wallet. Here the keys come in one order, that of the vault's verification code, always.
 """
 
 from collections.abc import Mapping
