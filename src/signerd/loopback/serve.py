@@ -45,8 +45,8 @@ async def serving(service: DaemonService, state: Path) -> AsyncIterator[Path]:
             await server.ready.wait()
             yield socket_path(state)
         finally:
-            streams.close()
             server.leave()
+            streams.close()
             await task
 
 
@@ -83,6 +83,9 @@ class _Server(uvicorn.Server):
 
     def leave(self) -> None:
         """Take no more connections, finish what is being answered, and end."""
+        # Before a stream ends: its reader would be back at once, and find a server that no longer looks after it.
+        for server in self.servers:
+            server.close()
         self._leaving.set()
 
     async def main_loop(self) -> None:

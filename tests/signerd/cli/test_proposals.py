@@ -318,17 +318,19 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
         view = shown(state)
         status = daemon.on_loop(daemon.service.status)
     waiting = view.model_copy(update={"state": "waiting-for-device"})
-    asked = threading.Event()
+    looks = threading.Semaphore(0)
 
     def proposal(_psbt_id: str) -> ProposalView:
-        asked.set()
+        looks.release()
         return waiting
 
     with served_script(state, proposal=proposal, status=status, approve=None) as daemon:
         ended = []
         following = threading.Thread(target=lambda: ended.append(signerd("approve", "p-1", state=state)))
         following.start()
-        assert asked.wait(10)
+        # Once to show it; once more when it follows what happens, and only then it waits.
+        assert looks.acquire(timeout=10)
+        assert looks.acquire(timeout=10)
         daemon.feed("p-1", "progress", "Look at your device.")
     following.join(10)
     assert ended[0].status == Exit.NOT_RUNNING
