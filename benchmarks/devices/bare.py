@@ -102,9 +102,9 @@ def sign_registered(client: Any, text: str, wallet: WalletPolicy, proof: bytes) 
 
 
 def ledger_wallet(vault: Vault, name: str) -> WalletPolicy:
-    """Its keys in the vault's order, hardened levels marked as the app reads them."""
-    origins = [str(key.origin).replace("h", "'") for key in vault.cosigners]
-    keys = [f"[{origin}]{key.xpub}" for origin, key in zip(origins, vault.cosigners, strict=True)]
+    """Its keys in the order in which the bridge has registered them, hardened levels marked as the app reads them."""
+    origins = [(str(key.origin).replace("h", "'"), key.xpub) for key in sorted(vault.cosigners, key=str)]
+    keys = [f"[{origin}]{xpub}" for origin, xpub in origins]
     return MultisigWallet(name, AddressType.WIT, vault.threshold, keys)
 
 
