@@ -100,7 +100,7 @@ class NoPermission(BridgeError):
 class Unsupported(BridgeError):
     code = "unsupported"
     sentence = "The device does not support this."
-    hint = "Update its firmware, or use another device."
+    hint = "Ask for what the message allows, if it names a limit; else update the firmware, or use another device."
 
 
 class NotEnrolled(BridgeError):

@@ -85,6 +85,9 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 # With the udev rules that are missing, as HWI words it.
                 ("cannot open device", _PERMISSION),
                 ("unexpected chunk size", _FAULT),
+                # What was asked for is at fault, not the device.
+                ("forbidden key path", _UNSUPPORTED),
+                ("message too long", _UNSUPPORTED),
             ),
         ),
         Family.COLDCARD: Maker(
@@ -107,6 +110,11 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("doesn't have any secrets", _LOCKED),
                 ("device is locked", _LOCKED),
                 ("open failed", _PERMISSION),
+                # What was asked for is at fault, not the device. The last is ckcc's own check of what fits into one of its requests.
+                ("msg too short", _UNSUPPORTED),
+                ("msg too long", _UNSUPPORTED),
+                ("must be ascii printable", _UNSUPPORTED),
+                ("msg length:", _UNSUPPORTED),
             ),
         ),
         Family.LEDGER: Maker(
