@@ -1,9 +1,10 @@
 """What a device is, in values: where it is, whose make, in which state; and the one table of state changes."""
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
-from typing import Self
+from typing import Final, Self
 
 from multisig import Fingerprint, OriginKey
 
@@ -23,6 +24,8 @@ class Family(StrEnum):
 
 @unique
 class DeviceState(StrEnum):
+    """What a device does, or wants from a person before it works; `Device.detail` says more."""
+
     ABSENT = "absent"
     PRESENT = "present"
     """It is there; nobody has asked it anything yet, or the last attempt failed."""
@@ -98,6 +101,11 @@ def next_state(state: DeviceState, happening: Happening) -> DeviceState:
         raise IllegalTransition(f"a device that is {state} cannot have {happening}") from None
 
 
+_KINDS: Final = ("udp", "unix", "tcp", "hid", "webusb", "serial")
+_WITH_PORT: Final = frozenset({"udp", "tcp"})
+_PORT: Final = re.compile(r".:[0-9]{1,5}\Z", re.ASCII)
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """Where a device is reached: `udp:host:port`, `unix:/path`, `tcp:host:port`, `hid:path`, `webusb:bus:ports` or `serial:path`."""
@@ -109,13 +117,20 @@ class Endpoint:
     def parse(cls, text: str) -> Self:
         """From `family:address`, such as `trezor:udp:127.0.0.1:21324`.
 
-        :raises ValueError: no such family, or nothing after it.
+        :raises ValueError: no such family or kind of address, or no port where one is wanted.
         """
-        family, colon, address = text.partition(":")
-        if not colon or ":" not in address:
+        family, _colon, address = text.partition(":")
+        kind, colon, place = address.partition(":")
+        if not colon:
             raise ValueError(
                 f"an endpoint is family:kind:address, such as trezor:udp:127.0.0.1:21324, not {text!r}"
             )
+        if family not in set(Family):
+            raise ValueError(f"there is no family {family!r} in {text!r}: {', '.join(Family)}")
+        if kind not in _KINDS:
+            raise ValueError(f"there is no kind of address {kind!r} in {text!r}: {', '.join(_KINDS)}")
+        if kind in _WITH_PORT and not _PORT.search(place):
+            raise ValueError(f"{text!r} ends in no port, as trezor:udp:127.0.0.1:21324 does")
         return cls(Family(family), address)
 
     def __str__(self) -> str:
