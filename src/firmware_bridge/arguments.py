@@ -1,11 +1,12 @@
 """What a worker is told besides the transaction itself, in plain values: see the table in `firmware_bridge.port`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from firmware_bridge import enrolment
 from firmware_bridge.model import Family
 from firmware_bridge.registrations import Registration
-from multisig import Policy, Psbt, Vault
+from multisig import DerivationPath, Policy, Psbt, Vault
 from multisig.proofs import Prover
 
 
@@ -35,6 +36,16 @@ def enrol(
         "file": enrolment.coldcard_file(vault, name) if coldcard else None,
         "xor": enrolment.fingerprints_xor(vault) if coldcard else None,
     }
+
+
+def require_paths(paths: Sequence[DerivationPath]) -> None:
+    """A path as text, which HWI takes, would be read a character at a time, and the answer look like the device's fault.
+
+    :raises TypeError: one of them is none.
+    """
+    for path in paths:
+        if not isinstance(path, DerivationPath):
+            raise TypeError(f"A path is a multisig.DerivationPath, not {path!r}: see DerivationPath.parse.")
 
 
 def payments(psbt: Psbt, subject: Policy) -> int:

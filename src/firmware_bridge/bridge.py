@@ -118,8 +118,8 @@ class Bridge:
     async def unlock(self, device_id: str, ask: Ask, *, on_progress: OnProgress | None = None) -> Device:
         """Give the device its PIN and passphrase: `ask` is called with each `Question` that it cannot answer by itself.
 
-        An answer of None leaves it to the person at the device, where that is possible. The keys of a passphrase stay
-        available until the device is unplugged or forgets them.
+        An answer of None leaves it to the person at the device, where that is possible; so does an exception of `ask`, which is
+        logged and not raised. The keys of a passphrase stay available until the device is unplugged or forgets them.
 
         :raises Locked: the PIN was wrong, or nobody gave one.
         :raises NeedsPassphrase: nobody gave one.
@@ -165,7 +165,9 @@ class Bridge:
         """The extended public keys at these paths, with their origins, in one conversation.
 
         :raises WrongApp: the device is set to another kind of network.
+        :raises Unsupported: this make does not give the key at such a path.
         """
+        arguments.require_paths(paths)
         async with self._talk(device_id) as talk:
             return await talk.read_xpubs(paths)
 
@@ -174,8 +176,10 @@ class Bridge:
     ) -> bytes:
         """The person's signature of `text` with the key at `path`: 65 bytes (BIP-137), proven to be by that key.
 
+        :raises Unsupported: this make does not take the text or the path: a Coldcard wants 2 to 240 printable ASCII characters.
         :raises BadDeviceSignature: it is by another key, or over another text.
         """
+        arguments.require_paths([path])
         async with self._talk(device_id, on_progress) as talk:
             (key,) = await talk.read_xpubs([path])
             args = {"text": text, "path": str(path)}

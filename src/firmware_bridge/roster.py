@@ -13,7 +13,7 @@ from firmware_bridge import errors
 from firmware_bridge.aftermath import after_operation, back_to, in_words, no_permission, tells_nothing
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
-from firmware_bridge.families import maker_of
+from firmware_bridge.families import clean_detail, maker_of
 from firmware_bridge.holders import FindHolder, holder_of
 from firmware_bridge.lane import Lane
 from firmware_bridge.lookout import Lookout
@@ -181,7 +181,9 @@ class Roster:
         if record is None or record.device.state == DeviceState.ABSENT:
             await self.look()
             record = self._records.get(device_id)
-        if record is None or record.device.state == DeviceState.ABSENT:
+        if record is None:
+            raise errors.Disconnected(f"No device with the id {_shown(device_id)} has been connected.")
+        if record.device.state == DeviceState.ABSENT:
             raise errors.Disconnected
         return record
 
@@ -251,3 +253,8 @@ class Roster:
         if record.device.state != old:
             event = DeviceEvent(record.device.id, old, record.device.state, record.device)
             self.hub.publish(event)
+
+
+def _shown(device_id: object) -> str:
+    """What a caller took for an id, fit for a sentence."""
+    return clean_detail(repr(device_id))

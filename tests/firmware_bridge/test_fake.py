@@ -95,6 +95,16 @@ async def test_a_stalled_fake_is_let_go_at_the_deadline():
         assert (await bridge.xpub(found.id, ACCOUNT)).fingerprint == device.fingerprint
 
 
+@pytest.mark.parametrize("phase", [Phase.PROMPT, Phase.SIGN, Phase.RETURN])
+async def test_a_fake_stalls_over_a_message_as_over_a_transaction(phase):
+    device = FakeDevice(SEEDS[0], NETWORK, faults=Faults(stall_at=phase))
+    deadlines = replace_deadlines(person=0.1, grace=0.1)
+    async with bridge_to(device, network=NETWORK, deadlines=deadlines) as bridge:
+        (found,) = await bridge.refresh()
+        with pytest.raises(TimedOut):
+            await bridge.sign_message(found.id, "I am here", ACCOUNT / "0/0")
+
+
 async def test_a_killed_fake_says_nothing_more():
     """What a test of `WorkerCrashed` wants: the spawner's processes can be killed."""
     device = FakeDevice(SEEDS[0], NETWORK, script=ask_person)
@@ -119,3 +129,25 @@ async def test_a_killed_fake_says_nothing_more():
 async def test_a_fake_tells_no_secret():
     device = FakeDevice(SEEDS[0], Network.REGTEST, pin="1234")
     assert "1234" not in repr(vars(device)["seed"]) + repr(device)
+
+
+async def test_a_path_as_text_is_refused_before_the_device_is_asked():
+    device = FakeDevice(SEEDS[0], NETWORK)
+    async with bridge_to(device, network=NETWORK) as bridge:
+        (found,) = await bridge.refresh()
+        asked = device.asked.copy()
+        for call in (
+            bridge.xpub(found.id, str(ACCOUNT)),
+            bridge.sign_message(found.id, "hello", str(ACCOUNT)),
+        ):
+            with pytest.raises(TypeError, match=r"DerivationPath\.parse"):
+                await call
+        with pytest.raises(TypeError, match=r"not 'm'"):
+            await bridge.xpubs(found.id, str(ACCOUNT))
+        assert (device.asked, (await bridge.list())[0].state) == (asked, DeviceState.READY)
+
+
+async def test_an_id_that_is_nobodys_is_named():
+    async with bridge_to(FakeDevice(SEEDS[0], NETWORK), network=NETWORK) as bridge:
+        with pytest.raises(Disconnected, match=r"the id 'trezor-0'"):
+            await bridge.fingerprint("trezor-0")

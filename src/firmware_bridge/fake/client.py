@@ -103,7 +103,10 @@ class FakeClient:
     def _sign_message(self, text: str, path: str) -> Any:
         wallet = self._wallet()
         self._confirm("confirm-message", "Confirm the message on the device", screens.message(text, path))
-        return base64.b64encode(signing.sign_message(wallet, text, DerivationPath.parse(path))).decode()
+        self._strike(Phase.SIGN)
+        signature = signing.sign_message(wallet, text, DerivationPath.parse(path))
+        self._strike(Phase.RETURN)
+        return base64.b64encode(signature).decode()
 
     def _enrol(self, policy: Mapping[str, Any], again: bool, file: str | None, xor: int | None) -> Any:  # noqa: ARG002 - the text that a Coldcard reads says the same as the policy
         wallet = self._wallet()
