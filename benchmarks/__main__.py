@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("inspection", "devices", "idle")
+NAMES = ("inspection", "devices", "idle", "daemon")
 
 
 def main() -> int:

@@ -1,0 +1,171 @@
+"""What the daemon costs while nobody needs it: signed in at a real platform by long poll, three devices attached.
+
+The platform and the devices are processes of their own, as they are for a person. Of the daemon's own processes the first is the
+one that counts against Specter's bridge; the fork server and the tracker of multiprocessing stand beside it. The shared size (PSS)
+tells what the machine really gives for them: pages that two of them share are counted by halves.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.idle import cpu_ms, memory_mb, parent_of, wake_ups
+from signerd.demo import story
+from signerd.demo.buttons import DemoDevice, start_device
+from signerd.demo.people import Signer, new_account
+from signerd.demo.programs import Programs
+
+FAMILIES = ("ledger", "coldcard", "trezor")
+SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
+# Workers leave a minute after their last use (`Deadlines.idle`); the first round of everything is over by then.
+SETTLING_SECONDS = 150.0
+# The best peer: cryptoadvance/specter-desktop, its HWI bridge alone (`python -m cryptoadvance.specter server --hwibridge`).
+SPECTER_MB = 108.0
+MOST_MB, MOST_PERCENT = 60.0, 0.05
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Of one process, over the time of the measurement."""
+
+    name: str
+    cpu_ms: float
+    wakes: int
+    resident_mb: float
+    shared_mb: float
+
+
+def below(pid: int) -> list[int]:
+    """The process, and those that it started, and those that they started."""
+    parents = {int(path.name): parent_of(path) for path in Path("/proc").glob("[0-9]*")}
+    found, fresh = [pid], [pid]
+    while fresh:
+        fresh = [number for number, parent in parents.items() if parent in fresh]
+        found += fresh
+    return found
+
+
+def what_is(pid: int, daemon: int) -> str:
+    if pid == daemon:
+        return "daemon"
+    command = Path(f"/proc/{pid}/cmdline").read_text()
+    return "tracker" if "resource_tracker" in command else "fork server"
+
+
+async def three_devices(demo: story.Demo) -> list[DemoDevice]:
+    devices = []
+    for family in FAMILIES:
+        listen = str(demo.root / f"{family}.sock") if family == "coldcard" else "127.0.0.1:0"
+        seed = demo.root / f"{family}.seed"
+        devices.append(
+            await start_device(demo.programs, family, family, listen, seed, lambda _title, _lines: True)
+        )
+    return devices
+
+
+async def signed_in(demo: story.Demo, devices: list[DemoDevice]) -> Signer:
+    """A signer of the platform, whose one daemon has all three devices."""
+    account = new_account("signer")
+    arguments = ["--workspace-id", str(demo.workspace_id), "--email", account.email, "--json"]
+    await demo.custody("add a signer", "admin", "add-member", *arguments, password=account.password)
+    signer = Signer("signer", account, demo.root / "signer", devices[0], demo.programs)
+    signer.prepare(demo.url)
+    path = signer.state / "config.toml"
+    endpoints = ", ".join(f'"{device.endpoint}"' for device in devices)
+    text = path.read_text().replace(f'endpoints = ["{devices[0].endpoint}"]', f"endpoints = [{endpoints}]")
+    path.write_text(text)
+    await signer.sign_in(demo.mailbox)
+    return signer
+
+
+async def settled(signer: Signer, daemon: int) -> list[int]:
+    """All ready, the platform followed, every worker gone: its processes then."""
+    until = time.monotonic() + SETTLING_SECONDS
+    before: list[int] = []
+    while time.monotonic() < until:
+        await asyncio.sleep(2.0)
+        now = below(daemon)
+        # A command line would be heard as work: the daemon is asked only when it is about to be measured.
+        if now == before and len(now) <= 3:
+            status = await signer.run("status", "status")
+            if status["devices_ready"] == len(FAMILIES) and status["platform_reachable"]:
+                await asyncio.sleep(10.0)
+                return below(daemon)
+        before = now
+    raise RuntimeError(f"the daemon was not at rest in time; its processes: {before}")
+
+
+async def measure(signer: Signer, daemon: int) -> list[Spent]:
+    pids = await settled(signer, daemon)
+    cpu, woken = [cpu_ms(pid) for pid in pids], [wake_ups(pid) for pid in pids]
+    await asyncio.sleep(SECONDS)
+    return [
+        Spent(what_is(pid, daemon), cpu_ms(pid) - used, wake_ups(pid) - wakes, *memory_mb(pid))
+        for pid, used, wakes in zip(pids, cpu, woken, strict=True)
+    ]
+
+
+def show(spent: list[Spent]) -> None:
+    print(f"{'':>12} {'CPU ms/s':>9} {'% of a core':>12} {'woken/min':>10} {'RSS MB':>8} {'PSS MB':>8}")
+    for one in spent:
+        print(
+            f"{one.name:>12} {one.cpu_ms / SECONDS:9.3f} {one.cpu_ms / SECONDS / 10:12.4f} "
+            f"{one.wakes * 60 / SECONDS:10.0f} {one.resident_mb:8.1f} {one.shared_mb:8.1f}"
+        )
+    daemon, together = spent[0], sum(one.shared_mb for one in spent)
+    percent = sum(one.cpu_ms for one in spent) / SECONDS / 10
+    print(f"{'together':>12} {'':>9} {percent:12.4f} {'':>10} {'':>8} {together:8.1f}")
+    print(
+        f"daemon ÷ Specter's bridge ({SPECTER_MB:.0f} MB): {daemon.resident_mb / SPECTER_MB:.2f}; "
+        f"÷ the aim of {MOST_MB:.0f} MB: {daemon.resident_mb / MOST_MB:.2f}; "
+        f"all processes ÷ the aim of {MOST_PERCENT} % of a core: {percent / MOST_PERCENT:.2f}"
+    )
+
+
+def libraries(pid: int) -> None:
+    """What is resident, by where it comes from: the interpreter and its memory first."""
+    sizes: Counter[str] = Counter()
+    name = ""
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        head = line.split()
+        if "-" in head[0] and not head[0].endswith(":"):
+            name = Path(head[5]).name if len(head) > 5 else "memory of its own"
+        elif head[0] == "Rss:":
+            sizes[name] += int(head[1])
+    parts = ", ".join(f"{name} {size / 1024:.1f}" for name, size in sizes.most_common(8))
+    print(f"resident, MB: {parts}")
+
+
+async def run(root: Path) -> None:
+    logs = root / "logs"
+    logs.mkdir()
+    programs = Programs(logs)
+    demo = story.Demo(root, programs, auto=True)
+    demo.tell = lambda _text: None  # type: ignore[method-assign]
+    try:
+        await story._platform(demo)  # noqa: SLF001 - the platform is set up as the demo does it
+        signer = await signed_in(demo, await three_devices(demo))
+        daemon = await programs.start("signerd", "signerd", ["run"], env=signer.environment)
+        show(await measure(signer, daemon.process.pid))
+        libraries(daemon.process.pid)
+    finally:
+        await programs.stop()
+
+
+def main() -> None:
+    if sys.platform != "linux":
+        print("daemon: only Linux tells what a process costs and how often it was woken")
+        return
+    print(f"the daemon with a platform and three devices attached, idle over {SECONDS:.0f} s")
+    root = Path(tempfile.mkdtemp(prefix=f"bench-{secrets.token_hex(2)}-"))
+    try:
+        asyncio.run(run(root))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
