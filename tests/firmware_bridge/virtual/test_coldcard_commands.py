@@ -161,6 +161,11 @@ async def test_an_address_takes_the_screen_from_a_transaction_but_a_quorums_wait
             start_signing(client, make_spend(VAULT).to_bytes())
             with pytest.raises(RuntimeError, match="another request"):
                 client.send_recv(show_command(VAULT))
+            # The script is looked at only when the screen is free.
+            script = VAULT.witness_script(0, 1)
+            at, other = 12, show_command(VAULT)
+            with pytest.raises(RuntimeError, match="another request"):
+                client.send_recv(other[:at] + script + other[at + len(script) :])
             client.send_recv(CCProtocolPacker.show_address("m/0", Format.P2WPKH))
             address = client.send_recv(show_command(VAULT, 1, 5))
             assert decode_address(address, Network.TESTNET4) == VAULT.script_pubkey(1, 5)

@@ -221,12 +221,12 @@ class Firmware:
         wallet = self._flows.store.find(request.threshold, request.origins)
         if wallet is None:
             raise CommandRefused("Multisig wallet with those fingerprints not found")
+        self.approvals.check_free(Kind.SCRIPT_ADDRESS)
         try:
             _, keys = parse_multisig_script(request.script)
             wallet.check_script(request.script, dict(zip(keys, request.origins, strict=False)))
         except (MultisigError, ScriptMismatch) as error:
             raise CommandRefused(str(error)) from error
-        self.approvals.check_free(Kind.SCRIPT_ADDRESS)
         address = self._flows.script_address(request.script)
         details = (f"Wallet: {wallet.name}", wallet.policy)
         await self.approvals.begin(Kind.SCRIPT_ADDRESS, self._flows.show(address, details))
