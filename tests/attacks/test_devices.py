@@ -1,0 +1,192 @@
+"""S18 to S22 with devices: others than they should be, working wrongly, behind somebody's hands, or of flawed firmware."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import Bridge, BridgeError, Device, Endpoint, Family
+from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
+from firmware_bridge.hwi_client.coldcard.device import open_coldcard
+from firmware_bridge.port import Opening
+from firmware_bridge.virtual.faults import Faults
+from firmware_bridge.virtual.panel import Decision, Prompt
+from multisig import MultisigError, signer_progress
+from signerd.account.registration import Offer
+from signerd.loopback import views
+from signerd.loopback.views import UNPROVEN_NONCES, device_view, preview_view
+from tests.attacks.cases import entries, sound
+from tests.attacks.guards import switch_off
+from tests.attacks.people import ALICE, BOB, MALLORY, VAULT
+from tests.support import makes, rigs
+from tests.support.coldcard_middle import Lie, in_the_middle
+from tests.support.makes import Shown, enrol
+from tests.support.rigs import NETWORK, Rig, Seed, bridged
+
+pytestmark = pytest.mark.anyio
+
+SEEDS = {
+    "alice": ALICE.seed,
+    "bob": BOB.seed,
+    "mallory": MALLORY.seed,
+    "alice with a passphrase": ALICE.seed.with_passphrase("mallory's"),
+}
+MISBEHAVIOURS = entries("misbehaviours")
+# The keys of a made device are those of its seed for its whole life; a played one can be swapped under the person's eyes.
+PAIRS = [(entry, make) for entry in MISBEHAVIOURS for make in (makes.FAKES if entry.swaps else makes.VIRTUAL)]
+GUARDED = [entry for entry in MISBEHAVIOURS if entry.off]
+PSBT = sound().parsed
+
+
+def rig_of(make, entry, folder: Path) -> Rig:
+    """A device that knows the vault, and holds the keys that the case says from then on."""
+    rig = make.rig(folder, seed=SEEDS[entry.holds])
+    if entry.swaps:
+
+        def swap(prompt: Prompt) -> Decision:
+            if prompt.kind in {"sign-total", "sign-transaction"}:
+                rig.device.seed = SEEDS[entry.swaps]
+            return Decision.YES
+
+        rig.panel.script = swap
+    return rig
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with rigs.short_folder() as name:
+        yield Path(name)
+
+
+async def outcome(bridge: Bridge, device: Device) -> str | None:
+    """How it ends when Alice's device is asked; None where it signs all of it."""
+    try:
+        signed = await bridge.sign(device.id, PSBT, VAULT, signer=ALICE.fingerprint)
+        complete = signer_progress(signed, VAULT, ALICE.fingerprint).is_complete
+    except BridgeError as error:
+        return error.code
+    except MultisigError:
+        return "passed on unsound"
+    return None if complete else "incomplete"
+
+
+async def tried(rig: Rig, entry) -> tuple[str | None, list[str]]:
+    async with bridged(rig) as (bridge, [device]):
+        if entry.holds in {"alice", "bob"}:
+            script, rig.panel.script = rig.panel.script, rigs.approve_all
+            await enrol(bridge, device, VAULT)
+            rig.panel.script = script
+        rig.device.faults = Faults.parse(entry.faults)
+        shown = Shown(rig)
+        return await outcome(bridge, device), shown.kinds
+
+
+@pytest.mark.parametrize(
+    ("entry", "make"), PAIRS, ids=lambda value: getattr(value, "name", None) or str(value)
+)
+async def test_s18_s19_a_device_that_is_another_or_works_wrongly(entry, make, folder):
+    ended, shown = await tried(rig_of(make, entry, folder), entry)
+    assert ended == entry.outcome
+    assert bool(shown) is entry.asks
+
+
+@pytest.mark.parametrize("entry", GUARDED, ids=str)
+async def test_s18_s19_without_the_guard_its_answer_would_be_passed_on(entry, folder, monkeypatch):
+    """A swapped device's signatures are not Alice's, so that the look at what is taken would stop them next: off, too."""
+    switch_off(monkeypatch, entry.off)
+    switch_off(monkeypatch, "what-is-taken")
+    ended, _ = await tried(rig_of(makes.FAKES[0], entry, folder), entry)
+    assert ended in {None, "passed on unsound", "incomplete"}
+
+
+# --- the cable (S21) ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def coldcard_behind(lie: str | None, folder: Path) -> Iterator[tuple[Rig, Endpoint]]:
+    rig = makes.COLDCARD.rig(folder)
+    place = rig.socket if lie is None else folder / "coldcard-middle.sock"
+    yield rig, Endpoint(Family.COLDCARD, f"unix:{place}")
+
+
+async def linked(lie: str | None, folder: Path) -> tuple[str | None, list[str]]:
+    with coldcard_behind(lie, folder) as (rig, endpoint):
+        async with rigs.plugged_in(rig):
+            if lie is None:
+                return await at(rig, endpoint)
+            seed = Seed.from_entropy(b"M" * 16)
+            async with in_the_middle(rig.socket, endpoint.place, seed=seed, network=NETWORK, lie=Lie[lie]):
+                return await at(rig, endpoint)
+
+
+async def at(rig: Rig, endpoint: Endpoint) -> tuple[str | None, list[str]]:
+    shown = Shown(rig)
+    async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=rigs.QUICK) as bridge:
+        (device,) = await bridge.refresh()
+        if device.fingerprint == ALICE.fingerprint:
+            await enrol(bridge, device, VAULT)
+        return await outcome(bridge, device), shown.kinds
+
+
+@pytest.mark.parametrize("entry", entries("links"), ids=str)
+async def test_s21_somebody_on_the_cable_of_a_coldcard(entry, folder):
+    ended, shown = await linked(entry.lie, folder)
+    assert ended == entry.outcome
+    assert bool(shown) is (entry.outcome is None)
+
+
+def told_fingerprint(endpoint: Endpoint) -> str:
+    """The driver in this process, where a guard can be taken away."""
+    device = open_coldcard(endpoint, NETWORK, None, Opening())
+    try:
+        return device.call("fingerprint", {})
+    finally:
+        device.close()
+
+
+@pytest.mark.parametrize(
+    "entry", [entry for entry in entries("links") if entry.outcome == "device-fault"], ids=str
+)
+async def test_s21_without_the_guard_he_reads_along(entry, folder, monkeypatch):
+    monkeypatch.setattr(Ckcc, "mitm_verify", lambda *_: True)
+    seed = Seed.from_entropy(b"M" * 16)
+    with coldcard_behind(entry.lie, folder) as (rig, endpoint):
+        between = in_the_middle(rig.socket, endpoint.place, seed=seed, network=NETWORK, lie=Lie[entry.lie])
+        async with rigs.plugged_in(rig), between:
+            assert await asyncio.to_thread(told_fingerprint, endpoint) == str(ALICE.fingerprint)
+
+
+# --- firmware (S20, S22) -----------------------------------------------------------------------------------------------
+
+
+def of(entry) -> Device:
+    endpoint = Endpoint(Family(entry.family), "udp:127.0.0.1:1")
+    return replace(Device.at(endpoint, "Any model"), firmware=entry.version)
+
+
+OFFER = Offer(NETWORK, tuple(ALICE.vault_key(account) for account in range(8)), ALICE.profile().key)
+FIRMWARE = entries("firmware")
+
+
+@pytest.mark.parametrize("entry", FIRMWARE, ids=str)
+def test_s20_s22_what_is_said_when_a_device_is_registered_and_listed(entry):
+    device = of(entry)
+    preview = preview_view(OFFER, device)
+    for view in (preview, device_view(device)):
+        assert {flaw.id for flaw in view.advisories} == set(entry.flaws)
+    assert (UNPROVEN_NONCES in preview.notes) is not entry.proves
+
+
+def test_s22_without_the_list_nothing_would_be_said(monkeypatch):
+    monkeypatch.setattr(views, "known_flaws", lambda _device: ())
+    flawed = [entry for entry in FIRMWARE if entry.flaws]
+    assert not any(preview_view(OFFER, of(entry)).advisories for entry in flawed)
+
+
+def test_s20_without_the_question_nothing_would_be_said(monkeypatch):
+    monkeypatch.setattr(views, "has_anti_exfil", lambda _device: True)
+    unproven = [entry for entry in FIRMWARE if not entry.proves]
+    assert not any(UNPROVEN_NONCES in preview_view(OFFER, of(entry)).notes for entry in unproven)
