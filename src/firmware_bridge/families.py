@@ -101,7 +101,7 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("refused to import", _REFUSED),
                 # A computer runs it by a policy, or its owner has bound it by one.
                 ("not allowed in hsm mode", _BUSY),
-                ("spending policy in effect", _UNSUPPORTED),
+                ("spending policy", _UNSUPPORTED),
                 ("none of the keys involved", _WRONG_DEVICE),
                 ("framing error", _BUSY),
                 ("cannot connect to simulator", _DISCONNECTED),
