@@ -1,5 +1,6 @@
 """What a device is told about a vault: the name it may have, and the text that a Coldcard reads ("simple text" multisig file)."""
 
+import unicodedata
 from collections.abc import Mapping
 from functools import reduce
 from operator import xor
@@ -16,6 +17,7 @@ from multisig import Vault
 MAX_NAMES: Final[Mapping[Family, int]] = MappingProxyType(
     {Family.COLDCARD: 20, Family.LEDGER: 64, Family.JADE: 15, Family.BITBOX02: 30}
 )
+_LONGEST_NAME: Final = 64
 # The firmware's limit for the file (shared/usb.py: `100 < file_len <= 4000`).
 _MAX_FILE: Final = 4000
 
@@ -27,6 +29,19 @@ def require_name(family: Family, name: str) -> None:
         return
     if not (1 <= len(name) <= most and name.isascii() and name.isprintable() and name == name.strip()):
         raise Unsupported(f"A {MAKERS[family].name} takes names of 1 to {most} printable ASCII characters.")
+
+
+def fitting_name(family: Family, name: str, vault: Vault) -> str:
+    """The name as a device of this make can keep it: ASCII, and where it was cut, the first characters of the vault's
+    verification code behind it, so that two long names do not become one.
+    """
+    most = MAX_NAMES.get(family, _LONGEST_NAME)
+    folded = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
+    words = " ".join("".join(c if c.isprintable() else " " for c in folded).split())
+    if words and len(words) <= most:
+        return words
+    code = vault.verification_code.partition("-")[0]
+    return f"{words[: most - len(code) - 1].strip()} {code}".strip()
 
 
 def coldcard_file(vault: Vault, name: str) -> str:

@@ -18,6 +18,7 @@ from firmware_bridge import (
     Unsupported,
     WrongApp,
 )
+from firmware_bridge.enrolment import fitting_name
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from signerd.core import events
 from signerd.core.effects import SignOnDevice
@@ -144,7 +145,9 @@ class Devices:
 
     async def enrol(self, device_id: str, vault: Vault, name: str, on_progress: OnProgress) -> None:
         try:
-            await self.bridge.enrol(device_id, vault, name, on_progress=on_progress)
+            device = await self.chosen(device_id)
+            label = fitting_name(device.family, name, vault)
+            await self.bridge.enrol(device_id, vault, label, on_progress=on_progress)
         except BridgeError as error:
             raise DeviceFailed(said(error), hint=error.hint) from error
 

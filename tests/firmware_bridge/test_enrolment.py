@@ -1,9 +1,12 @@
 """The file that tells a Coldcard about a vault."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from firmware_bridge.enrolment import coldcard_file, fingerprints_xor
+from firmware_bridge.enrolment import MAX_NAMES, coldcard_file, fingerprints_xor, fitting_name, require_name
 from firmware_bridge.errors import Unsupported
+from firmware_bridge.model import Family
 from multisig import Network
 from tests.support.wallets import ALICE, BOB, CAROL, Signer, make_vault
 
@@ -32,3 +35,29 @@ def test_the_quorum_is_named_by_its_fingerprints():
     vault = make_vault((ALICE, BOB))
     first, second = (int.from_bytes(bytes(signer.fingerprint), "little") for signer in (ALICE, BOB))
     assert fingerprints_xor(vault) == first ^ second
+
+
+CODE = make_vault().verification_code[:4]
+
+
+@pytest.mark.parametrize(
+    ("name", "fitting"),
+    [
+        ("Savings", "Savings"),
+        ("Zürich  reserve", "Zurich reserve"),
+        ("a\nPolicy: 1 of 3", "a Policy: 1 of 3"),
+        ("x" * 20, "x" * 20),
+        ("Treasury of the cooperative", f"Treasury of the {CODE}"),
+        ("x" * 21, f"{'x' * 15} {CODE}"),
+        ("金庫", CODE),
+        ("", CODE),
+        (" \t ", CODE),
+    ],
+)
+def test_a_name_is_made_to_fit_a_coldcard(name, fitting):
+    assert fitting_name(Family.COLDCARD, name, make_vault()) == fitting
+
+
+@given(st.text(max_size=100), st.sampled_from(sorted(MAX_NAMES)))
+def test_every_name_fits_every_make(name, family):
+    require_name(family, fitting_name(family, name, make_vault()))

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from firmware_bridge import Device, DeviceState, Endpoint
+from firmware_bridge import Device, DeviceState, Endpoint, Family
 from signerd.devices import Devices
 from signerd.errors import DeviceUnready, NoSuchDevice
 from tests.support.fake_bridge import FakeBridge
-from tests.support.wallets import ALICE, BOB
+from tests.support.wallets import ALICE, BOB, make_vault
 
 pytestmark = pytest.mark.anyio
 
@@ -59,3 +59,12 @@ async def test_s18_a_device_is_found_by_its_master_key_only() -> None:
 
 async def test_absent_ones_are_not_shown() -> None:
     assert await Devices(Several(device(1, DeviceState.ABSENT))).all() == ()
+
+
+async def test_a_vault_is_enrolled_under_a_name_that_the_device_takes() -> None:
+    """The platform's names have any length and any letters; a name is no reason not to pin a vault."""
+    coldcard = replace(device(1), family=Family.COLDCARD)
+    bridge = Several(coldcard)
+    vault = make_vault()
+    await Devices(bridge).enrol(coldcard.id, vault, "Tresor der Genossenschaft Zürich", lambda _step: None)
+    assert bridge.labels == [f"Tresor der Geno {vault.verification_code[:4]}"]

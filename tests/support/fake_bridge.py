@@ -23,6 +23,7 @@ class FakeBridge:
     prompts: Path | None = None
     asked: int = 0
     enrolled: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
     showing: list[BridgeError] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
@@ -79,11 +80,12 @@ class FakeBridge:
         return bytes([31 + signature[64]]) + signature[:64]
 
     async def enrol(
-        self, _device_id: str, vault: Vault, _name: str, *, on_progress: OnProgress | None = None
+        self, _device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None
     ) -> None:
         if self.failures:
             raise self.failures.pop(0)
         self.enrolled.append(vault.verification_code)
+        self.labels.append(name)
 
     async def show_address(
         self,
