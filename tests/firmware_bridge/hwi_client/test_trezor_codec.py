@@ -5,7 +5,7 @@ from enum import IntEnum
 
 import pytest
 from hwilib.devices.trezorlib import messages, protobuf
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firmware_bridge.hwi_client.trezor.codec import CODEC, encode
@@ -63,6 +63,8 @@ def messages_of(kind):
 
 @pytest.mark.parametrize("kind", ROOTS)
 def test_any_message_is_written_as_hwi_writes_it(kind):
+    # A whole transaction takes its time to be made up, on a busy machine more than is allowed by default.
+    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(messages_of(kind))
     def check(message):
         assert CODEC.encode(message) == (kind.MESSAGE_WIRE_TYPE, by_hwi(message))
