@@ -1,6 +1,9 @@
 """The examples of docs/firmware_bridge.md, run as they stand there, against virtual devices."""
 
+import os
 import re
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -8,14 +11,15 @@ import pytest
 
 import firmware_bridge
 from firmware_bridge import Family
-from multisig import signer_progress
+from multisig import RECEIVE, Transaction, sats, signer_progress
 from tests.support import rigs, wallets
 from tests.support.elsewhere import Elsewhere
 from tests.support.rigs import NETWORK, make_rig
 
 pytestmark = pytest.mark.anyio
 
-GUIDE = Path(__file__).parents[2] / "docs" / "firmware_bridge.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "firmware_bridge.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 VAULT = rigs.make_vault()
 
@@ -48,6 +52,9 @@ def test_every_example_is_run():
     }
     assert names == {
         "sign",
+        "make_vault",
+        "make_spend",
+        "to_broadcast",
         "first_ready",
         "ask",
         "unlock_all",
@@ -63,6 +70,49 @@ async def test_ten_lines_to_a_signature(plugged, family, capsys):
     signed = await example("sign")(wallets.make_spend(VAULT), VAULT, **where)
     assert signer_progress(signed, VAULT, rig.seed.fingerprint).is_complete
     assert "on the device" in capsys.readouterr().out
+
+
+async def test_a_vault_and_a_spend(plugged):
+    families = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
+    there = [await plugged(family, seed=seed) for family, seed in zip(families, rigs.SEEDS, strict=True)]
+    endpoints = [endpoint for _rig, where in there for endpoint in where["endpoints"]]
+    vault = await example("make_vault")(NETWORK, 2, **there[0][1] | {"endpoints": endpoints})
+    assert vault == VAULT
+    coin = wallets.fund(vault, 100_000)
+    psbt = example("make_spend")(
+        vault,
+        coin.previous_transaction,
+        coin.outpoint.vout,
+        vault.address(RECEIVE, 3),
+        sats(60_000),
+        sats(500),
+    )
+    assert [output.amount for output in psbt.outputs] == [60_000, 39_500]
+    signed = [await example("sign")(psbt, vault, **place) for _rig, place in there[:2]]
+    sent = Transaction.parse(bytes.fromhex(example("to_broadcast")(signed, vault)))
+    assert (sent.txid, sent.has_witness) == (psbt.tx.txid, True)
+
+
+def test_every_example_has_types_that_fit(tmp_path):
+    for number, source in enumerate(EXAMPLES):
+        (tmp_path / f"example_{number}.py").write_text(source)
+    checked = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            f"--config-file={ROOT / 'pyproject.toml'}",
+            "--cache-dir=cache",
+            ".",
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 async def test_states(plugged):
