@@ -92,3 +92,11 @@ def test_no_more_inputs_than_the_app_signs():
     psbt = wallets.make_spend(PROFILE, n_inputs=MAX_INPUTS + 1)
     with pytest.raises(DeviceFailure, match="512 inputs"):
         prepared(psbt)
+
+
+@pytest.mark.parametrize("script", [b"", VAULT.witness_script(0, 0)], ids=["nothing", "a bare quorum"])
+def test_no_output_script_that_the_app_has_no_room_for(script):
+    psbt = wallets.with_output(wallets.make_spend(PROFILE), 0, script_pubkey=script)
+    with pytest.raises(DeviceFailure, match="output 0") as caught:
+        prepared(psbt)
+    assert caught.value.code == "unsupported"

@@ -16,11 +16,13 @@ from firmware_bridge.port import DeviceFailure
 
 Policy = Mapping[str, Any]
 
-# MAX_WALLET_NAME_LENGTH, MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN and MAX_N_OUTPUTS_CAN_SIGN of the Bitcoin app.
+# MAX_WALLET_NAME_LENGTH, MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN, MAX_N_OUTPUTS_CAN_SIGN and
+# MAX_OUTPUT_SCRIPTPUBKEY_LEN of the Bitcoin app.
 MAX_NAME: Final = 64
 MAX_KEYS: Final = 15
 MAX_INPUTS: Final = 512
 MAX_OUTPUTS: Final = 512
+MAX_OUTPUT_SCRIPT: Final = 83
 
 # The default policy of a single-signature account is known to the app without a registration: no name, no proof.
 _SINGLE_SIGNATURE: Final = "wpkh(@0/**)"
@@ -86,6 +88,12 @@ def to_version_2(psbt: PSBT) -> None:
             Unsupported.code,
             f"a Ledger signs at most {MAX_INPUTS} inputs and {MAX_OUTPUTS} outputs in one transaction",
         )
+    for index, output in enumerate(psbt.outputs):
+        if not 0 < len(output.script) <= MAX_OUTPUT_SCRIPT:
+            raise DeviceFailure(
+                Unsupported.code,
+                f"a Ledger takes output scripts of up to {MAX_OUTPUT_SCRIPT} bytes, and output {index} has another one",
+            )
     psbt.convert_to_v2()
     for item in psbt.inputs:
         if item.non_witness_utxo is not None:
