@@ -194,7 +194,8 @@ class DigitalBitboxDevice(OpenDevice):
 
     def _sign_message(self, args: Args) -> Any:
         self._caller.tell("confirm-message", _BLIND)
-        return self._with_password(self._hwi.sign_message, args["text"], _path(args["path"]))
+        # As bytes: of a text HWI counts the letters, where the length of what is signed is that of its bytes.
+        return self._with_password(self._hwi.sign_message, args["text"].encode(), _path(args["path"]))
 
     def _command(self, command: Mapping[str, Any]) -> Any:
         text = json.dumps(command)

@@ -12,6 +12,7 @@ from multisig import (
     Vault,
     build_psbt,
     multisig_account_path,
+    recover_message_key,
     sats,
 )
 from tests.support import makes, wallets
@@ -113,3 +114,13 @@ async def test_s9_a_coldcard_warns_of_change_far_beyond_the_last_one(folder):
         shown = Shown(rig)
         await sign_and_check(bridge, device, rig, psbt)
     assert "WARNING" in shown.text
+
+
+@pytest.mark.parametrize("make", [makes.TREZOR, makes.LEDGER], ids=makes.named)
+@pytest.mark.parametrize("text", ["\u00fcber", "u\u0308ber", "\u212b"], ids=ascii)
+async def test_a_message_is_signed_letter_by_letter_as_it_was_written(make, text, folder):
+    """Two ways to write an ü are two texts; HWI makes one of them on its way to a Trezor."""
+    rig = make.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        signature = await bridge.sign_message(device.id, text, ACCOUNT / "0/0")
+    assert recover_message_key(text, signature) == rig.seed.public_key(ACCOUNT / "0/0")

@@ -102,11 +102,12 @@ def test_a_transaction_is_signed(inputs):
     assert "no screen" in person.told[0][1]
 
 
-def test_a_message_is_signed():
+@pytest.mark.parametrize("text", ["hello", "über", "u\u0308ber"])
+def test_a_message_is_signed(text):
     path = DerivationPath.parse("m/84h/1h/0h/0/0")
     with opened(DigitalBitboxPeer(SEED)) as (device, _person):
-        answer = device.call("sign_message", {"text": "hello", "path": str(path)})
-    assert recover_message_key("hello", base64.b64decode(answer)) == SEED.public_key(path)
+        answer = device.call("sign_message", {"text": text, "path": str(path)})
+    assert recover_message_key(text, base64.b64decode(answer)) == SEED.public_key(path)
 
 
 def test_it_blinks():

@@ -5,11 +5,20 @@ from typing import Any, Final
 
 from hwilib.devices.trezor import TrezorClient
 from hwilib.devices.trezorlib import btc, messages
+from hwilib.devices.trezorlib.transport import TransportException
 from hwilib.hwwclient import HardwareWalletClient
 from hwilib.key import ExtendedKey, parse_path
 
 from firmware_bridge.errors import Locked, NeedsPassphrase
-from firmware_bridge.hwi_client.base import Args, OpenDevice, Operation, chain_of, parse_psbt, probed
+from firmware_bridge.hwi_client.base import (
+    Args,
+    OpenDevice,
+    Operation,
+    chain_of,
+    encode_base64,
+    parse_psbt,
+    probed,
+)
 from firmware_bridge.hwi_client.trezor.address import address_request
 from firmware_bridge.hwi_client.trezor.outputs import require_known_outputs
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, SigningProgress
@@ -121,8 +130,19 @@ class TrezorDevice(OpenDevice):
         return self._hwi.sign_tx(tx).serialize()
 
     def _sign_message(self, args: Args) -> Any:
+        """The very bytes of the text: HWI composes letters first (NFC), and the device would sign another text."""
         self._connection.wake()
-        return self._hwi.sign_message(args["text"], args["path"])
+        answer = self._connection.call(
+            messages.SignMessage(
+                coin_name=self._hwi.coin_name,
+                address_n=parse_path(args["path"]),
+                message=args["text"].encode(),
+                script_type=messages.InputScriptType.SPENDADDRESS,
+            )
+        )
+        if not isinstance(answer, messages.MessageSignature):
+            raise TransportException("it answered something else than a signature")
+        return encode_base64(answer.signature)
 
     def _show_address(self, args: Args) -> Any:
         """Once, at our own path: HWI tries every cosigner's, and takes a person's no for a wrong one."""
