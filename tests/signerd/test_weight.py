@@ -31,6 +31,8 @@ LEFT_OUT = (
     "ecdsa",
     "pyaes",
     "keyring",
+    "cryptography",
+    "argon2",
     "segno",
     "signerd.demo",
     "firmware_bridge.virtual",

@@ -1,7 +1,7 @@
 """Where the session's secret is kept: never in plain text, and never where a library only pretends to keep it.
 
-Two stores with the same three calls. The keyring is asked in a child process that lives for one call and is ended at
-its deadline: a locked keyring may wait for a person, and its libraries would stay in the daemon's memory.
+Two stores with the same three calls. Each works in a child process that lives for one call and is ended at its deadline: a
+locked keyring may wait for a person, and the libraries of either would stay in the daemon's memory.
 """
 
 import base64
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from signerd.account.sealing_child import NOT_OPENED
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 from signerd.journal.folder import write_private
 
@@ -26,6 +27,8 @@ CREDENTIAL = "signerd-passphrase"
 ARGON2_MEMORY_KIB = 64 * 1024
 ARGON2_PASSES = 3
 ARGON2_LANES = 4
+# The key derivation takes a second on a slow machine.
+SEALING_SECONDS = 60.0
 _HEADER = {"version": 1, "kdf": "argon2id", "memory_kib": ARGON2_MEMORY_KIB, "passes": ARGON2_PASSES}
 
 
@@ -92,31 +95,26 @@ class FileStore:
         stored = self._read()
         if stored is None:
             return None
-        # Ten megabytes that a daemon with a keyring does not need.
-        from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-        key = self._key_for(base64.b64decode(stored["salt"]))
-        try:
-            opened = AESGCM(key).decrypt(
-                base64.b64decode(stored["nonce"]), base64.b64decode(stored["secret"]), _aad(stored["salt"])
-            )
-        except InvalidTag:
+        opened = _sealing(
+            "open",
+            key=self._key_for(base64.b64decode(stored["salt"])),
+            nonce=base64.b64decode(stored["nonce"]),
+            secret=base64.b64decode(stored["secret"]),
+            about=_aad(stored["salt"]),
+        )
+        if opened is None:
             self._key = None
-            raise SecretsLocked(
-                f"the passphrase does not open {self.path}, or the file was changed"
-            ) from None
+            raise SecretsLocked(f"the passphrase does not open {self.path}, or the file was changed")
         return opened.decode()
 
     def save(self, secret: str) -> None:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
         stored = self._read()
         if stored is not None:
             self.load()  # A mistyped passphrase must not lock out the right one.
         key = self._key_for(os.urandom(16) if stored is None else base64.b64decode(stored["salt"]))
         nonce, salt = os.urandom(12), _text(self._salt)
-        sealed = AESGCM(key).encrypt(nonce, secret.encode(), _aad(salt))
+        sealed = _sealing("seal", key=key, nonce=nonce, secret=secret.encode(), about=_aad(salt))
+        assert sealed is not None
         content = {**_HEADER, "salt": salt, "nonce": _text(nonce), "secret": _text(sealed)}
         write_private(self.path, json.dumps(content, indent=1).encode())
 
@@ -141,23 +139,28 @@ class FileStore:
             given = self.passphrase()
             if not given:
                 raise SecretsLocked("the secrets file needs its passphrase")
-            self._key, self._salt = derive_key(given, salt), salt
+            cost = f"{ARGON2_MEMORY_KIB} {ARGON2_PASSES} {ARGON2_LANES}".encode()
+            self._key = _sealing("derive", passphrase=given.encode(), salt=salt, cost=cost)
+            self._salt = salt
+        assert self._key is not None
         return self._key
 
 
-def derive_key(passphrase: str, salt: bytes) -> bytes:
-    """32 bytes (RFC 9106)."""
-    from argon2.low_level import Type, hash_secret_raw
-
-    return hash_secret_raw(
-        passphrase.encode(),
-        salt,
-        time_cost=ARGON2_PASSES,
-        memory_cost=ARGON2_MEMORY_KIB,
-        parallelism=ARGON2_LANES,
-        hash_len=32,
-        type=Type.ID,
-    )
+def _sealing(verb: str, **given: bytes) -> bytes | None:
+    """A step of ``sealing_child``; None where it does not open. Raises SecretsLocked where the child itself fails."""
+    command = [sys.executable, "-m", "signerd.account.sealing_child", verb]
+    asked = json.dumps({name: _text(value) for name, value in given.items()})
+    try:
+        done = subprocess.run(  # noqa: S603 - our own interpreter and module
+            command, input=asked, capture_output=True, text=True, timeout=SEALING_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise SecretsLocked(f"the secrets file was not ready in {SEALING_SECONDS:.0f} seconds") from None
+    if done.returncode == NOT_OPENED:
+        return None
+    if done.returncode != 0:
+        raise SecretsLocked(f"the secrets file cannot be used: {_last_line(done.stderr)}")
+    return base64.b64decode(done.stdout)
 
 
 def credential_passphrase(folder: str | None) -> str | None:

@@ -1,6 +1,7 @@
 """Secrets are never in plain text, and a keyring that only pretends is not taken."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -183,3 +184,31 @@ def test_a_keyring_that_waits_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(secrets.sys, "executable", str(waiting))
     with pytest.raises(KeyringTimedOut):
         KeyringStore("state", 0.2).save("x")
+
+
+def test_a_child_that_fails_or_takes_too_long_is_said_and_loses_nothing(tmp_path, monkeypatch):
+    kept = store(tmp_path, "phrase")
+    kept.save("kept")
+    with monkeypatch.context() as broken:
+        broken.setattr(secrets.sys, "executable", "/bin/false")
+        with pytest.raises(SecretsLocked, match="cannot be used"):
+            kept.save("another")
+    with monkeypatch.context() as slow:
+        slow.setattr(secrets, "SEALING_SECONDS", 0)
+        with pytest.raises(SecretsLocked, match="seconds"):
+            kept.load()
+    assert store(tmp_path, "phrase").load() == "kept"
+
+
+def test_l10_no_secret_is_in_the_childs_command_line(tmp_path, monkeypatch):
+    commands, run = [], subprocess.run
+
+    def spied(command, **given):
+        commands.append(command)
+        return run(command, **given)
+
+    monkeypatch.setattr(secrets.subprocess, "run", spied)
+    store(tmp_path, "phrase").save("hunter2")
+    assert [command[-1] for command in commands] == ["derive", "seal"]
+    assert "hunter2" not in str(commands)
+    assert "phrase" not in str(commands)
