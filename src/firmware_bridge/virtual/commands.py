@@ -16,7 +16,7 @@ class Verb(StrEnum):
     UNPLUG = "unplug"
     PLUG = "plug"
     FAULTS = "faults"
-    """JSON only: `{"faults": {…}}`, see `Faults.parse`; `{}` mends everything."""
+    """JSON only: `{"faults": {…}}`, see `Faults.parse`; `{}` ends them. What has stalled already wants to be plugged in again."""
     QUIT = "quit"
 
 

@@ -134,7 +134,9 @@ async def test_the_profile_s_address_is_shown():
 
 async def test_identify_shows_the_profile_s_first_address():
     async with coldcard(ask_person) as (device, endpoint):
-        assert await drive(endpoint, "identify") is None
+        person = Person()
+        assert await drive(endpoint, "identify", person=person) is None
+        assert person.steps == ["identify"]
         _id, prompt = device.panel.pending
         assert prompt.kind == "show-address"
         assert profile().address(0, 0) in prompt.lines

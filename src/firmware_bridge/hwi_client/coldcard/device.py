@@ -196,16 +196,17 @@ class ColdcardDevice(OpenDevice):
         """
         fingerprint = self._fingerprint(args)
         command = address_command(args["policy"], args["chain"], args["index"], fingerprint, self._network)
-        return {"address": self._show(command)}
+        address = self._show(command)
+        self._caller.tell("confirm-address", "Compare the address on the device")
+        return {"address": address}
 
     def _identify(self, _args: Args) -> Any:
         """There is no other thing to show that asks for nothing: the first address of the profile's account."""
         self._show(greeting_command(self._network))
+        self._caller.tell("identify", "The device shows an address of its own: press a key on it")
 
     def _show(self, command: bytes) -> str:
-        address = str(self._ckcc.send_recv(command, timeout=_POLL_ANSWER_MS))
-        self._caller.tell("confirm-address", "Compare the address on the device")
-        return address
+        return str(self._ckcc.send_recv(command, timeout=_POLL_ANSWER_MS))
 
     def _await_result(self, poll: bytes) -> tuple[Any, Any]:
         while True:
