@@ -113,6 +113,8 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 # What was asked for is at fault, not the device. The last is ckcc's own check of what fits into one of its requests.
                 ("msg too short", _UNSUPPORTED),
                 ("msg too long", _UNSUPPORTED),
+                # Too many spaces together, at the beginning, or at the end.
+                ("in msg", _UNSUPPORTED),
                 ("must be ascii printable", _UNSUPPORTED),
                 ("msg length:", _UNSUPPORTED),
             ),

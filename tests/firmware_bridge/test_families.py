@@ -60,6 +60,12 @@ CASES = [
     (C, Fault(("AssertionError",), "AssertionError: device doesn't have any secrets yet"), errors.Locked),
     (C, Fault(("CCProtoError",), "Coldcard Error: fee bigger than 10 %"), errors.DeviceFault),
     (C, Fault(("CCProtoError",), "Coldcard Error: Spending policy in effect"), errors.Unsupported),
+    (C, Fault(("CCProtoError",), "Coldcard Error: leading space(s) in msg"), errors.Unsupported),
+    (
+        C,
+        Fault(("CCProtoError",), "Coldcard Error: too many spaces together in msg(max. 3)"),
+        errors.Unsupported,
+    ),
     (C, Fault(("CCProtoError",), "Coldcard Error: Spending Policy violation."), errors.Unsupported),
     (C, Fault(("CCProtoError",), "Coldcard Error: msg too short (min. 2)"), errors.Unsupported),
     (C, Fault(("CCProtoError",), "Coldcard Error: msg too long (max. 240)"), errors.Unsupported),
