@@ -1,0 +1,226 @@
+"""S6 over a real journal: whatever is proposed, signed, declared and lied about, nothing is paid twice unasked.
+
+Beside the journal runs a model that knows of coins, payees and fees only, and no PSBT.
+"""
+
+import contextlib
+import tempfile
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import Psbt, estimate_vsize
+from signerd.core import events
+from signerd.core.states import AT_THE_DEVICE, State
+from signerd.core.values import Snapshot
+from signerd.errors import DecisionError
+from signerd.journal import Journal
+from tests.signerd.journal.test_journal import open_one, prepared
+from tests.support.desk import VAULT, signed_by, snapshot_of
+from tests.support.payments import spend_of
+from tests.support.wallets import ALICE
+
+PAID = ((), (("shop", 50_000),), (("shop", 50_000), ("cafe", 20_000)), (("cafe", 20_000),))
+FEES = (1_000, 1_010, 2_000, 5_000)
+ASKED = frozenset({"paid-twice", "conflict", "replacement"})
+OUT = frozenset({State.BROADCAST, State.CONFIRMED})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a proposal is, in the model's words."""
+
+    coins: frozenset[int]
+    paid: tuple[tuple[str, int], ...]
+    fee: int
+    replaces: str | None
+
+    @property
+    def size(self) -> int:
+        scripts = [output.script_pubkey for output in psbt_of(self.coins, self.paid, self.fee).outputs]
+        return estimate_vsize(VAULT, len(self.coins), scripts)
+
+    def only_bumps(self, first: "Plan") -> bool:
+        dearer = self.fee > first.fee and self.fee * first.size > first.fee * self.size
+        return self.paid == first.paid and self.coins >= first.coins and dearer
+
+
+@cache
+def psbt_of(coins: frozenset[int], paid: tuple[tuple[str, int], ...], fee: int) -> Psbt:
+    return spend_of(sorted(coins), paid, fee)
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.journal: Journal = prepared(folder)
+        self.plans: dict[str, Plan] = {}
+        self.signed: list[str] = []
+
+    # --- what happens ------------------------------------------------------------------------------------------------
+
+    def propose(self, coins: frozenset[int], paid: int, fee: int, replaces: int | None) -> None:
+        psbt_id = f"p-{len(self.plans)}"
+        named = None if replaces is None else f"p-{replaces}"
+        self.plans[psbt_id] = plan = Plan(coins, PAID[paid], FEES[fee], named)
+        self.journal.poll(snapshot_of(psbt_of(plan.coins, plan.paid, plan.fee), psbt_id, replaces=named))
+        self.compare(psbt_id)
+
+    def approve(self, psbt_id: str, acknowledge: frozenset[str]) -> None:
+        found = self.journal.review(psbt_id)
+        self.journal.decide(psbt_id, events.Approved(found.digest, acknowledge))
+
+    def return_signatures(self, psbt_id: str) -> None:
+        record = self.journal.record(psbt_id)
+        step = self.journal.decide(psbt_id, events.DeviceReturned(signed_by(ALICE, record.snapshot)))
+        if step.record.signature is not None:
+            self.require_asked(psbt_id)
+            self.signed.append(psbt_id)
+
+    def whole_way(self, psbt_id: str, acknowledge: frozenset[str]) -> None:
+        self.approve(psbt_id, acknowledge)
+        self.journal.decide(psbt_id, events.DeviceFound("d"))
+        self.return_signatures(psbt_id)
+
+    def lie(self, psbt_id: str, status: ProposalStatus, replaces: str | None) -> None:
+        """The platform may say anything, again and otherwise."""
+        known: Snapshot = self.journal.record(psbt_id).snapshot
+        said = replace(known, status=status, confirmations=100, replaces=replaces)
+        self.journal.poll(said)
+        now = self.journal.record(psbt_id).snapshot.replaces
+        self.plans[psbt_id] = replace(self.plans[psbt_id], replaces=now)
+
+    def restart(self) -> None:
+        self.journal.close()
+        self.journal = open_one(self.folder)
+        self.journal.restart()
+
+    # --- what must hold ----------------------------------------------------------------------------------------------
+
+    def require_asked(self, psbt_id: str) -> None:
+        """Signed without a word of the person: no payment that a signed one may make beside it, and no odd rival of one."""
+        this = self.plans[psbt_id]
+        approval = self.journal.record(psbt_id).approval
+        assert approval is not None
+        for other in (self.plans[name] for name in self.signed):
+            if this.coins.isdisjoint(other.coins):
+                twice = set(this.paid) & set(other.paid)
+                assert not twice or "paid-twice" in approval.acknowledged
+            elif this.paid and not this.only_bumps(other):
+                assert "conflict" in approval.acknowledged
+
+    def compare(self, psbt_id: str) -> None:
+        """The holds are exactly the model's, and each names all that it is about."""
+        found = self.journal.review(psbt_id)
+        assert found.inspection is not None
+        held = {
+            v.name: set(str(v.figures.get("proposals", "")).split(", "))
+            for v in found.verdicts
+            if v.acknowledge
+        }
+        this = self.plans[psbt_id]
+        # Nothing replaces itself: it is as if it named one that is not known.
+        named = self.plans.get(this.replaces or "") if this.replaces != psbt_id else None
+        twice = {n for n in self.leaving(psbt_id) if self.pays_again(this, self.plans[n])}
+        rivals = {n for n in self.leaving(psbt_id) if self.is_odd_rival(this, named, self.plans[n])}
+        assert held.get("paid-twice", set()) == twice
+        assert held.get("conflict", set()) == rivals
+        assert ("replacement" in held) is (this.replaces is not None and named is None)
+        refused = {v.name for v in found.refusals}
+        assert ("replacement" in refused) is self.lies_of_replacing(this, named)
+
+    def leaving(self, psbt_id: str) -> set[str]:
+        """What may confirm: what was signed, for ever; what a device works on; what the others are said to have completed."""
+        states = {record.psbt_id: record.state for record in self.journal.records()}
+        return {
+            name
+            for name, state in states.items()
+            if name != psbt_id and (name in self.signed or state in AT_THE_DEVICE or state in OUT)
+        }
+
+    def pays_again(self, this: Plan, other: Plan) -> bool:
+        return this.coins.isdisjoint(other.coins) and bool(set(this.paid) & set(other.paid))
+
+    def is_odd_rival(self, this: Plan, named: Plan | None, other: Plan) -> bool:
+        if this.coins.isdisjoint(other.coins) or not this.paid:
+            return False
+        return named is None or not (this.only_bumps(named) and this.only_bumps(other))
+
+    def lies_of_replacing(self, this: Plan, named: Plan | None) -> bool:
+        if named is None:
+            return False
+        return not this.only_bumps(named) if this.paid else this.coins.isdisjoint(named.coins)
+
+
+COINS = st.frozensets(st.integers(1, 3), min_size=1, max_size=3)
+WHICH = st.integers(0, 30)
+ACKNOWLEDGED = st.sampled_from([frozenset(), frozenset(), ASKED])
+PROPOSE = st.tuples(
+    st.just("propose"),
+    st.tuples(COINS, st.integers(0, 3), st.integers(0, 3), st.sampled_from([None, 0, 1, 2, 3, 4, 77])),
+)
+steps = st.lists(
+    st.one_of(
+        PROPOSE,
+        # The same payment again, most often said to replace one that came before.
+        st.tuples(st.just("propose"), st.tuples(COINS, st.just(1), st.integers(0, 3), st.integers(0, 3))),
+        st.tuples(st.just("asked"), st.tuples(WHICH)),
+        st.tuples(st.just("whole"), st.tuples(WHICH, ACKNOWLEDGED)),
+        st.tuples(st.just("whole"), st.tuples(WHICH, ACKNOWLEDGED)),
+        st.tuples(st.just("approve"), st.tuples(WHICH, ACKNOWLEDGED)),
+        st.tuples(st.just("device"), st.tuples(WHICH)),
+        st.tuples(st.just("returned"), st.tuples(WHICH)),
+        st.tuples(
+            st.just("lie"),
+            st.tuples(WHICH, st.sampled_from(ProposalStatus), st.sampled_from([None, "p-0", "p-1", "p-77"])),
+        ),
+        st.tuples(st.just("restart"), st.just(())),
+    ),
+    min_size=15,
+    max_size=30,
+)
+
+
+def take(world: World, what: str, told: tuple) -> None:
+    if what == "propose":
+        world.propose(*told)
+        return
+    if what == "restart":
+        world.restart()
+        return
+    if not world.plans:
+        return
+    psbt_id = f"p-{told[0] % len(world.plans)}"
+    # Most of what may happen may not happen now.
+    with contextlib.suppress(DecisionError):
+        match what:
+            case "whole":
+                world.whole_way(psbt_id, told[1])
+            case "approve":
+                world.approve(psbt_id, told[1])
+            case "asked":
+                world.approve(psbt_id, ASKED)
+                world.journal.decide(psbt_id, events.DeviceFound("d"))
+            case "device":
+                world.journal.decide(psbt_id, events.DeviceFound("d"))
+            case "returned":
+                world.return_signatures(psbt_id)
+            case _:
+                world.lie(psbt_id, told[1], told[2])
+    world.compare(psbt_id)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps)
+def test_s6_no_sequence_pays_twice_without_a_word_of_the_person(taken: list[tuple[str, tuple]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            for what, told in taken:
+                take(world, what, told)
+        finally:
+            world.journal.close()
