@@ -5,13 +5,17 @@ PYTEST_ARGS ?= -n auto
 SECONDS ?= 60
 TARGETS ?=
 
-.PHONY: help venv demo test lint format bench fuzz fuzz-keep docs lock clean
+.PHONY: help venv demo test lint format bench fuzz fuzz-keep lock clean
 help:
 	@echo "make demo          the main job, on this machine, with virtual devices (AUTO=1: without a person)"
 	@echo "make test          the whole suite"
 	@echo "make lint          ruff, mypy, import contracts"
-	@echo "make bench         the figures of docs/performance.md"
+	@echo "make format        ruff's fixes and layout"
+	@echo "make bench         the figures of docs/performance.md; takes minutes"
 	@echo "make fuzz          every door that reads what others wrote, fuzzed for SECONDS=60 each (TARGETS=\"psbt tokens\")"
+	@echo "make fuzz-keep     fold what was found into fuzz/corpus/"
+	@echo "make lock          resolve every dependency again into lock/"
+	@echo "make clean         remove .venv and state/"
 
 venv: $(VENV)/.installed
 

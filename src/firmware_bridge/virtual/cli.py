@@ -18,7 +18,7 @@ from typing import TextIO
 
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.commands import Command, Verb, parse_command
-from firmware_bridge.virtual.errors import VirtualDeviceError
+from firmware_bridge.virtual.errors import InvalidCommand, VirtualDeviceError
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.fleet import FAMILIES, Plugged, Settings, build, load_seed
 from firmware_bridge.virtual.panel import (
@@ -251,7 +251,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m firmware_bridge.virtual", description="A virtual signing device."
+        prog="python -m firmware_bridge.virtual",
+        description="A virtual signing device: its screen on standard output, its buttons on standard input.",
+        epilog=f'{InvalidCommand.hint} Such as: {{"faults": {{"stall_at": "prompt"}}}}',
     )
     parser.add_argument("family", choices=[str(family) for family in FAMILIES])
     parser.add_argument(

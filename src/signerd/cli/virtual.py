@@ -55,7 +55,10 @@ def virtual(
         bool, typer.Option("--json", help="Speak to a program, a JSON object a line.")
     ] = False,
 ) -> None:
-    """Run a virtual device: its screen on standard output, its buttons on standard input."""
+    """Run a virtual device: its screen on standard output, its buttons on standard input.
+
+    `python -m firmware_bridge.virtual` has more options: a PIN, a passphrase, another app.
+    """
     from firmware_bridge import model
     from firmware_bridge.virtual.cli import Options, run
     from firmware_bridge.virtual.fleet import Settings
