@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from custody.schemas.challenge import ChallengeLine, offered_digest
+from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
 from signerd.core.values import Snapshot
 from tests.support.desk import VAULT, VAULT_ID
@@ -232,6 +233,7 @@ class FakePlatform:
             "created_at": STAMP,
             "updated_at": STAMP,
             "confirmations": snapshot.confirmations,
+            "replaces_psbt_id": snapshot.replaces,
         }
 
     def _sign(self, body: dict[str, Any], key: str) -> httpx.Response:
@@ -245,7 +247,7 @@ class FakePlatform:
             "psbt": body.get("psbt_base64", ""),
             "reason": body.get("reason", ""),
         }
-        if entry["decision"] == "approve" and not self._is_signed(entry["psbt"]):
+        if entry["decision"] == "approve" and not self._is_signed(snapshot, entry["psbt"]):
             return problem(422, "BAD_SIGNATURE")
         self._tell(entry)
         answer = {
@@ -256,9 +258,10 @@ class FakePlatform:
         }
         return httpx.Response(200, json=answer)
 
-    def _is_signed(self, text: str) -> bool:
+    def _is_signed(self, snapshot: Snapshot, text: str) -> bool:
+        policy = ALICE.profile() if snapshot.kind is TxType.FORWARD else self.vault
         try:
-            return signer_progress(Psbt.parse(text), self.vault, ALICE.fingerprint).is_complete
+            return signer_progress(Psbt.parse(text), policy, ALICE.fingerprint).is_complete
         except MultisigError:
             return False
 

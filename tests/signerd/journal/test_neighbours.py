@@ -1,0 +1,98 @@
+"""Which other proposals the journal brings before the checks, and what it knows of them (S6, S11, S25)."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from multisig import Psbt
+from signerd.core import events
+from signerd.core.states import State
+from signerd.core.values import Neighbour
+from signerd.journal import Journal
+from tests.signerd.journal.test_journal import NOW, prepared, to_signed
+from tests.support.desk import snapshot_of
+from tests.support.payments import shop, spend_of
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    with prepared(tmp_path) as journal:
+        yield journal
+
+
+def neighbours(journal: Journal, psbt_id: str) -> dict[str, Neighbour]:
+    around = journal.surroundings(journal.record(psbt_id).snapshot)
+    return {neighbour.psbt_id: neighbour for neighbour in around.neighbours}
+
+
+def held(journal: Journal, psbt_id: str) -> frozenset[str]:
+    return journal.review(psbt_id).to_acknowledge
+
+
+def test_s6_what_was_signed_is_known_as_it_was_signed_and_when(journal: Journal) -> None:
+    to_signed(journal, shop())
+    # The platform shows another PSBT of the same transaction since, without a word about its coins.
+    bare = Psbt.parse(shop().psbt)
+    bare = replace(bare, inputs=tuple(replace(item, non_witness_utxo=None) for item in bare.inputs))
+    journal.poll(replace(shop(), psbt=bare.to_bytes()))
+    journal.poll(shop((1,), 3_000, "p-2", replaces="p-1"))
+    first = neighbours(journal, "p-2")["p-1"]
+    record = journal.record("p-1")
+    assert record.signature is not None
+    assert (first.signed, first.signed_at, first.psbt) == (True, NOW, record.signature.psbt)
+    assert not held(journal, "p-2")
+    assert journal.review("p-2").allowed
+
+
+def test_s11_what_is_said_to_be_replaced_is_looked_up_whatever_it_spends_and_pays(journal: Journal) -> None:
+    journal.poll(shop())
+    journal.poll(snapshot_of(spend_of((2,), (("cafe", 20_000),)), "p-2"))
+    assert neighbours(journal, "p-2") == {}
+    journal.poll(replace(journal.record("p-2").snapshot, replaces="p-1"))
+    assert set(neighbours(journal, "p-2")) == {"p-1"}
+    assert "replacement" in {verdict.name for verdict in journal.review("p-2").refusals}
+    assert journal.record("p-2").state is State.REFUSED
+
+
+def test_s11_a_proposal_of_another_vault_replaces_nothing_here(journal: Journal) -> None:
+    journal.poll(replace(shop((3,)), vault_id="vault-2"))
+    journal.poll(shop((1,), 3_000, "p-2", replaces="p-1"))
+    assert held(journal, "p-2") == {"replacement"}
+
+
+def test_s25_a_coin_is_the_same_coin_under_another_vaults_name(journal: Journal) -> None:
+    journal.poll(replace(shop(), vault_id="vault-2"))
+    journal.poll(shop((1,), 3_000, "p-2"))
+    assert set(neighbours(journal, "p-2")) == {"p-1"}
+
+
+def test_s6_what_a_device_works_on_is_a_neighbour_and_what_is_only_asked_about_is_not(
+    journal: Journal,
+) -> None:
+    journal.poll(shop())
+    journal.poll(shop((2,), psbt_id="p-2"))
+    assert neighbours(journal, "p-2") == {}
+    for psbt_id in ("p-1", "p-2"):
+        journal.decide(psbt_id, events.Approved(journal.review(psbt_id).digest))
+    journal.decide("p-1", events.DeviceFound("d"))
+    assert held(journal, "p-2") == {"paid-twice"}
+    # Both were approved before either was signed: the second is asked about again.
+    assert journal.decide("p-2", events.DeviceFound("other")).record.state is State.WAITING_PERSON
+    journal.decide("p-1", events.DeviceFailed("refused", "No.", asked=True))
+    assert not held(journal, "p-2")
+
+
+def test_s6_what_the_others_completed_is_a_neighbour_by_the_platforms_word(journal: Journal) -> None:
+    journal.poll(shop(status=ProposalStatus.BROADCASTING))
+    journal.poll(shop((2,), psbt_id="p-2"))
+    assert held(journal, "p-2") == {"paid-twice"}
+    (told,) = [v for v in journal.review("p-2").verdicts if v.name == "paid-twice"]
+    assert told.sentence.startswith("The others completed p-1")
+
+
+def test_the_chain_is_not_read_for_the_time_of_a_signature(journal: Journal) -> None:
+    query = "EXPLAIN QUERY PLAN SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = 'p-1'"
+    (plan,) = [row["detail"] for row in journal._db.execute(query)]
+    assert "audit_of_signatures" in plan
