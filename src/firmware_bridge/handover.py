@@ -47,13 +47,13 @@ def for_device(psbt: Psbt, policy: Policy) -> bytes:
     :raises PsbtMismatch: a coin is not proven.
     """
     prover = Prover(policy)
+    cosigners = policy.cosigners if isinstance(policy, Vault) else ()
     told = replace(
         psbt,
         inputs=tuple(_proven_input(index, item, prover) for index, item in enumerate(psbt.inputs)),
         outputs=tuple(_proven_output(item, prover) for item in psbt.outputs),
+        xpubs=tuple((key.xpub, key.origin) for key in cosigners),
     )
-    if isinstance(policy, Vault):
-        told = replace(told, xpubs=tuple((key.xpub, key.origin) for key in policy.cosigners))
     return told.to_bytes()
 
 

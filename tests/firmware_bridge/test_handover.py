@@ -113,6 +113,13 @@ def test_s1_s9_an_output_that_is_not_proven_to_be_ours_is_nobodys(derivations):
     assert (sent.derivations, sent.witness_script, sent.redeem_script) == ({}, None, None)
 
 
+def test_s15_a_profiles_transaction_brings_the_device_no_quorum():
+    """A Coldcard would offer to keep it, or refuse a quorum that it is no part of."""
+    profile = ALICE.profile()
+    liar = replace(make_spend(profile), xpubs=tuple((key.xpub, key.origin) for key in VAULT.cosigners))
+    assert Psbt.parse(handover.for_device(liar, profile)).xpubs == ()
+
+
 def test_signatures_that_are_there_stay():
     signed = BOB.sign(PSBT)
     sent = Psbt.parse(handover.for_device(signed, VAULT))

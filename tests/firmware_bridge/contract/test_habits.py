@@ -12,6 +12,7 @@ from multisig import (
     Vault,
     build_psbt,
     multisig_account_path,
+    op_return_script,
     recover_message_key,
     sats,
 )
@@ -124,3 +125,20 @@ async def test_a_message_is_signed_letter_by_letter_as_it_was_written(make, text
     async with bridged(rig) as (bridge, [device]):
         signature = await bridge.sign_message(device.id, text, ACCOUNT / "0/0")
     assert recover_message_key(text, signature) == rig.seed.public_key(ACCOUNT / "0/0")
+
+
+@pytest.mark.parametrize(
+    ("data", "signs"), [(b"\x00", True), (b"\x05", False), (b"\x11", True), (b"\x05\x05", True)]
+)
+async def test_a_ledger_signs_no_single_byte_that_has_an_opcode_of_its_own(data, signs, folder):
+    rig = makes.LEDGER.rig(folder)
+    psbt = wallets.with_output(
+        wallets.make_spend(VAULT), 0, script_pubkey=op_return_script(data), amount=sats(0)
+    )
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        if signs:
+            await sign_and_check(bridge, device, rig, psbt)
+            return
+        with pytest.raises(Unsupported):
+            await bridge.sign(device.id, psbt, VAULT)
