@@ -51,9 +51,16 @@ def polled(record: Record, event: events.Polled, around: Surroundings) -> Step:
 
 
 def _belongs_elsewhere(record: Record, snapshot: Snapshot) -> bool:
-    """A proposal never moves: its vault says which others it is compared with, and where its signature goes."""
+    """A proposal never moves: its vault says which others it is compared with, and where its signature goes.
+
+    Nor does it become a forward, or cease to be one: that says whose coins it spends, and which of our keys signs.
+    """
     known = record.snapshot
-    return (snapshot.vault_id, snapshot.workspace_id) != (known.vault_id, known.workspace_id)
+    return (snapshot.vault_id, snapshot.workspace_id, snapshot.kind) != (
+        known.vault_id,
+        known.workspace_id,
+        known.kind,
+    )
 
 
 def _reads_differently(old: Record, new: Record, around: Surroundings) -> bool:
@@ -65,12 +72,16 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
     # What was signed stays as it was signed; only the platform's word about its end is taken.
     known = record.snapshot
     kept_snapshot = replace(
-        snapshot, psbt=known.psbt, vault_id=known.vault_id, workspace_id=known.workspace_id
+        snapshot,
+        psbt=known.psbt,
+        vault_id=known.vault_id,
+        workspace_id=known.workspace_id,
+        kind=known.kind,
     )
     kept = replace(record, snapshot=kept_snapshot)
     moved = _belongs_elsewhere(record, snapshot)
     what = (
-        "this proposal in another vault or workspace"
+        "this proposal in another vault or workspace, or as another kind"
         if moved
         else "another transaction under this proposal's id"
     )
@@ -80,6 +91,7 @@ def _altered(record: Record, snapshot: Snapshot) -> Step:
     facts = {
         "seen": record.identity,
         "now": identity_of(snapshot.psbt),
+        "kind": snapshot.kind.value,
         "vault": snapshot.vault_id,
         "workspace": snapshot.workspace_id,
     }

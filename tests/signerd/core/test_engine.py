@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Psbt, sats
 from signerd.core import events
 from signerd.core.effects import (
@@ -139,7 +139,9 @@ def test_s24_another_transaction_under_the_same_id_is_quarantined() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"vault_id": "vault-2"}, {"workspace_id": 2}], ids=["vault", "workspace"]
+    "changes",
+    [{"vault_id": "vault-2"}, {"workspace_id": 2}, {"kind": TxType.FORWARD}],
+    ids=["vault", "workspace", "kind"],
 )
 def test_s24_a_proposal_that_moves_elsewhere_is_quarantined_and_stays_where_it_was(
     changes: dict[str, object],

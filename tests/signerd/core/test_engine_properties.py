@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from custody.schemas.proposals import ProposalStatus
+from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
 from signerd.core.effects import Effect, SignOnDevice, Submit
 from signerd.core.engine import decide, receive, standing_effects
@@ -22,6 +22,8 @@ SNAPSHOTS = (
     HONEST,
     replace(HONEST, description="other words"),
     replace(HONEST, amounts=(1,)),
+    replace(HONEST, kind=TxType.FORWARD),
+    replace(HONEST, replaces="p-0"),
     replace(HONEST, psbt=signed_by(BOB, HONEST), collected=1),
     snapshot_of(spend(fee=1_001)),
     snapshot_of(b"garbage!"),
