@@ -6,6 +6,12 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+from signerd import cli
+from signerd.cli import answers, output
+from signerd.cli.exits import Exit
+
 CONFIG = """network = "regtest"
 [platform]
 url = "http://127.0.0.1:9"
@@ -74,3 +80,40 @@ def test_the_long_way_leads_to_the_same_daemon(tmp_path):
     """Written otherwise, the command line is read by its library; the daemon only weighs more."""
     loaded = modules_of_a_run(tmp_path / "s", f"--state={tmp_path / 's'}", "run")
     assert "typer" in loaded
+
+
+@pytest.mark.parametrize(
+    ("arguments", "taken"),
+    [
+        (["run"], ("/env", False)),
+        (["run", "--json"], ("/env", True)),
+        (["--state", "/s", "run"], ("/s", False)),
+        (["--state", "/s", "run", "--json"], ("/s", True)),
+        (["--state=/s", "run"], None),
+        (["run", "--help"], None),
+        (["run", "--json", "--json"], None),
+        (["--state", "run"], None),
+        (["status"], None),
+        ([], None),
+    ],
+)
+def test_only_a_plain_run_is_taken_by_the_short_way(monkeypatch, arguments, taken):
+    monkeypatch.setenv("SIGNERD_STATE", "/env")
+    assert cli._plain_run(arguments) == taken
+
+
+def test_a_passphrase_that_is_being_chosen_is_typed_twice(monkeypatch, capsys):
+    typed = iter(["", "one", "another", "one", "one"])
+    monkeypatch.setattr(answers.getpass, "getpass", lambda *_: next(typed))
+    assert answers.Person().secret("Choose a passphrase", fresh=True) == "one"
+    assert "two different ones" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("left", [EOFError, KeyboardInterrupt])
+def test_a_question_that_is_left_ends_the_program_with_its_status(left):
+    def ask():
+        raise left
+
+    with pytest.raises(SystemExit) as ended:
+        output.end_with(ask)
+    assert ended.value.code == Exit.FAILED
