@@ -1,6 +1,7 @@
 """The corpus as the runners read it: values from files, and from nothing else."""
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -65,7 +66,8 @@ class Proposal:
 
     @property
     def psbt_id(self) -> str:
-        return "-".join(str(self).lower().replace(",", "").replace("'", "").split())
+        """Short, and of the characters that an id may have."""
+        return f"{self.attack.number}-{hashlib.sha256(self.data['name'].encode()).hexdigest()[:8]}"
 
     @property
     def raw(self) -> bytes:

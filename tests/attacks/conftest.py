@@ -1,0 +1,22 @@
+"""Desks that several attacks are tried at, one for each make of device."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.desk import Desk, desk_with
+from tests.support import makes, rigs
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with rigs.short_folder() as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="module", params=makes.VIRTUAL, ids=makes.named)
+def desk(request) -> Iterator[Desk]:
+    """Every proposal has coins and payees of its own, so that one does not change what is said of another."""
+    with rigs.short_folder() as name, desk_with(request.param, Path(name)) as found:
+        yield found

@@ -1,0 +1,178 @@
+"""A signer's desk under attack: a real daemon on its socket, a hostile platform, and a virtual device behind the real bridge."""
+
+import base64
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from custody.schemas.proposals import ProposalStatus, TxType
+from multisig import MultisigError, OriginKey, Psbt, Vault, signer_progress
+from signerd.client import DaemonClient
+from signerd.core.audit import Note
+from signerd.core.states import State
+from signerd.core.values import Limits, OwnKey, Pin, Snapshot
+from signerd.daemon import Daemon
+from signerd.errors import SignerdError, UnknownProposal
+from signerd.journal import Journal
+from signerd.loopback.shapes import ProposalView
+from tests.attacks.cases import Proposal, snapshot
+from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
+from tests.attacks.recipes.scene import story
+from tests.support import rigs
+from tests.support.daemons import daemon_at, make_config
+from tests.support.fake_platform import FakePlatform
+from tests.support.makes import Make, Shown, enrol
+from tests.support.rigs import NETWORK, Rig, bridged
+from tests.support.served import Served, served
+
+AT_REST = (State.SUBMITTED, State.INTERRUPTED, State.REFUSED, State.QUARANTINED)
+LOOKED_AT = (State.REFUSED, State.WAITING_PERSON)
+# What the platform says of another proposal, by the state that this machine must give it.
+SAYS = {"confirmed": ProposalStatus.CONFIRMED, "withdrawn": ProposalStatus.CANCELLED}
+
+
+@dataclass
+class HostilePlatform(FakePlatform):
+    """It shows the vault as ``claimed``, whatever it is."""
+
+    vault: Vault = VAULT
+    claimed: str = VAULT.descriptor
+
+    def _vault(self) -> dict[str, Any]:
+        return {**super()._vault(), "descriptor": self.claimed, "chain": str(NETWORK), "name": NAME}
+
+    def _is_signed(self, shown: Snapshot, text: str) -> bool:
+        policy = ALICE.profile() if shown.kind is TxType.FORWARD else VAULT
+        try:
+            return signer_progress(Psbt.parse(text), policy, ALICE.fingerprint).is_complete
+        except MultisigError:
+            return False
+
+
+@dataclass
+class Desk:
+    """What a test reaches of it."""
+
+    served: Served
+    platform: HostilePlatform
+    rig: Rig
+
+    @property
+    def state(self) -> Path:
+        return self.served.state
+
+    @property
+    def shown(self) -> Shown:
+        """What the device shows from now on."""
+        return Shown(self.rig)
+
+    def client(self) -> DaemonClient:
+        return self.served.client()
+
+    def submitted(self, psbt_id: str) -> int:
+        return len(self.platform.signatures(psbt_id))
+
+    def offer(self, shown: Snapshot) -> ProposalView:
+        """The platform proposes it; what the person is shown as soon as it has been judged."""
+        self.platform.proposals[shown.psbt_id] = shown
+        try:
+            self.await_state(shown.psbt_id, *LOOKED_AT)
+        except AssertionError:
+            # The next one is to be judged by itself.
+            del self.platform.proposals[shown.psbt_id]
+            raise
+        with self.client() as client:
+            return client.proposal(shown.psbt_id)
+
+    def show_again(self, shown: Snapshot) -> None:
+        """The platform says something else under the same id, and the daemon has heard it."""
+        self.platform.proposals[shown.psbt_id] = shown
+        follower = self.served.service.follower
+        after = follower.state.rounds + 2
+        self.served.until(lambda: follower.state.rounds >= after)
+
+    def approve(self, view: ProposalView, *acknowledged: str) -> str | None:
+        """The person says yes to what was shown. The error's code; None where it was taken, and all that follows is done."""
+        try:
+            with self.client() as client:
+                client.approve(view.psbt_id, view.digest, acknowledged)
+        except SignerdError as error:
+            return error.code
+        self.await_state(view.psbt_id, *AT_REST)
+        return None
+
+    def await_state(self, psbt_id: str, *states: State) -> None:
+        try:
+            self.served.until(lambda: self._state(psbt_id) in states)
+        except TimeoutError:
+            seen = self.served.on_loop(self._state, psbt_id)
+            raise AssertionError(f"{psbt_id} did not become {states}, but {seen}") from None
+
+    def _state(self, psbt_id: str) -> State | None:
+        try:
+            return self.served.service.journal.record(psbt_id).state
+        except UnknownProposal:
+            return None
+
+    def clear(self, psbt_id: str) -> None:
+        """Nobody waits for it any more, and nobody asks what became of it."""
+        known = self.platform.proposals.get(psbt_id)
+        if known is not None:
+            signed = self.submitted(psbt_id)
+            status = ProposalStatus.CONFIRMED if signed else ProposalStatus.EXPIRED
+            self.platform.proposals[psbt_id] = replace(known, status=status, confirmations=6 * signed)
+
+
+def prepare(state: Path, around: dict[str, Any]) -> None:
+    """A machine that knows what the case says: usually Alice's registered keys and the pinned vault."""
+    own = OriginKey.parse(around["own"], NETWORK) if "own" in around else ALICE.vault_key()
+    keys = (OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0))
+    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+        journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+        if around.get("pinned", True):
+            workspace = around.get("workspace", WORKSPACE)
+            pin = Pin(VAULT_ID, workspace, NAME, VAULT, ALICE.vault_key())
+            journal.add_pin(pin, Note("pinned", VAULT_ID))
+
+
+@contextmanager
+def desk_with(
+    make: Make, folder: Path, around: dict[str, Any] | None = None, **platform: Any
+) -> Iterator[Desk]:
+    """``folder`` has a short name, for there are sockets in it. The device knows the vault."""
+    state, place = folder / "state", folder / "platform"
+    for path in (state, place):
+        path.mkdir(mode=0o700)
+    told = around or {}
+    prepare(state, told)
+    hostile = HostilePlatform(place, claimed=told.get("claimed", VAULT.descriptor), **platform)
+    rig = make.rig(folder)
+
+    @asynccontextmanager
+    async def service() -> AsyncIterator[Daemon]:
+        async with bridged(rig, deadlines=rigs.QUICK) as (bridge, [device]):
+            await enrol(bridge, device, VAULT)
+            config = make_config(network=str(NETWORK))
+            async with daemon_at(state, hostile, bridge, config=config) as daemon:
+                yield daemon
+
+    with served(service(), state) as found:
+        yield Desk(found, hostile, rig)
+
+
+def set_neighbours(desk: Desk, proposal: Proposal) -> None:
+    """Put the other proposals of a case where they must stand: judged, or signed here, whatever is said of them then."""
+    for number, other in enumerate(proposal.around.get("neighbours", ())):
+        raw = base64.b64decode(other["psbt"])
+        shown = snapshot(f"other-{number}", raw, story(Psbt.parse(raw)))
+        view = desk.offer(shown)
+        if not other["signed"]:
+            continue
+        assert desk.approve(view) is None
+        if other["state"] in SAYS:
+            desk.platform.proposals[shown.psbt_id] = replace(
+                shown, status=SAYS[other["state"]], confirmations=1
+            )
+            desk.await_state(shown.psbt_id, State(other["state"]))

@@ -1,0 +1,118 @@
+"""The corpus through a real daemon and its socket, with a virtual device of each make behind the real bridge."""
+
+from dataclasses import replace
+
+import pytest
+
+from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
+from tests.attacks.cases import damage, entries, proposals, sound
+from tests.attacks.desk import desk_with, set_neighbours
+from tests.support import makes
+
+PLAIN = proposals(lambda p: not p.is_special and p.later is None)
+HONEST = tuple(p for p in PLAIN if p.honest)
+HOSTILE = tuple(p for p in PLAIN if not p.honest)
+# A change that was taken back is tried where it is kept, in `tests/signerd/journal`; a vault that was pinned with a key that
+# is not the device's, the journal does not even take.
+SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own"} & p.around.keys())
+UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)
+APART = tuple(p for p in SPECIAL if p not in UNHEARD)
+LATER = proposals(lambda p: p.later is not None)
+# A megabyte a round is the platform's cost too; the parser has been shown all of them.
+DAMAGES = tuple(d for d in entries("damages") if d.outcome and d.amount < 1 << 20)
+REFUSED = {RefusedByChecks.code, IllegalEvent.code}
+
+
+def refused_by(view) -> set[str]:
+    return {check.name for check in view.checks if check.outcome == "refuse"} - {"transaction"}
+
+
+def ids(value) -> str:
+    return makes.named(value) if isinstance(value, makes.Make) else str(value)
+
+
+def turn(cases):
+    """Each case with one make, the makes in turn."""
+    return [(case, makes.VIRTUAL[number % len(makes.VIRTUAL)]) for number, case in enumerate(cases)]
+
+
+@pytest.mark.parametrize("proposal", HONEST, ids=str)
+def test_an_honest_one_is_shown_on_the_device_signed_and_submitted(desk, proposal):
+    try:
+        assert_signed(desk, proposal)
+    finally:
+        desk.clear(proposal.psbt_id)
+
+
+def assert_signed(desk, proposal) -> None:
+    view = desk.offer(proposal.snapshot())
+    shown = desk.shown
+    assert desk.approve(view) is None
+    assert shown.prompts
+    assert desk.submitted(proposal.psbt_id) == 1
+
+
+@pytest.mark.parametrize(("proposal", "desk"), turn(HOSTILE), indirect=["desk"], ids=ids)
+def test_a_hostile_one_never_reaches_the_screen_of_the_device(desk, proposal):
+    try:
+        assert_stopped(desk, proposal)
+    finally:
+        desk.clear(proposal.psbt_id)
+
+
+def assert_stopped(desk, proposal) -> None:
+    """Refused, or held until the person has named what is wrong; and the device has shown nothing."""
+    shown = desk.shown
+    view = desk.offer(proposal.snapshot())
+    assert desk.approve(view) in (REFUSED if proposal.refusals else {NeedsAcknowledgement.code})
+    assert proposal.refusals <= refused_by(view)
+    assert view.allowed is not bool(proposal.refusals)
+    assert set(view.to_acknowledge) == set(proposal.held)
+    assert shown.prompts == []
+    assert desk.submitted(proposal.psbt_id) == 0
+
+
+@pytest.mark.parametrize(("entry", "desk"), turn(DAMAGES), indirect=["desk"], ids=ids)
+def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
+    shown = desk.shown
+    odd = sound().snapshot(damage(entry))
+    psbt_id = f"damage-{DAMAGES.index(entry)}"
+    view = desk.offer(replace(odd, psbt_id=psbt_id))
+    ended = desk.approve(view)
+    desk.clear(psbt_id)
+    assert refused_by(view) == {"psbt-readable"}
+    assert view.money is None
+    assert ended in REFUSED
+    assert shown.prompts == []
+
+
+@pytest.mark.parametrize("proposal", LATER, ids=str)
+def test_s24_what_is_shown_after_the_person_looked(desk, proposal):
+    shown = desk.shown
+    view = desk.offer(proposal.snapshot())
+    desk.show_again(proposal.looked_at_again)
+    ended = desk.approve(view)
+    desk.clear(proposal.psbt_id)
+    assert (ended is None) is proposal.honest
+    assert bool(shown.prompts) is proposal.honest
+    assert desk.submitted(proposal.psbt_id) == int(proposal.honest)
+
+
+@pytest.mark.parametrize(("proposal", "make"), turn(APART), ids=ids)
+def test_on_a_machine_that_knows_something_else(proposal, make, folder):
+    """Other proposals, or a vault that is shown otherwise, is not pinned, or was pinned elsewhere."""
+    with desk_with(make, folder, proposal.around) as desk:
+        set_neighbours(desk, proposal)
+        if proposal.refusals or proposal.held:
+            assert_stopped(desk, proposal)
+        else:
+            assert_signed(desk, proposal)
+
+
+@pytest.mark.parametrize("proposal", UNHEARD, ids=str)
+def test_s14_a_workspace_of_another_network_is_not_even_heard(proposal, folder):
+    with desk_with(makes.TREZOR, folder, workspace_network="mainnet") as desk:
+        desk.platform.proposals[proposal.psbt_id] = proposal.snapshot()
+        desk.served.until(lambda: desk.served.service.follower.state.reachable)
+        assert desk.served.service.follower.state.workspaces == ()
+        assert desk.served.on_loop(desk.served.service.journal.records) == ()
