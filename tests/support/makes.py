@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from firmware_bridge import Bridge, BridgeError, Busy, Device, DeviceFault, DeviceState, Family, NotEnrolled
+from firmware_bridge import Bridge, Busy, Device, DeviceState, Family
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.errors import NoSuchPrompt
 from firmware_bridge.virtual.faults import Faults
@@ -30,7 +30,7 @@ class Make:
     `strict`: options of a device that signs only for vaults it knows. `clears`: given up, it takes its question off the screen.
     `polite`: given up, its worker lives on. `pin`: options of a device with a PIN; `types_pin`: it is entered at the computer.
     `screens`: kinds of prompts that one payment, with change, is shown in. `partial`: it hands over what it has signed where some
-    inputs are left unsigned. `other_quorum`: what it says of another quorum of cosigners that it knows.
+    inputs are left unsigned.
     """
 
     family: Family
@@ -44,7 +44,6 @@ class Make:
     types_pin: bool = False
     screens: tuple[str, ...] = ("sign-output", "sign-total")
     partial: bool = True
-    other_quorum: type[BridgeError] = NotEnrolled
 
     @property
     def name(self) -> str:
@@ -63,7 +62,6 @@ COLDCARD = Make(
     strict={"xpub_policy": XpubPolicy.VERIFY},
     screens=("sign-transaction",),
     # "Invalid PSBT", and nothing more.
-    other_quorum=DeviceFault,
 )
 LEDGER = Make(Family.LEDGER, enrols=True, proves=True, polite=False)
 VIRTUAL = (TREZOR, COLDCARD, LEDGER)

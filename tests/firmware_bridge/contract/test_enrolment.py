@@ -118,6 +118,6 @@ async def test_s16_another_quorum_of_the_same_cosigners_is_another_vault(make, f
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         shown = Shown(rig)
-        with pytest.raises(make.other_quorum):
+        with pytest.raises(NotEnrolled):
             await bridge.sign(device.id, wallets.make_spend(other), other)
     assert shown.prompts == []

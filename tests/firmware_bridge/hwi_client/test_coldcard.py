@@ -298,7 +298,8 @@ async def test_what_an_mk3_cannot_take_an_mk4_takes():
     async with coldcard() as (_device, endpoint):
         person = Person()
         # No PSBT, as the device finds.
-        await fails(endpoint, "sign", {"psbt": large, "resume": False}, person=person)
+        args = {"psbt": large, "policy": policy_args(profile()), "resume": False}
+        await fails(endpoint, "sign", args, person=person)
         assert person.steps[0] == "sending"
 
 
@@ -420,8 +421,11 @@ async def test_a_vault_of_one_key_is_asked_for_too():
         assert record.kinds == ["enrol-wallet"]
 
 
-async def test_a_refused_import_is_a_refusal():
-    async with coldcard(refuse_all, xpub_policy=XpubPolicy.OFFER) as (_device, endpoint):
-        code, detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT)))
-        assert code == "refused-by-person"
-        assert detail.endswith("Refused to import new wallet")
+@pytest.mark.parametrize("xpub_policy", XpubPolicy)
+async def test_a_vault_is_never_imported_in_the_middle_of_a_signing(xpub_policy):
+    """Left to itself, a device of this setting keeps the vault that a transaction brings, under a name of its own."""
+    async with coldcard(xpub_policy=xpub_policy) as (device, endpoint):
+        record = Record(device.panel)
+        code, _detail = await fails(endpoint, "sign", sign_args(wallets.make_spend(VAULT)))
+        assert code == "not-enrolled"
+        assert record.prompts == []

@@ -143,10 +143,18 @@ class ColdcardDevice(OpenDevice):
         self._require_room(len(psbt))
         if args["resume"] and (collected := self._resume(psbt)) is not None:
             return collected
+        self._require_known(args["policy"])
         self._caller.tell("sending", "Sending the transaction to the device")
         size, digest = self._ckcc.upload_file(psbt, blksize=MAX_BLK_LEN)
         self._ckcc.send_recv(Packer.sign_transaction(size, digest))
         return encode_base64(self._collect_transaction(None))
+
+    def _require_known(self, policy: Args) -> None:
+        """:raises DeviceFailure: it is not enrolled. Depending on its settings it would show a vault that the transaction brings, and
+        keep it under a name of its own, while the person expects a payment.
+        """
+        if policy["kind"] == "vault" and not self._knows(policy):
+            raise DeviceFailure(NotEnrolled.code, None)
 
     def _require_room(self, size: int) -> None:
         """:raises DeviceFailure: more than this model takes. It would say so after the last byte, and less clearly."""
