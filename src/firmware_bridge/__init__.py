@@ -12,6 +12,7 @@ Everything that can go wrong is a leaf of `BridgeError`. Nothing is printed, not
 from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws
 from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.bridge import Bridge
+from firmware_bridge.conversation import Ask, OnProgress
 from firmware_bridge.errors import (
     AddressMismatch,
     BadDeviceSignature,
@@ -54,6 +55,7 @@ __all__ = [
     "Account",
     "AddressMismatch",
     "Advisory",
+    "Ask",
     "BadDeviceSignature",
     "BlockingBridge",
     "Bridge",
@@ -72,6 +74,7 @@ __all__ = [
     "NeedsPassphrase",
     "NoPermission",
     "NotEnrolled",
+    "OnProgress",
     "Progress",
     "Question",
     "RefusedByPerson",

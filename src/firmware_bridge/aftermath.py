@@ -62,13 +62,7 @@ def after_answer(answer: Probed) -> tuple[Happening, str | None]:
     if answer.obstacle is None:
         return Happening.FOUND_READY, None
     outcome = errors.from_worker(answer.obstacle, answer.detail)
-    return AFTER_PROBE[type(outcome)], in_words(outcome)
-
-
-def in_words(outcome: BridgeError) -> str:
-    """The sentence, and what the device adds to it."""
-    words = str(outcome)
-    return words if outcome.detail is None or outcome.detail in words else f"{words} ({outcome.detail})"
+    return AFTER_PROBE[type(outcome)], outcome.words
 
 
 def no_permission(family: Family) -> str:

@@ -216,3 +216,8 @@ def _answer(ask: BlockingAsk, question: Question, answer: asyncio.Future[str | N
     # Nobody may be there any more to hear it.
     with contextlib.suppress(RuntimeError):
         answer.get_loop().call_soon_threadsafe(tell)
+
+
+for _name, _method in vars(BlockingBridge).items():
+    if not _name.startswith("_"):
+        _method.__doc__ = _method.__doc__ or getattr(Bridge, _name).__doc__

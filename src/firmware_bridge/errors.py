@@ -25,7 +25,9 @@ from typing import ClassVar
 
 
 class BridgeError(Exception):
-    """One outcome. `code` is stable, the text says what is wrong, `hint` says what to do, `detail` is the device's own words."""
+    """One outcome. `code` is stable, the text says what is wrong, `hint` says what to do, `detail` is the device's own words;
+    `words` is the text with them.
+    """
 
     code: ClassVar[str] = "bridge-error"
     sentence: ClassVar[str] = "The device could not do this."
@@ -34,6 +36,12 @@ class BridgeError(Exception):
     def __init__(self, sentence: str | None = None, *, detail: str | None = None) -> None:
         super().__init__(sentence or self.sentence)
         self.detail = detail or None
+
+    @property
+    def words(self) -> str:
+        """The sentence, and what the device adds to it."""
+        sentence = str(self)
+        return sentence if self.detail is None or self.detail in sentence else f"{sentence} ({self.detail})"
 
 
 class RefusedByPerson(BridgeError):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from firmware_bridge import answers
-from firmware_bridge.aftermath import after_answer, after_probe, in_words
+from firmware_bridge.aftermath import after_answer, after_probe
 from firmware_bridge.answers import Probed
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.families import maker_of
@@ -80,7 +80,7 @@ class Prober:
             happening, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:
             happening = after_probe(outcome)
-            happening, detail = await self.explain(record, happening, in_words(outcome))
+            happening, detail = await self.explain(record, happening, outcome.words)
         finally:
             if record.probe is asyncio.current_task():
                 record.probe = None

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
 
 from firmware_bridge import errors
-from firmware_bridge.aftermath import after_operation, back_to, in_words, no_permission, tells_nothing
+from firmware_bridge.aftermath import after_operation, back_to, no_permission, tells_nothing
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
 from firmware_bridge.families import clean_detail, maker_of
@@ -174,7 +174,7 @@ class Roster:
             record.lane.session = None
         if happening == Happening.FOUND_READY:
             return happening, None
-        return await self._prober.explain(record, happening, in_words(outcome))
+        return await self._prober.explain(record, happening, outcome.words)
 
     async def _find(self, device_id: str) -> Record:
         record = self._records.get(device_id)

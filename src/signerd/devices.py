@@ -123,7 +123,7 @@ class Devices:
             )
         except BridgeError as error:
             asked = not isinstance(error, NOT_ASKED)
-            return events.DeviceFailed(error.code, f"{said(error)} {error.hint}", asked=asked)
+            return events.DeviceFailed(error.code, f"{_told(error)} {error.hint}", asked=asked)
         except MultisigError as error:
             return events.DeviceFailed(error.code, said(error), asked=True)
         self.fault("device:after:sign")
@@ -133,7 +133,7 @@ class Devices:
         try:
             return await self.bridge.xpubs(device_id, paths)
         except BridgeError as error:
-            raise DeviceFailed(said(error), hint=error.hint) from error
+            raise DeviceFailed(_told(error), hint=error.hint) from error
 
     async def sign_text(
         self, device_id: str, text: str, path: DerivationPath, on_progress: OnProgress
@@ -141,7 +141,7 @@ class Devices:
         try:
             return await self.bridge.sign_message(device_id, text, path, on_progress=on_progress)
         except BridgeError as error:
-            raise DeviceFailed(said(error), hint=error.hint) from error
+            raise DeviceFailed(_told(error), hint=error.hint) from error
 
     async def enrol(self, device_id: str, vault: Vault, name: str, on_progress: OnProgress) -> None:
         try:
@@ -149,7 +149,7 @@ class Devices:
             label = fitting_name(device.family, name, vault)
             await self.bridge.enrol(device_id, vault, label, on_progress=on_progress)
         except BridgeError as error:
-            raise DeviceFailed(said(error), hint=error.hint) from error
+            raise DeviceFailed(_told(error), hint=error.hint) from error
 
     async def show_first_address(self, device_id: str, vault: Vault, on_progress: OnProgress) -> None:
         """Have the device show the vault's first address, which the bridge compares with ours.
@@ -166,13 +166,18 @@ class Devices:
             ) from error
         except Unsupported as error:
             raise AddressNotShown(
-                f"the device cannot show the vault's first address: {said(error)}"
+                f"the device cannot show the vault's first address: {_told(error)}"
             ) from error
         except BridgeError as error:
-            raise DeviceFailed(said(error), hint=error.hint) from error
+            raise DeviceFailed(_told(error), hint=error.hint) from error
 
 
 def _require_ready(device: Device) -> Device:
     if device.state is not DeviceState.READY:
         raise DeviceUnready(f"the device is {device.state}{f': {device.detail}' if device.detail else ''}")
     return device
+
+
+def _told(error: BridgeError) -> str:
+    """With the device's own words: which path, which app, that the PIN was wrong."""
+    return plain(error.words)

@@ -35,6 +35,7 @@ def bridge(there):
 
 def test_every_method_of_the_bridge_is_there():
     public = {name for name in vars(Bridge) if not name.startswith("_")} - {"watch"}
+    assert all(getattr(BlockingBridge, name).__doc__ for name in public)
     assert {name for name in vars(BlockingBridge) if not name.startswith("_")} == public
     for name in public - {"events", "unlock"}:
         theirs, ours = (inspect.signature(getattr(kind, name)) for kind in (Bridge, BlockingBridge))

@@ -36,3 +36,15 @@ def test_details_are_kept():
     assert errors.BadDeviceSignature(3).input_index == 3
     assert "input 3" in str(errors.BadDeviceSignature(3))
     assert "message" in str(errors.BadDeviceSignature())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (errors.Locked(), "The device is locked."),
+        (errors.Locked(detail="the PIN was wrong"), "The device is locked. (the PIN was wrong)"),
+        (errors.WrongApp("Ethereum"), "The device has another app open: Ethereum."),
+    ],
+)
+def test_the_devices_own_words_are_told_once(outcome, words):
+    assert outcome.words == words
