@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from firmware_bridge import handover, signing
-from multisig import Psbt, vault
+from multisig import Psbt, descriptor, vault
 from multisig.inspection import findings, inputs, outputs, whole
 from multisig.proofs import Place, Prover, Unproven
 from multisig.psbt import decode, fields
 from multisig.psbt.keyvalue import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
+from signerd.account import vaults
 from signerd.core import review
 
 Off = Callable[[pytest.MonkeyPatch], None]
@@ -131,6 +132,27 @@ def _account_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(whole, "_xpubs", _nothing)
 
 
+# --- vaults (S15 to S17) ------------------------------------------------------------------------------------------------
+
+
+def _our_key(patch: pytest.MonkeyPatch) -> None:
+    """Any of our keys will do, as it would for somebody who believes a fingerprint."""
+    patch.setattr(vaults, "_fault", lambda *_: None)
+    patch.setattr(vaults, "_own_key", lambda journal, _vault: journal.own_keys()[0])
+
+
+def _different_keys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(vault, "_require_distinct", lambda *_: None)
+
+
+def _accounts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(vault, "_require_account", lambda *_: None)
+
+
+def _checksum(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(descriptor, "strip_checksum", lambda text, **_strict: text.partition("#")[0])
+
+
 # --- the parser (S23) --------------------------------------------------------------------------------------------------
 
 
@@ -196,10 +218,13 @@ def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
 
 GUARDS: Mapping[str, Off] = {
     "account-keys": _account_keys,
+    "accounts": _accounts,
     "bytes-enough": _bytes_enough,
+    "checksum": _checksum,
     "claims-of-change": _claims_of_change,
     "claims-of-payments": _claims_of_payments,
     "coins-once": _coins_once,
+    "different-keys": _different_keys,
     "fee-of-the-bytes": _fee_of_the_bytes,
     "field-shapes": _field_shapes,
     "how-it-is-signed": _how_it_is_signed,
@@ -207,6 +232,7 @@ GUARDS: Mapping[str, Off] = {
     "known-scripts": _known_scripts,
     "nothing-behind": _nothing_behind,
     "one-network": _one_network,
+    "our-key": _our_key,
     "ownership": _ownership,
     "places-in-bounds": _places_in_bounds,
     "previous-transactions": _previous_transactions,

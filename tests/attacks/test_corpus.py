@@ -58,6 +58,7 @@ def test_names_are_used_once():
     assert [name for name, count in names.items() if count > 1] == []
 
 
+GUARDED = ("misbehaviours", "damages", "vaults")
 PARTS = ("vaults", "misbehaviours", "firmware", "answers", "damages", "links")
 
 
@@ -66,7 +67,7 @@ def test_every_name_in_it_is_one_that_exists():
     forwards = (*FORWARD_BEFORE_INSPECTION, *FORWARD_AFTER_INSPECTION)
     guards = {*GUARDS, *checks, *(f"forward:{check.__name__}" for check in forwards)}
     guards |= {f"severity:{name}" for name in CHECKS}
-    cases = [*proposals(), *entries("misbehaviours"), *entries("damages")]
+    cases = [*proposals(), *(entry for part in GUARDED for entry in entries(part))]
     assert {case.off for case in cases} - {None} <= guards
     for proposal in proposals():
         assert proposal.refusals | set(proposal.held) | set(proposal.warned) <= CHECKS.keys()
@@ -76,7 +77,7 @@ def test_every_name_in_it_is_one_that_exists():
 
 
 def test_every_guard_is_switched_off_for_some_attack():
-    used = {case.off for case in (*proposals(), *entries("misbehaviours"), *entries("damages"))}
+    used = {case.off for case in (*proposals(), *(entry for part in GUARDED for entry in entries(part)))}
     assert GUARDS.keys() <= used
 
 

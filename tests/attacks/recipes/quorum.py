@@ -104,15 +104,18 @@ S17 = (
 
 @dataclass(frozen=True)
 class VaultRecipe:
-    """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be pinned."""
+    """A quorum as a platform shows it to be pinned. ``outcome``: the error's code, None where it may be pinned; ``off``: the
+    guard without which it would be, but for ``then``."""
 
     name: str
     descriptor: str
-    outcome: str | None
+    outcome: str | None = None
+    off: str | None = None
+    then: str | None = None
 
 
-def quorum(name: str, keys: Sequence[OriginKey], outcome: str | None, threshold: int = 2) -> VaultRecipe:
-    return VaultRecipe(name, str(SortedMulti(threshold, tuple(keys))), outcome)
+def quorum(name: str, keys: Sequence[OriginKey], *expected: str) -> VaultRecipe:
+    return VaultRecipe(name, str(SortedMulti(2, tuple(keys))), *expected)
 
 
 def _under(label: OriginKey, key: OriginKey) -> OriginKey:
@@ -121,22 +124,30 @@ def _under(label: OriginKey, key: OriginKey) -> OriginKey:
 
 
 _A, _B, _C, _M = (person.vault_key() for person in (ALICE, BOB, CAROL, MALLORY))
+NOT_OURS, TWICE, NO_ACCOUNT = (
+    ("not-our-vault", "our-key"),
+    ("invalid-descriptor", "different-keys"),
+    ("invalid-key", "accounts"),
+)
+# No script is made of the same key twice.
+SAME_KEY = "invalid-transaction"
 VAULTS = {
     "S15": (
-        quorum("our own key, and two others", (_A, _B, _C), None),
-        quorum("a quorum without us", (_M, _B, _C), "not-our-vault"),
-        quorum("Mallory's key under our name", (impostors_key(), _B, _C), "not-our-vault"),
-        quorum("our key twice, once under another name", (_A, _under(_B, _A), _C), "invalid-descriptor"),
+        quorum("our own key, and two others", (_A, _B, _C)),
+        quorum("a quorum without us", (_M, _B, _C), *NOT_OURS),
+        quorum("Mallory's key under our name", (impostors_key(), _B, _C), *NOT_OURS),
+        quorum("our key twice, once under another name", (_A, _under(_B, _A), _C), *TWICE, SAME_KEY),
     ),
     "S16": (
-        quorum("the same three in another order", (_C, _A, _B), None),
-        VaultRecipe("a descriptor with one letter changed", VAULT.descriptor.replace("sortedmulti(2", "sortedmulti(1"), "invalid-descriptor"),
+        quorum("the same three in another order", (_C, _A, _B)),
+        VaultRecipe("a threshold that was changed and its checksum not", VAULT.descriptor.replace("sortedmulti(2", "sortedmulti(1"), "invalid-descriptor", "checksum"),
     ),
     "S17": (
-        quorum("three different people", (_A, _B, _C), None),
-        quorum("a key that is repeated", (_A, _B, _B), "invalid-descriptor"),
-        quorum("two accounts of one device", (_A, _B, BOB.vault_key(account=1)), "invalid-descriptor"),
+        quorum("three different people", (_A, _B, _C)),
+        quorum("a key that is repeated", (_A, _B, _B), *TWICE, SAME_KEY),
+        quorum("two accounts of one device", (_A, _B, BOB.vault_key(account=1)), *TWICE),
+        quorum("a key that is not at its path", (_A, _B, _under(_C, CAROL.profile().key)), *NO_ACCOUNT),
+        quorum("a key of no multisig account", (_A, _B, CAROL.profile().key), *NO_ACCOUNT),
         quorum("a key of another network", (_A, _B, CAROL.vault_key(0, Network.MAINNET)), "wrong-network"),
-        quorum("a key that is not at its path", (_A, _B, OriginKey(CAROL.vault_key(account=1).origin, _C.xpub)), "invalid-key"),
     ),
 }  # fmt: skip
