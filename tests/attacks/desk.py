@@ -24,7 +24,7 @@ from tests.support import rigs
 from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform
 from tests.support.makes import Make, Shown, enrol
-from tests.support.rigs import NETWORK, Rig, bridged
+from tests.support.rigs import NETWORK, Rig, Seed, bridged
 from tests.support.served import Served, served
 
 AT_REST = (State.SUBMITTED, State.INTERRUPTED, State.REFUSED, State.QUARANTINED)
@@ -89,26 +89,40 @@ class Desk:
     def show_again(self, shown: Snapshot) -> None:
         """The platform says something else under the same id, and the daemon has heard it."""
         self.platform.proposals[shown.psbt_id] = shown
-        follower = self.served.service.follower
-        after = follower.state.rounds + 2
-        self.served.until(lambda: follower.state.rounds >= after)
+        self.rounds(2)
+
+    def rounds(self, number: int) -> None:
+        """The daemon has asked the platform so many times more."""
+        heard = self.served.service.follower.state
+        after = heard.rounds + number
+        self.served.until(lambda: heard.rounds >= after)
 
     def approve(self, view: ProposalView, *acknowledged: str) -> str | None:
         """The person says yes to what was shown. The error's code; None where it was taken, and all that follows is done."""
+        refused = self.say_yes(view, *acknowledged)
+        if refused is not None:
+            return refused
+        self.await_state(view.psbt_id, *AT_REST)
+        return None
+
+    def say_yes(self, view: ProposalView, *acknowledged: str) -> str | None:
+        """The same, without waiting for what follows."""
         try:
             with self.client() as client:
                 client.approve(view.psbt_id, view.digest, acknowledged)
         except SignerdError as error:
             return error.code
-        self.await_state(view.psbt_id, *AT_REST)
         return None
 
     def await_state(self, psbt_id: str, *states: State) -> None:
         try:
             self.served.until(lambda: self._state(psbt_id) in states)
         except TimeoutError:
-            seen = self.served.on_loop(self._state, psbt_id)
+            seen = self.state_of(psbt_id)
             raise AssertionError(f"{psbt_id} did not become {states}, but {seen}") from None
+
+    def state_of(self, psbt_id: str) -> State | None:
+        return self.served.on_loop(self._state, psbt_id)
 
     def _state(self, psbt_id: str) -> State | None:
         try:
@@ -139,21 +153,26 @@ def prepare(state: Path, around: dict[str, Any]) -> None:
 
 @contextmanager
 def desk_with(
-    make: Make, folder: Path, around: dict[str, Any] | None = None, **platform: Any
+    make: Make,
+    folder: Path,
+    around: dict[str, Any] | None = None,
+    seed: Seed = ALICE.seed,
+    **platform: Any,
 ) -> Iterator[Desk]:
-    """``folder`` has a short name, for there are sockets in it. The device knows the vault."""
+    """``folder`` has a short name, for there are sockets in it. A device of a cosigner knows the vault."""
     state, place = folder / "state", folder / "platform"
     for path in (state, place):
         path.mkdir(mode=0o700)
     told = around or {}
     prepare(state, told)
     hostile = HostilePlatform(place, claimed=told.get("claimed", VAULT.descriptor), **platform)
-    rig = make.rig(folder)
+    rig = make.rig(folder, seed=seed)
 
     @asynccontextmanager
     async def service() -> AsyncIterator[Daemon]:
         async with bridged(rig, deadlines=rigs.QUICK) as (bridge, [device]):
-            await enrol(bridge, device, VAULT)
+            if VAULT.cosigner_for(seed.fingerprint) is not None:
+                await enrol(bridge, device, VAULT)
             config = make_config(network=str(NETWORK))
             async with daemon_at(state, hostile, bridge, config=config) as daemon:
                 yield daemon

@@ -77,3 +77,11 @@ ONE_OF_THREE = vault_of(threshold=1)
 TWO_OF_TWO = vault_of((ALICE, BOB))
 OTHER_ACCOUNT = vault_of(account=1)
 MAINNET = vault_of(network=Network.MAINNET)
+
+# Whose keys a device has, by the corpus's names.
+HOLDERS = {
+    "alice": ALICE.seed,
+    "bob": BOB.seed,
+    "mallory": MALLORY.seed,
+    "alice with a passphrase": ALICE.seed.with_passphrase("mallory's"),
+}

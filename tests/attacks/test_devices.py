@@ -20,7 +20,7 @@ from signerd.loopback import views
 from signerd.loopback.views import UNPROVEN_NONCES, device_view, preview_view
 from tests.attacks.cases import entries, sound
 from tests.attacks.guards import switch_off
-from tests.attacks.people import ALICE, BOB, MALLORY, VAULT
+from tests.attacks.people import ALICE, HOLDERS, VAULT
 from tests.support import makes, rigs
 from tests.support.coldcard_middle import Lie, in_the_middle
 from tests.support.makes import Shown, enrol
@@ -28,12 +28,6 @@ from tests.support.rigs import NETWORK, Rig, Seed, bridged
 
 pytestmark = pytest.mark.anyio
 
-SEEDS = {
-    "alice": ALICE.seed,
-    "bob": BOB.seed,
-    "mallory": MALLORY.seed,
-    "alice with a passphrase": ALICE.seed.with_passphrase("mallory's"),
-}
 MISBEHAVIOURS = entries("misbehaviours")
 # The keys of a made device are those of its seed for its whole life; a played one can be swapped under the person's eyes.
 PAIRS = [(entry, make) for entry in MISBEHAVIOURS for make in (makes.FAKES if entry.swaps else makes.VIRTUAL)]
@@ -43,12 +37,12 @@ PSBT = sound().parsed
 
 def rig_of(make, entry, folder: Path) -> Rig:
     """A device that knows the vault, and holds the keys that the case says from then on."""
-    rig = make.rig(folder, seed=SEEDS[entry.holds])
+    rig = make.rig(folder, seed=HOLDERS[entry.holds])
     if entry.swaps:
 
         def swap(prompt: Prompt) -> Decision:
             if prompt.kind in {"sign-total", "sign-transaction"}:
-                rig.device.seed = SEEDS[entry.swaps]
+                rig.device.seed = HOLDERS[entry.swaps]
             return Decision.YES
 
         rig.panel.script = swap
