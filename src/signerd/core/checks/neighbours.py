@@ -14,8 +14,9 @@ from signerd.core.text import amount
 from signerd.core.values import Neighbour
 from signerd.core.verdicts import Verdict, allow, hold, warn
 
-# A person reads so many; the rest is counted. A rent that is paid each month has been paid often.
+# A person reads so many of them, and so many payments of each; the rest is counted. A rent has been paid often.
 SHOWN = 3
+PAYMENTS_SHOWN = 2
 
 
 def conflicting(case: InspectedCase) -> Verdict:
@@ -31,7 +32,8 @@ def conflicting(case: InspectedCase) -> Verdict:
     if others:
         return hold(
             name,
-            f"{_told(case, others)} It spends some of the same coins: only one of them can confirm.",
+            f"This one ({case.snapshot.psbt_id}) spends coins that are spent already: only one of them can confirm. "
+            f"{_told(case, others)}",
             proposals=_names(others),
         )
     waiting = [n for n in rivals if n.is_open]
@@ -59,19 +61,15 @@ def paid_twice(case: InspectedCase) -> Verdict:
         if n.may_confirm and n.payments & case.outgoing and not case.shares_coins(n)
     ]
     if same:
-        return hold(
-            name,
-            f"{_told(case, same)} {_this(case, same)}",
-            proposals=_names(same),
-        )
+        return hold(name, f"{_again(case, same)} {_told(case, same)}", proposals=_names(same))
     return allow(name, "No signed transaction makes the same payment from other coins.")
 
 
-def _this(case: InspectedCase, same: Sequence[Neighbour]) -> str:
+def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:
     again = case.outgoing & frozenset().union(*(n.payments for n in same))
     return (
         f"This one ({case.snapshot.psbt_id}) pays {_payments(case, again)} again, from other coins: nothing stops both "
-        "from confirming. Sign it only if it is to be paid once more."
+        "from confirming. Sign it only if that is to be paid once more."
     )
 
 
@@ -99,7 +97,7 @@ def _how(other: Neighbour) -> str:
 def _payments(case: InspectedCase, payments: Iterable[tuple[bytes, int]]) -> str:
     network = case.around.network
     told = [f"{amount(sats)} to {payee(script, network)}" for script, sats in sorted(payments)]
-    return f"{', '.join(told[:SHOWN])}{_more(len(told) - SHOWN)}"
+    return f"{', '.join(told[:PAYMENTS_SHOWN])}{_more(len(told) - PAYMENTS_SHOWN)}"
 
 
 def _more(count: int) -> str:

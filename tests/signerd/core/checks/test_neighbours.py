@@ -127,6 +127,17 @@ def test_a_rent_that_was_paid_often_is_told_by_its_newest_three() -> None:
     assert "and 4 more" in told
 
 
+def test_the_longest_of_these_sentences_still_says_what_it_is_about() -> None:
+    many = tuple((f"payee {number}", 1_000 + number) for number in range(20))
+    paid = [
+        neighbour_of(snapshot_of(spend_of((number,), many), f"{'p' * 60}-{number}")) for number in range(1, 5)
+    ]
+    for coins, name in (((9,), "paid-twice"), ((1, 2, 3, 4), "conflict")):
+        told = verdict(found(snapshot_of(spend_of(coins, many), "q" * 64), *paid), name).sentence
+        assert "confirm" in told[:400]
+        assert len(told) < 1_500
+
+
 def test_an_unsaid_time_and_an_unreadable_first_are_no_reason_to_be_silent() -> None:
     blind = replace(FIRST, signed_at=None, psbt=b"")
     assert "You signed p-1" in verdict(found(shop((2,), psbt_id="p-2"), blind), "paid-twice").sentence
