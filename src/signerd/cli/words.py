@@ -1,7 +1,7 @@
 """A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
 
 from signerd.core.text import amount
-from signerd.loopback.shapes import CheckView, DataView, MoneyView, ProposalView
+from signerd.loopback.shapes import CheckView, DataView, MoneyView, ProposalView, TokenView
 
 # By State's values. What the person reads beside the reason.
 STATES = {
@@ -75,16 +75,26 @@ def _money(view: ProposalView) -> list[str]:
         f"  pays   {amount(p.amount_sats)} to {p.address or f'script {p.script}'}" for p in money.payments
     ]
     lines += [f"  back   {amount(c.amount_sats)} to {whose}, {c.address}" for c in money.change]
-    lines += [f"  data   {_data(output)}" for output in money.data]
+    lines += [line for output in money.data for line in _data(output)]
     lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
     lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
     lines.append(f"  Transaction {money.txid}, {money.vsize} vB{_terms(money)}")
     return lines
 
 
-def _data(output: DataView) -> str:
+def _data(output: DataView) -> list[str]:
     text = f" ('{output.text}')" if output.text else ""
-    return f"{len(output.data) // 2} bytes: {output.data}{text}"
+    line = f"  data   {len(output.data) // 2} bytes: {output.data}{text}"
+    return [line] if output.token is None else [line, *_token(output.token)]
+
+
+def _token(token: TokenView) -> list[str]:
+    """The hex stands again on a line of its own: it is what the device prints, to be compared digit for digit."""
+    rows = (*token.details, ("on the device", token.hex))
+    return [
+        f"         A token's data: {token.sentence}",
+        *(f"           {label}: {value}" for label, value in rows),
+    ]
 
 
 def _terms(money: MoneyView) -> str:

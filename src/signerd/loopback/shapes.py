@@ -260,12 +260,24 @@ class ChangeView(Answer):
     index: int
 
 
+class TokenView(Answer):
+    """What a token's payload says: ``sentence`` is what would happen, ``details`` are label and value.
+
+    ``hex`` is the whole payload, digit for digit as a device prints it.
+    """
+
+    sentence: str
+    details: tuple[tuple[str, str], ...]
+    hex: str
+
+
 class DataView(Answer):
-    """OP_RETURN data: ``data`` is hex, ``text`` its reading where all of it is printable."""
+    """OP_RETURN data: ``data`` is hex, ``text`` its reading where all of it is printable, ``token`` where it is a token's."""
 
     output_index: int
     data: str
     text: str | None
+    token: TokenView | None = None
 
 
 class MoneyView(Answer):

@@ -6,6 +6,7 @@ from typing import Any
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
 from multisig import Change, Inspection, Network, OpReturn, OriginKey, Payment
+from multisig.tokens import Payload, token_words
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
@@ -29,6 +30,7 @@ from signerd.loopback.shapes import (
     ProposalLine,
     ProposalView,
     RegistrationPreview,
+    TokenView,
     VaultView,
 )
 
@@ -199,7 +201,7 @@ def money_view(inspection: Inspection) -> MoneyView:
         total_in_sats=int(inspection.total_in),
         payments=tuple(_payment(payment) for payment in inspection.payments),
         change=tuple(_change(change) for change in inspection.change),
-        data=tuple(_data(output) for output in inspection.op_returns),
+        data=tuple(_data(output, inspection.network) for output in inspection.op_returns),
         paid_sats=_paid(inspection),
         change_sats=sum(int(change.amount) for change in inspection.change),
         fee_sats=int(inspection.fee),
@@ -241,13 +243,25 @@ def _change(change: Change) -> ChangeView:
     )
 
 
-def _data(output: OpReturn) -> DataView:
+def _data(output: OpReturn, network: Network) -> DataView:
     try:
         text = output.data.decode()
     except UnicodeDecodeError:
         text = ""
     readable = bool(text) and plain(text) == text
-    return DataView(output_index=output.output_index, data=output.data.hex(), text=text if readable else None)
+    return DataView(
+        output_index=output.output_index,
+        data=output.data.hex(),
+        text=text if readable else None,
+        token=None if output.token is None else _token(output.token, network),
+    )
+
+
+def _token(payload: Payload, network: Network) -> TokenView:
+    """No bytecode is known here: amounts are raw units, and nobody's decimals make a small figure of a large one."""
+    words = token_words(payload, network)
+    details = tuple((plain(label), plain(value)) for label, value in words.details)
+    return TokenView(sentence=plain(words.sentence), details=details, hex=words.hex)
 
 
 def _check(verdict: Verdict) -> CheckView:

@@ -2,12 +2,14 @@
 
 import pytest
 
-from multisig import ChangeTo, TxOut, build_psbt, op_return_script, sats
+from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_script, sats
+from multisig.tokens import Function, encode_payload, token_script
 from signerd.cli.words import STATES, network_words, proposal_text, state_words
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.loopback.views import proposal_view
+from tests.multisig.tokens.samples import CONTRACT, OWNER, call
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend, surroundings
 from tests.support.wallets import fund, pay
 
@@ -34,6 +36,24 @@ def test_s10_data_is_shown(data, shown):
     text = text_of(snapshot_of(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)))
     assert f"data   {len(data)} bytes: {shown}" in text
     assert "in 1 coin\n" in text
+
+
+def test_s12_a_tokens_data_is_read_out_under_its_hex():
+    payload = call(Function.TRANSFER, amount=1_250, address=OWNER)
+    outputs = [TxOut(sats(0), token_script(payload)), ChangeTo(sats(90_000), 1, 0)]
+    text = text_of(snapshot_of(build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)))
+    address = encode_address(OWNER, NETWORK)
+    assert (
+        f"A token's data: Send 1250 raw units of tokens that this machine does not know to {address}." in text
+    )
+    for row in (
+        "function: transfer",
+        f"contract: {CONTRACT}",
+        "raw amount: 1250",
+        f"address: {address}",
+        f"on the device: {encode_payload(payload).hex()}",
+    ):
+        assert f"           {row}\n" in text
 
 
 def test_an_output_without_an_address_is_shown_by_its_script():

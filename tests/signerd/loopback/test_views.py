@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
 
 from firmware_bridge import Device, DeviceState, Endpoint
 from firmware_bridge.model import Happening
 from multisig import Network, TxOut, Vault, build_psbt, op_return_script, sats
+from multisig.tokens import encode_payload, token_script, token_words
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Note, link
@@ -26,6 +28,7 @@ from signerd.loopback.views import (
     proposal_view,
     vault_view,
 )
+from tests.multisig.tokens.samples import PAYLOADS
 from tests.support.command import is_tame
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend, surroundings
 from tests.support.wallets import ALICE, BOB, CAROL, fund, pay
@@ -110,6 +113,32 @@ def test_s10_data_is_shown_whole_and_read_only_where_all_of_it_can_be(data, text
     money = shown(snapshot_of(psbt)).money
     assert money is not None
     assert [(d.data, d.text) for d in money.data] == [(data.hex(), text)]
+
+
+@given(PAYLOADS)
+def test_s12_a_tokens_data_is_shown_in_words_with_the_devices_hex_and_refused_as_a_payment(payload):
+    output = TxOut(sats(0), token_script(payload))
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), output], 0)
+    view = shown(snapshot_of(psbt, op_return=f"0x{encode_payload(payload).hex()}"))
+    assert view.money is not None
+    (data,) = view.money.data
+    words = token_words(payload, NETWORK)
+    assert data.token is not None
+    assert (data.token.sentence, data.token.details, data.token.hex) == (
+        words.sentence,
+        words.details,
+        data.data,
+    )
+    assert [check.name for check in view.checks if check.outcome == "refuse"] == ["data"]
+
+
+def test_other_data_is_no_tokens():
+    output = TxOut(sats(0), op_return_script(b"invoice 7"))
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), output], 0)
+    view = shown(snapshot_of(psbt, op_return="invoice 7"))
+    assert view.money is not None
+    assert [data.token for data in view.money.data] == [None]
+    assert view.allowed
 
 
 def test_a_line_of_the_list_says_what_the_whole_says():

@@ -55,7 +55,10 @@ def amounts_match(case: InspectedCase) -> Verdict:
 
 
 def data_matches(case: InspectedCase) -> Verdict:
-    """OP_RETURN data is what the proposal records, and there is none where it records none (S10)."""
+    """OP_RETURN data is what the proposal records, none where it records none (S10), and no token's (S12).
+
+    A token's call moves more than its coins: as a plain payment it would be judged by the coins alone.
+    """
     name, recorded = "data", case.snapshot.op_return
     carried = [output.data for output in case.inspection.op_returns]
     expected = [] if recorded is None else [_data_bytes(recorded)]
@@ -65,6 +68,8 @@ def data_matches(case: InspectedCase) -> Verdict:
             "The data in the transaction is not the data that the proposal records.",
             carried=" ".join(data.hex() for data in carried) or "none",
         )
+    if any(output.token is not None for output in case.inspection.op_returns):
+        return refuse(name, "The data is a token's, and the proposal does not say that it is about a token.")
     sentence = (
         "It carries no data." if not carried else f"It carries the recorded {len(carried[0])} bytes of data."
     )
