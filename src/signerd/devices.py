@@ -1,5 +1,6 @@
 """The devices as the daemon uses them: found by fingerprint, asked once, their outcomes as the core's events."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,6 +11,7 @@ from firmware_bridge import (
     Busy,
     Device,
     DeviceEvent,
+    DeviceFault,
     DeviceState,
     Locked,
     NeedsPassphrase,
@@ -27,6 +29,9 @@ from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, Device
 from signerd.faults import FaultPoint, no_fault
 
 OnProgress = Callable[[Progress], None]
+
+_log = logging.getLogger(__name__)
+UNFORESEEN = "Asking the device failed in a way that nobody foresaw: signerd's own messages say how."
 
 # Told before anything was shown to the person: the approval stands, and the device is asked when it is ready.
 NOT_ASKED = (Locked, WrongApp, NeedsPassphrase, Busy, NoPermission)
@@ -126,6 +131,10 @@ class Devices:
             return events.DeviceFailed(error.code, f"{_told(error)} {error.hint}", asked=asked)
         except MultisigError as error:
             return events.DeviceFailed(error.code, said(error), asked=True)
+        except Exception:  # noqa: BLE001 - the border to the library: what is not of its tree is a mistake in it
+            # A mistake in the library is one device's failure; the other devices and the deliveries go on.
+            _log.exception("asking the device %s failed in an unforeseen way", effect.device)
+            return events.DeviceFailed(DeviceFault.code, UNFORESEEN, asked=True)
         self.fault("device:after:sign")
         return events.DeviceReturned(signed.to_bytes())
 

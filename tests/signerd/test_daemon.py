@@ -341,6 +341,21 @@ async def test_a_device_that_gave_nothing_asks_the_person_again(
         await until_state(daemon, "p-1", State.SUBMITTED)
 
 
+async def test_f_a_mistake_in_the_device_library_does_not_end_the_daemon(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    prepare(state)
+    bridge.failures = [RuntimeError("nobody foresaw it")]
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.INTERRUPTED)
+        assert bridge.asked == 0
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+    assert len(platform.signatures("p-1")) == 1
+
+
 async def test_s19_what_the_device_should_not_have_signed_is_not_submitted(
     state: Path, platform: FakePlatform, bridge: FakeBridge
 ) -> None:

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from firmware_bridge import Device, DeviceState, Endpoint, Family
-from signerd.devices import Devices
+from firmware_bridge import Device, DeviceState, Disconnected, Endpoint, Family, Locked, NotEnrolled
+from signerd.core import events
+from signerd.core.effects import SignOnDevice
+from signerd.devices import UNFORESEEN, Devices
 from signerd.errors import DeviceUnready, NoSuchDevice
+from tests.support.desk import VAULT, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.wallets import ALICE, BOB, make_vault
 
@@ -68,3 +71,33 @@ async def test_a_vault_is_enrolled_under_a_name_that_the_device_takes() -> None:
     vault = make_vault()
     await Devices(bridge).enrol(coldcard.id, vault, "Tresor der Genossenschaft Zürich", lambda _step: None)
     assert bridge.labels == [f"Tresor der Geno {vault.verification_code[:4]}"]
+
+
+def asking() -> SignOnDevice:
+    return SignOnDevice("p-1", spend().to_bytes(), VAULT, ALICE.fingerprint, FakeBridge().device.id)
+
+
+@pytest.mark.parametrize("mistake", [RuntimeError("a mistake"), KeyError("x"), TimeoutError()])
+async def test_f_a_mistake_in_the_library_is_this_devices_failure_and_is_logged(mistake, caplog) -> None:
+    outcome = await Devices(FakeBridge(failures=[mistake])).sign(asking(), lambda _step: None)
+    assert outcome == events.DeviceFailed("device-fault", UNFORESEEN, asked=True)
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info[1]) == ("ERROR", mistake)
+
+
+@pytest.mark.parametrize(
+    ("failure", "asked"),
+    [
+        (Locked(), False),
+        # Its state stays ready: to leave the approval standing would be to try for ever, every two seconds.
+        (NotEnrolled(), True),
+        # It may have gone while the person was looking at it.
+        (Disconnected(), True),
+    ],
+)
+async def test_an_approval_stands_only_where_the_devices_own_state_says_when_to_ask_again(
+    failure, asked
+) -> None:
+    outcome = await Devices(FakeBridge(failures=[failure])).sign(asking(), lambda _step: None)
+    assert isinstance(outcome, events.DeviceFailed)
+    assert (outcome.code, outcome.asked) == (failure.code, asked)

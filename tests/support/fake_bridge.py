@@ -19,7 +19,7 @@ class FakeBridge:
     """``failures`` are raised one by one before it does anything, ``showing`` before it shows an address. ``prompts`` outlives the process where it is given."""
 
     signer: Signer = ALICE
-    failures: list[BridgeError] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
     prompts: Path | None = None
     asked: int = 0
     enrolled: list[str] = field(default_factory=list)
