@@ -97,3 +97,63 @@ def test_nothing_in_it_is_secret_or_of_mainnet():
     for proposal in proposals():
         assert all(key.xpub.kind == proposal.attack.network.kind for key in proposal.attack.pinned.cosigners)
         assert Psbt.parse(proposal.raw).inputs
+
+
+def test_every_hostile_proposal_has_a_guard_that_is_taken_away():
+    """Those that change between two looks have theirs in `test_sequence.py`."""
+    unguarded = [str(p) for p in proposals() if not (p.honest or p.off or p.later)]
+    assert unguarded == []
+
+
+# --- docs/threat-model.md ----------------------------------------------------------------------------------------------
+
+
+def rows() -> dict[str, list[str]]:
+    """The cells of each number's row."""
+    found = {}
+    for line in THREAT_MODEL.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if cells and re.fullmatch(r"S\d+", cells[0]):
+            assert cells[0] not in found, line
+            found[cells[0]] = cells
+    return found
+
+
+def test_the_threat_model_has_a_row_for_every_number():
+    assert list(rows()) == NUMBERS
+    for number, cells in rows().items():
+        assert len(cells) == 5, number
+        assert all(cells[:4]), number
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_every_test_that_the_threat_model_names_exists(number):
+    """From `tests/` on; each is a file that pytest collects something of."""
+    named = re.findall(r"`([^`]+\.py)`", rows()[number][3])
+    assert any(name.startswith("attacks/") for name in named)
+    for name in named:
+        path = REPOSITORY / "tests" / name
+        assert path.is_file(), name
+        assert re.search(r"^(async )?def test_", path.read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_each_file_named_under_attacks_runs_that_number(number):
+    """What a row says of a runner is so: it takes a part of the corpus that the number has."""
+    attack = attacks()[NUMBERS.index(number)]
+    for name in re.findall(r"`attacks/([^`]+)`", rows()[number][3]):
+        assert attack.parts.keys() & RUN_BY[name], name
+
+
+PROPOSED = {"proposals"}
+RUN_BY = {
+    "test_cli.py": {*PROPOSED, "damages"},
+    "test_daemon.py": {*PROPOSED, "damages"},
+    "test_daemon_devices.py": {"misbehaviours"},
+    "test_devices.py": {"misbehaviours", "links", "firmware"},
+    "test_handover.py": {*PROPOSED, "answers"},
+    "test_inspection.py": PROPOSED,
+    "test_parser.py": {"damages"},
+    "test_sequence.py": PROPOSED,
+    "test_vaults.py": {"vaults"},
+}
