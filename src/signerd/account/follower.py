@@ -112,19 +112,22 @@ class Follower:
 
     async def _follow(self, workspace: Workspace) -> None:
         etag: str | None = None
+        listed: set[str] = set()
         learnt: float | None = None
 
         async def one_round() -> None:
-            nonlocal etag, learnt
+            nonlocal etag, listed, learnt
             now = self.clock()
             if learnt is None or now - learnt >= LEARN_EVERY_SECONDS:
                 await self.learn_vaults(workspace)
                 learnt = now
             snapshots, fresh = await self.platform.awaiting(workspace, etag, self.long_poll_seconds)
-            await self._take(workspace, snapshots)
+            if snapshots is not None:
+                await self._take(workspace, snapshots)
+                listed = {snapshot.psbt_id for snapshot in snapshots}
             # Only what was taken is not asked for again.
             etag = fresh
-            await self._follow_known(workspace, {snapshot.psbt_id for snapshot in snapshots})
+            await self._follow_known(workspace, listed)
             self.state.rounds += 1
 
         while True:

@@ -89,8 +89,8 @@ class Platform:
     @translated
     async def awaiting(
         self, workspace: Workspace, etag: str | None, wait_seconds: int
-    ) -> tuple[tuple[Snapshot, ...], str | None]:
-        """All proposals that await this signer; none where nothing changed since ``etag``.
+    ) -> tuple[tuple[Snapshot, ...] | None, str | None]:
+        """All proposals that await this signer; None where the list is still the one of ``etag``.
 
         The tag is that of a single page: with more than one there is none, and the next call asks for all again.
         """
@@ -101,6 +101,8 @@ class Platform:
             etag=etag,
             wait_seconds=wait_seconds if etag else None,
         )
+        if answer.not_modified:
+            return None, answer.etag
         if len(answer.items) < PAGE:
             return tuple(snapshot_of(shape, workspace) for shape in answer.items), answer.etag
         found = {shape.psbt_id: shape for shape in answer.items}

@@ -1,0 +1,167 @@
+"""Asking for what awaits the signer: a tag that spares the list, a long poll where one is wanted, workspaces side by side."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from signerd.core.states import State
+from tests.support.daemons import daemon_at, make_config, prepare, until, until_state
+from tests.support.desk import snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import URL, FakePlatform
+
+pytestmark = pytest.mark.anyio
+LIST = "/api/v1/psbt"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    prepare(folder)
+    return folder
+
+
+@dataclass
+class Watched:
+    """Every call for a list of proposals and its answer, and every call for a single one."""
+
+    lists: list[tuple[httpx.Request, httpx.Response]] = field(default_factory=list)
+    singles: list[str] = field(default_factory=list)
+
+    def over(self, platform: FakePlatform) -> httpx.MockTransport:
+        def answer(request: httpx.Request) -> httpx.Response:
+            response = platform.answer(request)
+            if request.url.path == LIST and "psbt_id" in request.url.params:
+                self.singles.append(request.url.params["psbt_id"])
+            elif request.url.path == LIST:
+                self.lists.append((request, response))
+            return response
+
+        return httpx.MockTransport(answer)
+
+    def unchanged(self) -> int:
+        return sum(response.status_code == httpx.codes.NOT_MODIFIED for _, response in self.lists)
+
+
+class WatchedPlatform(FakePlatform):
+    """The transport that the daemon is given tells what passes through it."""
+
+    @property
+    def transport(self) -> httpx.MockTransport:
+        return self.watched.over(self)
+
+    @property
+    def watched(self) -> Watched:
+        return self.__dict__.setdefault("_watched", Watched())
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> WatchedPlatform:
+    return WatchedPlatform(tmp_path, {"p-1": snapshot_of(spend())})
+
+
+async def test_without_a_long_poll_the_tag_spares_the_list(state: Path, watched: WatchedPlatform) -> None:
+    config = make_config(platform={"url": URL, "long_poll_seconds": 0})
+    async with daemon_at(state, watched, FakeBridge(), config=config) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await until(lambda: watched.watched.unchanged() > 2)
+    (first, _), *later = watched.watched.lists
+    assert "if-none-match" not in first.headers
+    tag = watched.watched.lists[0][1].headers["etag"]
+    assert {request.headers["if-none-match"] for request, _ in later} == {tag}
+    assert all("prefer" not in request.headers for request, _ in watched.watched.lists)
+
+
+async def test_a_long_poll_names_its_patience_from_the_second_call_on(
+    state: Path, watched: WatchedPlatform
+) -> None:
+    config = make_config(platform={"url": URL, "long_poll_seconds": 20})
+    async with daemon_at(state, watched, FakeBridge(), config=config):
+        await until(lambda: watched.watched.unchanged() > 2)
+    (first, _), *later = watched.watched.lists
+    assert "prefer" not in first.headers
+    assert {request.headers["prefer"] for request, _ in later} == {"wait=20"}
+
+
+async def test_what_stands_in_an_unchanged_list_is_not_asked_for_one_by_one(
+    state: Path, watched: WatchedPlatform
+) -> None:
+    async with daemon_at(state, watched, FakeBridge()) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await until(lambda: watched.watched.unchanged() > 2)
+        assert watched.watched.singles == []
+        # Once it has left the list it is followed by itself.
+        watched.proposals["p-1"] = replace(watched.proposals["p-1"], status=ProposalStatus.EXPIRED)
+        await until(lambda: "p-1" in watched.watched.singles)
+
+
+async def test_a_changed_list_is_taken_though_a_tag_was_given(state: Path, watched: WatchedPlatform) -> None:
+    async with daemon_at(state, watched, FakeBridge()) as daemon:
+        await until(lambda: watched.watched.unchanged() > 0)
+        watched.proposals["p-2"] = snapshot_of(spend(), "p-2")
+        await until(lambda: any(record.psbt_id == "p-2" for record in daemon.journal.records()))
+
+
+# --- several workspaces ----------------------------------------------------------------------------------------------
+
+
+def several(*numbers: int) -> Callable[[httpx.Request], httpx.Response | None]:
+    """The account sees these workspaces; number 1 has the proposals, the others have none."""
+
+    def hook(platform: FakePlatform, request: httpx.Request) -> httpx.Response | None:
+        if request.url.path == "/api/v1/get-user-info":
+            user = platform._user()
+            workspaces = user["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"]
+            (one,) = workspaces
+            workspaces[:] = [
+                one | {"WorkspaceInfo": one["WorkspaceInfo"] | {"uid": number}} for number in numbers
+            ]
+            return httpx.Response(200, json=user)
+        if request.url.params.get("workspace_id", "1") != "1":
+            return httpx.Response(200, content=json.dumps([]))
+        return None
+
+    return hook
+
+
+def asked_of(watched: WatchedPlatform) -> set[str]:
+    return {request.url.params["workspace_id"] for request, _ in watched.watched.lists}
+
+
+async def test_every_workspace_of_the_network_is_followed(state: Path, watched: WatchedPlatform) -> None:
+    hook = several(1, 2, 3)
+    watched.before = lambda request: hook(watched, request)
+    async with daemon_at(state, watched, FakeBridge()) as daemon:
+        await until(lambda: asked_of(watched) == {"1", "2", "3"})
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        assert [workspace.id for workspace in daemon.follower.state.workspaces] == [1, 2, 3]
+
+
+async def test_only_the_configured_workspaces_are_followed(state: Path, watched: WatchedPlatform) -> None:
+    hook = several(1, 2, 3)
+    watched.before = lambda request: hook(watched, request)
+    config = make_config(platform={"url": URL, "long_poll_seconds": 0, "workspaces": [1, 3]})
+    async with daemon_at(state, watched, FakeBridge(), config=config):
+        await until(lambda: len(watched.watched.lists) > 6)
+    assert asked_of(watched) == {"1", "3"}
+
+
+async def test_a_workspace_that_comes_or_goes_is_noticed(state: Path, watched: WatchedPlatform) -> None:
+    hooks = [several(1)]
+    watched.before = lambda request: hooks[-1](watched, request)
+    async with daemon_at(state, watched, FakeBridge()) as daemon:
+        await until(lambda: asked_of(watched) == {"1"})
+        hooks.append(several(1, 2))
+        await until(lambda: asked_of(watched) == {"1", "2"})
+        hooks.append(several(2))
+        await until(lambda: [workspace.id for workspace in daemon.follower.state.workspaces] == [2])
+        rounds = len(watched.watched.lists)
+        await until(lambda: len(watched.watched.lists) > rounds + 4)
+        late = {request.url.params["workspace_id"] for request, _ in watched.watched.lists[rounds + 2 :]}
+        assert late == {"2"}
