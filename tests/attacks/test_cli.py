@@ -9,7 +9,7 @@ from tests.support import makes
 from tests.support.command import is_tame, signerd
 
 PLAIN = proposals(lambda p: not p.is_special and p.later is None)
-# Two of each number: every one has been through the daemon.
+# Every third: each one has been through the daemon and its socket.
 HOSTILE = tuple(p for n, p in enumerate(q for q in PLAIN if q.refusals and not q.honest) if n % 3 == 0)
 SAID = tuple(p for p in PLAIN if p.honest and "description" in p.platform)
 TREZOR_ONLY = pytest.mark.parametrize("desk", [makes.TREZOR], indirect=True, ids=makes.named)

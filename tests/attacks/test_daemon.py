@@ -19,7 +19,7 @@ UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)
 APART = tuple(p for p in SPECIAL if p not in UNHEARD)
 LATER = proposals(lambda p: p.later is not None)
 # A megabyte a round is the platform's cost too; the parser has been shown all of them.
-DAMAGES = tuple(d for d in entries("damages") if d.outcome and d.amount < 1 << 20)
+DAMAGES = tuple(d for d in entries("damages") if d.outcome and len(damage(d)) < 1 << 20)
 REFUSED = {RefusedByChecks.code, IllegalEvent.code}
 
 
