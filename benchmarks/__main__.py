@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("inspection", "devices", "idle", "daemon")
+NAMES = ("inspection", "journal", "devices", "idle", "daemon")
 
 
 def main() -> int:
