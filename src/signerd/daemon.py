@@ -53,6 +53,7 @@ from signerd.pinning import Pinning
 from signerd.runner import Runner
 
 REGISTRATION = "registration"
+REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 
 
 @dataclass
@@ -152,7 +153,14 @@ class Daemon:
         return notes
 
     async def devices(self) -> tuple[DeviceView, ...]:
-        return tuple(device_view(device) for device in await self.doing.all())
+        return tuple(self._device_view(device) for device in await self.doing.all())
+
+    def _device_view(self, device: Device) -> DeviceView:
+        view = device_view(device)
+        former = {own.key.fingerprint for own in self.journal.replaced_keys()}
+        if device.fingerprint not in former - {own.key.fingerprint for own in self.journal.own_keys()}:
+            return view
+        return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, REPLACED_DEVICE)))})
 
     async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
         states = [state for state in State if ended or state not in ENDED]
@@ -236,7 +244,7 @@ class Daemon:
             self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
             return await self.doing.sign_text(device_id, text, path, self._teller(REGISTRATION))
 
-        key = await register(
+        key, effects = await register(
             offer,
             digest,
             label=self.config.label,
@@ -246,6 +254,7 @@ class Daemon:
             sign_text=sign_text,
             journal=self.journal,
         )
+        self.runner.perform(effects)
         self.runner.perform(self.journal.reconsider())
         return Registered(
             key_id=plain(key.id),

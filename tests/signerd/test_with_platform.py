@@ -45,7 +45,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 @asynccontextmanager
-async def signer(desk: Desk, name: str, rig: Rig, folder: Path) -> AsyncIterator[Daemon]:
+async def signer(
+    desk: Desk, name: str, rig: Rig, folder: Path, store: MemoryStore | None = None
+) -> AsyncIterator[Daemon]:
     state = folder / name
     state.mkdir(mode=0o700, exist_ok=True)
     async with AsyncExitStack() as stack:
@@ -56,7 +58,9 @@ async def signer(desk: Desk, name: str, rig: Rig, folder: Path) -> AsyncIterator
         transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
         outside = Outside(transport=transport, bridge=bridge)
         stack.enter_context(StateFolder.hold(state))
-        daemon = await stack.enter_async_context(open_daemon(make_config(), state, MemoryStore(), outside))
+        daemon = await stack.enter_async_context(
+            open_daemon(make_config(), state, store or MemoryStore(), outside)
+        )
         await daemon.sign_in(f"{name}@example.org", PASSWORD)
         await ready(daemon)
         yield daemon
@@ -68,9 +72,9 @@ async def ready(daemon: Daemon) -> None:
             await asyncio.sleep(0.02)
 
 
-async def register(daemon: Daemon) -> None:
+async def register(daemon: Daemon, *, replace: bool = False) -> None:
     preview = await daemon.preview_registration()
-    await daemon.register(preview.device_id, preview.digest)
+    await daemon.register(preview.device_id, preview.digest, replace=replace)
 
 
 async def pin(daemon: Daemon, vault_id: str) -> str:
@@ -159,6 +163,88 @@ async def test_a_second_device_is_not_registered_in_silence(desk: Desk) -> None:
                 with pytest.raises(PlatformRefused) as refused:
                     await alice.register(preview.device_id, preview.digest)
                 assert refused.value.platform_code == "KEY_ALREADY_ACTIVE"
+
+
+async def test_a_lost_devices_key_is_replaced(desk: Desk) -> None:
+    """What waited for the lost device is not waited for any more; a vault with the new key is signed for at once."""
+    with short_folder() as name:
+        folder, store = Path(name), MemoryStore()
+        lost = make_rig(Family.TREZOR, folder, seed=seed(1))
+        async with signer(desk, "alice", lost, folder, store) as alice:
+            await register(alice)
+            members = [desk.user_ids[name] for name in ("alice", "carol")]
+            old = desk.vault = ok(desk.create_vault(m=1, signers=members))
+            await pin(alice, old["id"])
+            desk.deposit(50_000_000)
+            waiting = ok(desk.propose(PAID))["psbt_id"]
+            await until_state(alice, waiting, State.WAITING_PERSON)
+            former = (await alice.status()).fingerprint
+
+        found = make_rig(Family.TREZOR, folder, seed=seed(4))
+        async with signer(desk, "alice", found, folder, store) as alice:
+            # The device is gone, its approval is given nevertheless, and waits.
+            await alice.approve(waiting, (await alice.proposal(waiting)).digest)
+            await until_state(alice, waiting, State.WAITING_DEVICE)
+            preview = await alice.preview_registration()
+            with pytest.raises(PlatformRefused) as refused:
+                await alice.register(preview.device_id, preview.digest)
+            assert "--replace" in refused.value.hint
+            registered = await alice.register(preview.device_id, preview.digest, replace=True)
+            assert registered.fingerprint != former
+
+            await until_state(alice, waiting, State.REFUSED)
+            assert "registered key of your device" in (await alice.proposal(waiting)).reason
+            status = await alice.status()
+            assert status.fingerprint == registered.fingerprint
+            assert any("was replaced" in note for note in status.notes)
+            (kept,) = await alice.vaults()
+            assert kept.pinned
+            assert kept.first_address == old["address"]
+            assert kept.fault is not None
+            assert "was replaced" in kept.fault
+            await alice.reject(waiting, "My device is lost.")
+
+            desk.vault = ok(desk.create_vault("New", m=1, signers=members))
+            await pin(alice, desk.vault["id"])
+            desk.deposit(50_000_000, to=desk.vault["address"])
+            psbt_id = ok(desk.propose(PAID))["psbt_id"]
+            await approve(alice, psbt_id)
+            await until_state(alice, psbt_id, State.SUBMITTED, State.BROADCAST)
+            assert (await alice.verify_audit()).fault is None
+
+
+async def test_a_device_that_was_replaced_is_named_and_can_be_registered_again(desk: Desk) -> None:
+    """The way to move coins on with a former device that is still there (P47)."""
+    with short_folder() as name:
+        folder, store = Path(name), MemoryStore()
+        first = make_rig(Family.TREZOR, folder, seed=seed(1))
+        second = make_rig(Family.TREZOR, folder, seed=seed(4))
+        async with signer(desk, "alice", first, folder, store) as alice:
+            await register(alice)
+            members = [desk.user_ids[name] for name in ("alice", "carol")]
+            old = desk.vault = ok(desk.create_vault(m=1, signers=members))
+            await pin(alice, old["id"])
+            desk.deposit(50_000_000, 40_000_000)
+        async with signer(desk, "alice", second, folder, store) as alice:
+            await register(alice, replace=True)
+            target = ok(desk.create_vault("New", m=1, signers=members))
+            leaving = ok(desk.propose(PAID))["psbt_id"]
+            moving = ok(desk.propose(30_000_000, recipients=[target["address"]]))["psbt_id"]
+            await until_state(alice, moving, State.REFUSED)
+            await until_state(alice, leaving, State.REFUSED)
+        async with signer(desk, "alice", first, folder, store) as alice:
+            (device,) = await alice.devices()
+            assert device.detail is not None
+            assert "taken its place" in device.detail
+            await register(alice, replace=True)
+            (device,) = await alice.devices()
+            assert device.detail is None
+            for psbt_id in (moving, leaving):
+                await until_state(alice, psbt_id, State.WAITING_PERSON)
+                await alice.approve(psbt_id, (await alice.proposal(psbt_id)).digest)
+            # The vault's place is of the key that was superseded: the platform lets it move coins on, and nothing else.
+            await until_state(alice, leaving, State.QUARANTINED)
+            await until_state(alice, moving, State.SUBMITTED, State.BROADCAST)
 
 
 async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:

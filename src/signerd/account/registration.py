@@ -24,6 +24,7 @@ from custody.schemas.keys import (
 )
 from multisig import DerivationPath, Network, OriginKey, multisig_account_path, profile_account_path
 from signerd.core.audit import Note
+from signerd.core.effects import Effect
 from signerd.core.text import canonical
 from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
@@ -33,6 +34,8 @@ from signerd.journal import Journal
 FIRST_ACCOUNTS = 8
 # What the challenge is signed at, below the key that is registered: Trezor forbids the bare account path.
 PROOF_BELOW = "0/0"
+
+REPLACE_HINT = "Another device is registered. Where this one is to take its place, lost or not: `signerd register --replace`."
 
 ReadKeys = Callable[[Sequence[DerivationPath]], Awaitable[tuple[OriginKey, ...]]]
 SignText = Callable[[str, DerivationPath], Awaitable[bytes]]
@@ -92,8 +95,8 @@ async def register(
     platform: Registrar,
     sign_text: SignText,
     journal: Journal,
-) -> Key:
-    """Prove possession on the device and register what was offered.
+) -> tuple[Key, tuple[Effect, ...]]:
+    """Prove possession on the device and register what was offered; what follows for the proposals that wait.
 
     Raises:
         RegistrationStale: the device gave other keys than those that were shown. PlatformAnswersWrongly: the
@@ -116,8 +119,7 @@ async def register(
         "fingerprint": str(offer.base.origin.fingerprint),
         "keys": [str(own.key) for own in offer.own_keys()],
     }
-    journal.add_own_keys(offer.own_keys(), key.id, Note("registered", key.id, facts))
-    return key
+    return key, journal.add_own_keys(offer.own_keys(), key.id, Note("registered", key.id, facts))
 
 
 async def _already_ours(error: PlatformRefused, offer: Offer, platform: Registrar) -> Key:
@@ -126,6 +128,7 @@ async def _already_ours(error: PlatformRefused, offer: Offer, platform: Registra
         for key in await platform.keys():
             if key.status == "active" and _is_offered(key, offer):
                 return key
+        error.hint = REPLACE_HINT
     raise error
 
 

@@ -7,7 +7,7 @@ neither pinning nor unpinning carries a yes to anything. What the device does ab
 from dataclasses import dataclass
 from enum import StrEnum
 
-from multisig import RECEIVE, MultisigError, Vault
+from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
 from signerd.core.checks.vault import own_key_of, same_quorum
 from signerd.core.claims import VaultClaim, contradictions, differences, impostor
@@ -36,6 +36,10 @@ class Source(StrEnum):
 
 
 NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
+KEY_REPLACED = (
+    "It holds the key of a device of yours that was replaced; the key of your device now is not in it. "
+    "Nothing of it is signed here: have its coins moved on into a vault with your new key."
+)
 SOURCE_WORDS = {
     Source.RECORD: "the platform's record",
     Source.FILE: "your file",
@@ -186,13 +190,15 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
     known = journal.own_keys()
     if not known:
         raise NoRegisteredKey("no device of yours is registered, so no vault can be known to hold its key")
-    forged = impostor(vault, known)
+    forged = _impostor(journal, vault)
     if forged is not None:
         raise NotOurVault(
             f"ALARM: a key of the vault bears your device's fingerprint {forged.fingerprint} at {forged.origin.path}, "
             "and is no key that your device gave: somebody put another in its place"
         )
     own = own_key_of(vault, known)
+    if own is None and _was_ours(journal, vault):
+        raise NotOurVault("only the key of a device of yours that was replaced is in this vault")
     if own is None:
         raise NotOurVault("no key of your device is in this vault")
     for other in journal.pins():
@@ -252,7 +258,7 @@ def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
             f"ALARM: the platform has shown another vault than the one that was pinned here. {' '.join(told)}"
         )
     elif own is None:
-        fault = NO_KEY_OF_OURS
+        fault = KEY_REPLACED if _was_ours(journal, pinned.vault) else NO_KEY_OF_OURS
     return SeenVault(
         claim.vault_id,
         pinned.workspace_id,
@@ -274,9 +280,18 @@ def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None
         return f"The platform's record contradicts its own descriptor. {' '.join(told)}"
     if own is not None:
         return None
-    if impostor(vault, journal.own_keys()) is not None:
+    if _impostor(journal, vault) is not None:
         return "ALARM: it has your device's fingerprint on a key that is not your device's."
-    return NO_KEY_OF_OURS
+    return KEY_REPLACED if _was_ours(journal, vault) else NO_KEY_OF_OURS
+
+
+def _impostor(journal: Journal, vault: Vault) -> OriginKey | None:
+    """A former device's fingerprint on a key that it never gave is a lie as well."""
+    return impostor(vault, (*journal.own_keys(), *journal.replaced_keys()))
+
+
+def _was_ours(journal: Journal, vault: Vault) -> bool:
+    return own_key_of(vault, journal.replaced_keys()) is not None
 
 
 def _letters(code: str) -> str:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from signerd.loopback.shapes import DeviceView, RegistrationPreview
 
 REGISTRATION = "registration"
+REPLACING = (
+    "\n  This device takes the place of the one that is registered now, for good. A vault keeps the keys it was made with:\n"
+    "  of those that hold the former device's key nothing is signed here any more. Have their coins moved on."
+)
 # A severity that a newer daemon knows is a known flaw here.
 _STOP, _FLAW = "STOP USING IT", "KNOWN FLAW"
 _WORDS = {"stop-using": _STOP}
@@ -65,6 +69,8 @@ def register(
         tell("Reading the keys of your device…")
         preview = daemon.preview_registration(device)
         tell(_text(preview))
+        if replace:
+            tell(REPLACING)
         if not yes and not desk.answers.yes("Is this your device's fingerprint, and register these keys?"):
             tell("Nothing was registered.")
             raise typer.Exit(Exit.DECLINED)

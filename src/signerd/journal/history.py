@@ -38,7 +38,11 @@ def read_history(folder: Path, network: Network) -> History:
             pin.vault_id: pin
             for pin in (rows.read_pin(row, network) for row in connection.execute("SELECT * FROM pins"))
         }
-        return _read(connection, network, pins, rows.own_keys(connection, network))
+        keys = (
+            *rows.own_keys(connection, network),
+            *rows.own_keys(connection, network, replaced=True),
+        )
+        return _read(connection, network, pins, keys)
 
 
 def _read(

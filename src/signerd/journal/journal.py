@@ -178,17 +178,22 @@ class Journal:
     # --- keys and vaults -------------------------------------------------------------------------------------------
 
     def own_keys(self) -> tuple[OwnKey, ...]:
+        """Those of the device that is registered now."""
         return rows.own_keys(self._db, self.network)
 
-    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> None:
-        """What the device itself gave, under the key's id at the platform."""
+    def replaced_keys(self) -> tuple[OwnKey, ...]:
+        """Those of devices whose place another one has taken: known, and not signed with."""
+        return rows.own_keys(self._db, self.network, replaced=True)
+
+    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[Effect, ...]:
+        """What the device itself gave, under the key's id at the platform.
+
+        Keys under another id are replaced: every approval that waits for a device lapses, for it may be a lost one.
+        """
         with self._transaction("own-keys"):
-            self._db.executemany(
-                "INSERT INTO own_keys VALUES (?,?,?,?) "
-                "ON CONFLICT (origin_key) DO UPDATE SET platform_key_id=excluded.platform_key_id",
-                [(str(own.key), own.purpose, own.account, platform_key_id) for own in keys],
-            )
+            replaced = rows.write_own_keys(self._db, keys, platform_key_id)
             self._append(note)
+            return self._judge_anew() if replaced else ()
 
     def pins(self) -> tuple[Pin, ...]:
         return self._vaults.pins()
@@ -241,12 +246,12 @@ class Journal:
         )
         return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(claim.vault_id))
 
-    def _judge_anew(self, vault_id: str) -> tuple[Effect, ...]:
-        """Within a transaction: what of this vault waits for anything, also for a device, is judged again."""
+    def _judge_anew(self, vault_id: str | None = None) -> tuple[Effect, ...]:
+        """Within a transaction: what (of this vault) waits for anything, also for a device, is judged again."""
         return tuple(
             effect
             for record in self.records(UNSIGNED)
-            if record.snapshot.vault_id == vault_id
+            if vault_id in {None, record.snapshot.vault_id}
             for effect in self._stored(
                 record, decide(record, Reconsidered(), self.surroundings(record.snapshot))
             ).effects

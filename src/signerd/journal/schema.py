@@ -108,7 +108,12 @@ _THIRD = """
 CREATE INDEX audit_of_signatures ON audit (subject) WHERE kind = 'signed';
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
+# The keys of a device whose place another one has taken stay, for the pins that hold them; nothing is signed with them.
+_FOURTH = """
+ALTER TABLE own_keys ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:

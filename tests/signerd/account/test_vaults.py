@@ -255,3 +255,32 @@ def test_what_the_device_does_later_is_remembered(journal: Journal) -> None:
     assert journal.at_device(VAULT_ID) == SHOWN
     pin(journal, pinnable(journal, VAULT_ID), Source.RECORD, AtDevice())
     assert journal.at_device(VAULT_ID) == SHOWN
+
+
+def replace_device(journal: Journal) -> None:
+    journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
+
+
+def test_a_pinned_vault_with_a_replaced_key_stays_readable_and_says_so(journal: Journal) -> None:
+    pin_it(journal)
+    replace_device(journal)
+    (seen,) = seen_vaults(journal)
+    assert (seen.pinned, seen.vault, seen.own) == (True, VAULT, None)
+    assert seen.fault is not None
+    assert "a device of yours that was replaced" in seen.fault
+    assert seen.changes == ()
+
+
+def test_a_vault_with_a_replaced_key_is_not_pinned_anew(journal: Journal) -> None:
+    replace_device(journal)
+    (seen,) = seen_vaults(journal)
+    assert "a device of yours that was replaced" in (seen.fault or "")
+    with pytest.raises(NotOurVault, match="a device of yours that was replaced"):
+        pin_it(journal)
+    assert journal.pins() == ()
+
+
+def test_s15_a_former_devices_fingerprint_on_another_key_is_an_alarm(journal: Journal) -> None:
+    replace_device(journal)
+    shown(journal, make_vault(account=5).descriptor)
+    assert next(seen.fault for seen in seen_vaults(journal) if seen.vault_id == "vault-2").startswith("ALARM")

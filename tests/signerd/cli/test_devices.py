@@ -134,7 +134,10 @@ def test_the_same_key_again_is_no_mistake_and_another_active_one_is(desk, outer)
     refused = signerd("register", "--yes", "--json", state=desk.state)
     assert refused.status == Exit.PLATFORM
     assert refused.error["code"] == "platform-refused"
-    assert signerd("register", "--yes", "--replace", state=desk.state).status == Exit.OK
+    assert "--replace" in refused.error["hint"]
+    replaced = signerd("register", "--yes", "--replace", state=desk.state)
+    assert replaced.status == Exit.OK
+    assert "takes the place of the one that is registered" in replaced.out
 
 
 def test_a_refusal_on_the_device(desk, outer):
