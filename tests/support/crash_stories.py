@@ -1,0 +1,378 @@
+"""What the daemon does while the crash harness kills it: three stories that together pass every write and every call.
+
+A story goes on from whatever it finds, as a person does after a restart, and ends when nothing is left to do. What the
+platform was told and how often the device was asked stand in files, as they stand in another machine's database and in
+a person's memory.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from firmware_bridge import Locked, RefusedByPerson
+from multisig import ChangeTo, DerivationPath, Psbt, build_psbt, sats
+from signerd.core import events
+from signerd.core.audit import first_fault
+from signerd.core.states import State
+from signerd.core.values import Limits, Record
+from signerd.daemon import Daemon
+from signerd.errors import PlatformUnreachable
+from signerd.faults import FaultPoint, no_fault
+from signerd.journal import Journal
+from signerd.journal.folder import write_private
+from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, until
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge, OnProgress
+from tests.support.fake_platform import FakePlatform, problem
+from tests.support.wallets import fund, pay
+
+PSBT_ID = "p-1"
+ASKING = (State.WAITING_PERSON, State.INTERRUPTED)
+# Between the device's yes and the stored signature nothing can be kept: the person is asked once more.
+UNKEPT = frozenset({"device:after:sign", "journal:before:DeviceReturned"})
+# Between the device's proof and the stored registration nothing is kept either.
+UNPROVEN = frozenset(
+    {
+        "platform:before:register_key",
+        "network:before:register-key",
+        "network:after:register-key",
+        "platform:before:keys",
+        "network:before:keys",
+        "network:after:keys",
+        "platform:after:keys",
+        "journal:before:own-keys",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """``live`` ends when all is done; ``faults`` says what breaks an invariant then.
+
+    ``again``: points at which it is killed though an earlier story was, at each of their passings.
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    live: Callable[[Path, FaultPoint], Awaitable[None]]
+    faults: Callable[[Path, str], list[str]]
+    again: frozenset[str] = frozenset()
+
+
+class FileMemory(MemoryStore):
+    """The session's secret outlives the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__(path.read_text() if path.exists() else None)
+
+    def save(self, secret: str) -> None:
+        super().save(secret)
+        write_private(self._path, secret.encode())
+
+
+class Watched(httpx.AsyncBaseTransport):
+    """A fault point on both sides of every request, also of those that the client makes by itself."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, fault: FaultPoint) -> None:
+        self._inner = inner
+        self._fault = fault
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        what = request.url.path.rsplit("/", 1)[-1]
+        self._fault(f"network:before:{what}")
+        response = await self._inner.handle_async_request(request)
+        self._fault(f"network:after:{what}")
+        return response
+
+
+@dataclass
+class LastingPlatform(FakePlatform):
+    """Registered keys outlive the process too."""
+
+    fault: FaultPoint = no_fault
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self._registered.exists():
+            self.keys = json.loads(self._registered.read_text())
+
+    @property
+    def transport(self) -> httpx.AsyncBaseTransport:
+        return Watched(super().transport, self.fault)
+
+    @property
+    def _registered(self) -> Path:
+        return self.folder / "registered.json"
+
+    def _register(self, body: dict[str, Any]) -> httpx.Response:
+        response = super()._register(body)
+        write_private(self._registered, json.dumps(self.keys).encode())
+        return response
+
+
+def common_faults(folder: Path, psbt_ids: tuple[str, ...]) -> list[str]:
+    """What holds in every story: one signature in one spelling under one key, and a whole chain."""
+    platform = FakePlatform(folder)
+    wrong = [
+        "different bytes or keys were submitted"
+        for psbt_id in psbt_ids
+        if len({(entry["psbt"], entry["key"]) for entry in platform.signatures(psbt_id)}) > 1
+    ]
+    with read_journal(folder) as journal:
+        fault = first_fault(journal.audit())
+    return wrong if fault is None else [*wrong, fault[1]]
+
+
+def read_journal(folder: Path) -> Journal:
+    return Journal(folder / "state", network=NETWORK, limits=Limits())
+
+
+def count(path: Path) -> int:
+    return len(path.read_text()) if path.exists() else 0
+
+
+def add_one(path: Path) -> None:
+    with path.open("a") as file:
+        file.write(".")
+
+
+# --- a payment: asked, signed, submitted ---------------------------------------------------------------------------------
+
+
+def prepare_payment(folder: Path) -> None:
+    prepare(folder / "state")
+
+
+async def live_payment(folder: Path, fault: FaultPoint) -> None:
+    """A person says yes whenever asked, until the signature is at the platform."""
+    platform = LastingPlatform(folder, {PSBT_ID: snapshot_of(spend())}, fault=fault)
+    bridge = FakeBridge(prompts=folder / "prompts")
+    store = FileMemory(folder / "session")
+    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+
+        def state() -> State | None:
+            return next((r.state for r in daemon.journal.records() if r.psbt_id == PSBT_ID), None)
+
+        while True:
+            await until(lambda: state() in (*ASKING, State.SUBMITTED))
+            if state() is State.SUBMITTED:
+                return
+            add_one(folder / "yes")
+            await approve(daemon, PSBT_ID)
+
+
+def payment_faults(folder: Path, point: str) -> list[str]:
+    wrong = [] if FakePlatform(folder).signatures(PSBT_ID) else ["the signature never arrived"]
+    asked, yes = count(folder / "prompts"), count(folder / "yes")
+    if asked > (2 if point in UNKEPT else 1):
+        wrong.append(f"the device was asked {asked} times")
+    # A yes that was recorded is not asked for again, unless the device was being asked when the kill came.
+    if yes > 1 and not _may_ask_again(point):
+        wrong.append(f"the person was asked {yes} times")
+    with read_journal(folder) as journal:
+        if journal.record(PSBT_ID).state is not State.SUBMITTED:
+            wrong.append(f"the proposal is {journal.record(PSBT_ID).state}")
+    return [*wrong, *common_faults(folder, (PSBT_ID,))]
+
+
+def _may_ask_again(point: str) -> bool:
+    return point in UNKEPT or point in {
+        "journal:before:Approved",
+        "journal:after:DeviceFound",
+        "device:before:sign",
+    }
+
+
+# --- from nothing to a pinned vault, and pinned anew ---------------------------------------------------------------------
+
+
+class ProvingBridge(FakeBridge):
+    async def sign_message(
+        self, device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
+    ) -> bytes:
+        assert self.prompts is not None
+        add_one(self.prompts)
+        return await super().sign_message(device_id, text, path, on_progress=on_progress)
+
+
+def prepare_setup(_folder: Path) -> None:
+    """Nothing is there."""
+
+
+async def live_setup(folder: Path, fault: FaultPoint) -> None:
+    platform = LastingPlatform(folder, {PSBT_ID: snapshot_of(spend())}, fault=fault)
+    platform.after = _drops_the_first_registration(folder)
+    bridge = ProvingBridge(prompts=folder / "prompts")
+    store = FileMemory(folder / "session")
+    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+        while not daemon.journal.own_keys():
+            preview = await daemon.preview_registration()
+            with suppress(PlatformUnreachable):
+                await daemon.register(preview.device_id, preview.digest)
+        await until(lambda: bool(daemon.journal.claims()))
+        while not (daemon.journal.at_device(VAULT_ID).address_shown and _unpinned(daemon.journal)):
+            await _next_pinning(daemon)
+        await until(lambda: _states(daemon) == {PSBT_ID: State.WAITING_PERSON})
+
+
+def _drops_the_first_registration(folder: Path) -> Callable[[httpx.Request], None]:
+    """The platform has it, and the answer is lost: the next try is turned down, and the key is found and taken up."""
+
+    def hook(request: httpx.Request) -> None:
+        mark = folder / "dropped"
+        if request.url.path.endswith("/register-key") and not mark.exists():
+            mark.touch()
+            raise httpx.ReadError("connection dropped")
+
+    return hook
+
+
+async def _next_pinning(daemon: Daemon) -> None:
+    """Pinned without the device's word, unpinned, pinned so again, and then with it."""
+    code, pinned = VAULT.verification_code, daemon.journal.pin(VAULT_ID) is not None
+    if pinned and not _unpinned(daemon.journal):
+        await daemon.unpin(VAULT_ID, code)
+    else:
+        await daemon.pin(VAULT_ID, code, without_device_address=not pinned)
+
+
+def _unpinned(journal: Journal) -> bool:
+    return any(entry.note.kind == "unpinned" for entry in journal.audit())
+
+
+def _states(daemon: Daemon) -> dict[str, State]:
+    return {record.psbt_id: record.state for record in daemon.journal.records()}
+
+
+def setup_faults(folder: Path, point: str) -> list[str]:
+    wrong, proofs = [], count(folder / "prompts")
+    if proofs > (2 if point in UNPROVEN else 1):
+        wrong.append(f"the device was asked for {proofs} proofs")
+    if len(FakePlatform(folder).told()) or len(LastingPlatform(folder).keys) != 1:
+        wrong.append("the platform holds another number of keys than one, or was told something")
+    with read_journal(folder) as journal:
+        kinds = [entry.note.kind for entry in journal.audit()]
+        told = {kind: kinds.count(kind) for kind in ("registered", "pinned", "unpinned", "enrolled")}
+        if told != {"registered": 1, "pinned": 2, "unpinned": 1, "enrolled": 1}:
+            wrong.append(f"the chain tells {told}")
+        if len(journal.own_keys()) != 9 or journal.pin(VAULT_ID) is None:
+            wrong.append("keys or the pin are lost")
+    return [*wrong, *common_faults(folder, (PSBT_ID,))]
+
+
+# --- everything that can go wrong with a proposal ------------------------------------------------------------------------
+
+DECLINED, TROUBLED, TURNED_DOWN = "p-1", "p-2", "p-3"
+
+
+def _payment_of(salt: int) -> Psbt:
+    """Neither a coin nor a payment in common with another."""
+    change = ChangeTo(sats(89_000 - salt), 1, 0)
+    return build_psbt(VAULT, [fund(VAULT, 100_000, salt=salt)], [pay(10_000 + salt), change], 0)
+
+
+TROUBLE = {
+    psbt_id: snapshot_of(_payment_of(salt), psbt_id)
+    for salt, psbt_id in enumerate((DECLINED, TROUBLED, TURNED_DOWN))
+}
+# More often than the client tries again by itself.
+OUT_OF_ORDER = 8
+
+
+def prepare_trouble(folder: Path) -> None:
+    """The daemon before this one ended while the device was asked."""
+    prepare(folder / "state")
+    with read_journal(folder) as journal:
+        journal.poll(TROUBLE[TROUBLED])
+        journal.decide(TROUBLED, events.Approved(journal.review(TROUBLED).digest))
+        journal.decide(TROUBLED, events.DeviceFound("trezor-1"))
+
+
+async def live_trouble(folder: Path, fault: FaultPoint) -> None:
+    """One is declined; one meets a locked device, a no at the device and a poor platform; one is turned down."""
+    platform = LastingPlatform(folder, dict(TROUBLE), fault=fault)
+    platform.before = _poor_platform(platform)
+    bridge = FakeBridge(prompts=folder / "prompts", failures=[Locked(), RefusedByPerson()])
+    store = FileMemory(folder / "session")
+    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+
+        def waiting() -> list[Record]:
+            return [record for record in daemon.journal.records() if record.state in ASKING]
+
+        while True:
+            await until(lambda: bool(waiting()) or _all_settled(daemon.journal))
+            if not waiting():
+                return
+            for record in waiting():
+                if record.psbt_id == DECLINED:
+                    await daemon.reject(DECLINED, "not ours")
+                else:
+                    await approve(daemon, record.psbt_id)
+
+
+def _all_settled(journal: Journal) -> bool:
+    found = {record.psbt_id: record for record in journal.records()}
+    declined = found[DECLINED].decline if DECLINED in found else None
+    return (
+        declined is not None
+        and declined.delivered
+        and {i: r.state for i, r in found.items()}
+        == {DECLINED: State.DECLINED, TROUBLED: State.SUBMITTED, TURNED_DOWN: State.QUARANTINED}
+    )
+
+
+def _poor_platform(platform: FakePlatform) -> Callable[[httpx.Request], httpx.Response | None]:
+    """The session's token expires in the middle, then it is out of order for a while; one key it takes for revoked."""
+
+    def hook(request: httpx.Request) -> httpx.Response | None:
+        if not request.url.path.endswith("/sign-psbt"):
+            return None
+        about = json.loads(request.content)["psbt_id"]
+        if about == TURNED_DOWN:
+            return problem(403, "KEY_REVOKED")
+        if about == TROUBLED:
+            passing = count(platform.folder / "tries")
+            add_one(platform.folder / "tries")
+            if passing == 0:
+                platform.token = "expired"
+            elif passing < OUT_OF_ORDER:
+                return problem(503, "BACKEND_UNAVAILABLE")
+        return None
+
+    return hook
+
+
+def trouble_faults(folder: Path, point: str) -> list[str]:
+    wrong, platform = [], FakePlatform(folder)
+    asked = count(folder / "prompts")
+    if asked > (3 if point in UNKEPT else 2):
+        wrong.append(f"the device was asked {asked} times")
+    if not platform.signatures(TROUBLED) or platform.signatures(TURNED_DOWN):
+        wrong.append("the signature never arrived, or one did that was turned down")
+    if len({entry["key"] for entry in platform.told() if entry["psbt_id"] == DECLINED}) != 1:
+        wrong.append("the decline did not arrive under one key")
+    with read_journal(folder) as journal:
+        if not _all_settled(journal):
+            wrong.append(f"the proposals are {[record.state.value for record in journal.records()]}")
+    return [*wrong, *common_faults(folder, tuple(TROUBLE))]
+
+
+_SUBMISSION = ("platform:{}:_sign_psbt", "network:{}:sign-psbt", "network:{}:refresh")
+STORIES = (
+    Story("payment", prepare_payment, live_payment, payment_faults),
+    Story("setup", prepare_setup, live_setup, setup_faults),
+    Story(
+        "trouble",
+        prepare_trouble,
+        live_trouble,
+        trouble_faults,
+        frozenset(name.format(side) for name in _SUBMISSION for side in ("before", "after"))
+        | {"journal:before:Restarted", "journal:after:Restarted", "journal:before:DeviceReturned"},
+    ),
+)
