@@ -32,8 +32,10 @@ from multisig import (
     profile_account_path,
 )
 
-# How often to look after virtual devices, of which nothing tells, and after devices that want to be asked again.
+# How often to look after virtual devices that are missing, of which nothing tells, and after devices that want to be asked again.
 _WATCH_SECONDS: Final = 2.0
+# And while all virtual devices are there and well: a look only notices later that one was switched off.
+_SETTLED_SECONDS: Final = 5.0
 
 
 class Bridge:
@@ -61,7 +63,7 @@ class Bridge:
     ) -> None:
         self._deadlines = deadlines
         self._hotplug = hotplug or (presence.best_hotplug if usb else presence.no_bus)
-        self._looks_often = bool(endpoints)
+        self._endpoints = frozenset(endpoints)
         self._roster = Roster(
             listings=_default_listings(endpoints, usb=usb) if listings is None else listings,
             make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=spawner),
@@ -108,8 +110,10 @@ class Bridge:
             plugs.close()
 
     def _pause(self, plugs: Hotplug) -> float:
-        often = self._looks_often or self._roster.unsettled()
-        return min(_WATCH_SECONDS, plugs.patience) if often else plugs.patience
+        there = {device.endpoint for device in self._roster.devices()}
+        if self._roster.unsettled() or not self._endpoints <= there:
+            return min(_WATCH_SECONDS, plugs.patience)
+        return min(_SETTLED_SECONDS, plugs.patience) if self._endpoints else plugs.patience
 
     def events(self) -> AsyncIterator[DeviceEvent]:
         """Every change of state from this call on, until the bridge closes."""

@@ -248,6 +248,25 @@ async def test_what_is_plugged_in_is_noticed_at_once_and_else_hardly_looked_for(
     assert plugs.closed
 
 
+async def test_virtual_devices_are_looked_for_less_often_while_all_are_there_and_nothing_is_left_to_ask():
+    endpoints = [Endpoint.parse("trezor:udp:127.0.0.1:1"), Endpoint.parse("trezor:udp:127.0.0.1:2")]
+    settled = [Sighting(endpoint, "Virtual", unsupported="Too new.") for endpoint in endpoints]
+    bus, plugs = Bus(*settled), Plugs()
+    async with Bridge(
+        network=Network.REGTEST, endpoints=endpoints, listings=[bus], spawner=never, clock=Clock()
+    ) as bridge:
+
+        async def pause(*sightings):
+            bus.sightings = list(sightings)
+            await bridge._roster.look()
+            return bridge._pause(plugs)
+
+        missing, rest = await pause(settled[0]), await pause(*settled)
+        assert missing < rest < plugs.patience
+        assert await pause(settled[0]) == missing, "one was switched off"
+        assert await pause(settled[0], Sighting(endpoints[1], "Virtual")) == missing, "it was not asked yet"
+
+
 async def test_a_silent_coldcard_is_asked_again_late_or_when_somebody_wants_it():
     """A second handshake would break what another program does with it."""
     clock = Clock()

@@ -144,7 +144,7 @@ async def _ask(place: _Place) -> bool:
 
 
 def _text(path: str) -> str:
-    """A table of the kernel, which has no size. Plain calls: this is done every other second, day and night."""
+    """A table of the kernel, which has no size. Plain calls: this is done every few seconds, day and night."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         chunks = []

@@ -86,8 +86,8 @@ class PlatformSection(_Section):
     url: Annotated[str, AfterValidator(_safe_url)]
     ca_file: FilePath | None = None
     workspaces: tuple[IntId, ...] = ()
-    # The platform's bound on a long poll is a minute.
-    long_poll_seconds: Annotated[int, Field(ge=0, le=55)] = 20
+    # The platform's bound on a long poll is a minute, and so is what most proxies wait for an answer.
+    long_poll_seconds: Annotated[int, Field(ge=0, le=55)] = 50
 
 
 class DevicesSection(_Section):

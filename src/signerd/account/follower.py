@@ -25,6 +25,8 @@ Clock = Callable[[], float]
 SHORTEST_ROUND_SECONDS = 2.0
 # New workspaces and changed vault records are noticed within this time.
 LEARN_EVERY_SECONDS = 60.0
+# While something is followed one by one, which no long poll tells of, a round lasts no longer.
+FOLLOWING_ROUND_SECONDS = 20
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
 FOLLOWED_A_ROUND = 20
 
@@ -58,7 +60,7 @@ class Follower:
     jitter: Callable[[], float]
     clock: Clock
     only: frozenset[int] = frozenset()
-    long_poll_seconds: int = 20
+    long_poll_seconds: int = 50
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
     _turn: str = ""
@@ -114,20 +116,25 @@ class Follower:
         etag: str | None = None
         listed: set[str] = set()
         learnt: float | None = None
+        following = False
 
         async def one_round() -> None:
-            nonlocal etag, listed, learnt
+            nonlocal etag, listed, learnt, following
             now = self.clock()
-            if learnt is None or now - learnt >= LEARN_EVERY_SECONDS:
+            wait = (
+                min(self.long_poll_seconds, FOLLOWING_ROUND_SECONDS) if following else self.long_poll_seconds
+            )
+            # Also what would be due before the round is over.
+            if learnt is None or now - learnt + wait >= LEARN_EVERY_SECONDS:
                 await self.learn_vaults(workspace)
                 learnt = now
-            snapshots, fresh = await self.platform.awaiting(workspace, etag, self.long_poll_seconds)
+            snapshots, fresh = await self.platform.awaiting(workspace, etag, wait)
             if snapshots is not None:
                 await self._take(workspace, snapshots)
                 listed = {snapshot.psbt_id for snapshot in snapshots}
             # Only what was taken is not asked for again.
             etag = fresh
-            await self._follow_known(workspace, listed)
+            following = await self._follow_known(workspace, listed)
             self.state.rounds += 1
 
         while True:
@@ -157,8 +164,8 @@ class Follower:
         for snapshot in snapshots:
             self.sink.perform(self.journal.poll(snapshot).effects)
 
-    async def _follow_known(self, workspace: Workspace, listed: set[str]) -> None:
-        """What became of those that no longer await us, a few at a time, each in its turn."""
+    async def _follow_known(self, workspace: Workspace, listed: set[str]) -> bool:
+        """What became of those that no longer await us, a few at a time, each in its turn; whether there are any."""
         open_ones = [
             record.psbt_id
             for record in self.journal.unsettled()
@@ -173,3 +180,4 @@ class Follower:
             except PlatformRefused:
                 continue  # It is gone there, or no longer ours to see: what is known of it stays.
             self.sink.perform(self.journal.poll(snapshot).effects)
+        return bool(open_ones)

@@ -89,6 +89,19 @@ async def test_a_long_poll_names_its_patience_from_the_second_call_on(
     assert {request.headers["prefer"] for request, _ in later} == {"wait=20"}
 
 
+async def test_a_long_poll_is_short_while_something_is_followed_by_itself(
+    state: Path, watched: WatchedPlatform
+) -> None:
+    config = make_config(platform={"url": URL, "long_poll_seconds": 50})
+    async with daemon_at(state, watched, FakeBridge(), config=config) as daemon:
+        await until(lambda: watched.watched.unchanged() > 2)
+        assert {request.headers["prefer"] for request, _ in watched.watched.lists[1:]} == {"wait=50"}
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        # It leaves the list, and is not over: no long poll tells what becomes of it.
+        watched.proposals["p-1"] = replace(watched.proposals["p-1"], status=ProposalStatus.BROADCASTING)
+        await until(lambda: watched.watched.lists[-1][0].headers["prefer"] == "wait=20")
+
+
 async def test_what_stands_in_an_unchanged_list_is_not_asked_for_one_by_one(
     state: Path, watched: WatchedPlatform
 ) -> None:
