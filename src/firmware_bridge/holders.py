@@ -23,6 +23,8 @@ _SECONDS: Final = 0.5
 _PROC: Final = Path("/proc")
 # A name stands in a sentence on a screen.
 _MAX_NAME: Final = 40
+# A worker, its fork server, the program.
+_GENERATIONS: Final = 3
 
 # File names of programs, in lower case, and what people call them. Those that run in an interpreter have their script's.
 PROGRAMS: Final[Mapping[str, str]] = MappingProxyType(
@@ -58,6 +60,7 @@ PROGRAMS: Final[Mapping[str, str]] = MappingProxyType(
         "firefox": "Firefox",
         "gpg-agent": "GnuPG",
         "brltty": "brltty",
+        "signerd": "another signerd",
     }
 )
 
@@ -107,8 +110,18 @@ def _name_of_holder(wanted: frozenset[str], proc: Path, until: float) -> str | N
         if time.monotonic() > until:
             return None
         if process.name.isdigit() and _has_open(process, wanted) and not _descends(process, ours, proc):
-            return program_name(process)
+            return _name_of_program(process, proc)
     return None
+
+
+def _name_of_program(process: Path, proc: Path) -> str:
+    """A worker is called what the program is called that started it: another signerd's is its fork server's child."""
+    near = process
+    for _ in range(_GENERATIONS):
+        if (known := _known_name(near)) is not None:
+            return known
+        near = proc / str(_parent(near))
+    return program_name(process)
 
 
 def _has_open(process: Path, wanted: frozenset[str]) -> bool:
@@ -146,12 +159,17 @@ def _parent(process: Path) -> int:
 
 def program_name(process: Path) -> str:
     """What people call the program, else what it calls itself: any words at all, so they are cleaned and cut."""
+    known = _known_name(process)
+    if known is not None:
+        return known
     names = [Path(name).name for name in _names(process)]
-    for name in names:
-        if name.lower() in PROGRAMS:
-            return PROGRAMS[name.lower()]
     own = next((cleaned for name in reversed(names) if (cleaned := clean_detail(name))), "another program")
     return own[:_MAX_NAME]
+
+
+def _known_name(process: Path) -> str | None:
+    names = (Path(name).name.lower() for name in _names(process))
+    return next((PROGRAMS[name] for name in names if name in PROGRAMS), None)
 
 
 def _names(process: Path) -> Iterator[str]:

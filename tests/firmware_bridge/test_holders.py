@@ -79,6 +79,26 @@ def test_our_own_workers_are_nobody_else(tmp_path):
     assert find(tmp_path) == "Sparrow"
 
 
+def test_another_daemons_worker_is_the_daemon(tmp_path):
+    process(tmp_path, 20, names=("/usr/bin/python3.11", "/home/a/.venv/bin/signerd", "run"), comm="signerd")
+    process(tmp_path, 21, names=("/usr/bin/python3.11", "-c"), comm="python3.11", parent=20)
+    process(
+        tmp_path,
+        22,
+        opens=["/dev/ttyACM7"],
+        names=("/usr/bin/python3.11", "-c"),
+        comm="python3.11",
+        parent=21,
+    )
+    assert find(tmp_path) == "another signerd"
+
+
+def test_a_program_that_another_one_started_keeps_its_own_name(tmp_path):
+    process(tmp_path, 20, names=("/opt/sparrow/bin/Sparrow",), comm="Sparrow")
+    process(tmp_path, 21, opens=["/dev/ttyACM7"], names=("/usr/bin/hwi",), comm="hwi", parent=20)
+    assert find(tmp_path) == "HWI"
+
+
 @pytest.mark.parametrize("status", ["", "11", "11 (a) S", "11 (a) S x"])
 def test_a_process_that_ends_while_it_is_looked_at_harms_nobody(tmp_path, status):
     process(tmp_path, 11, opens=["/dev/ttyACM7"])
