@@ -29,6 +29,8 @@ LEFT_OUT = (
     "signerd.cli.main",
     "sqlalchemy",
     "alembic",
+    "fastapi",
+    "opentelemetry",
     "custody.server",
     "pbk",
     "hwilib",

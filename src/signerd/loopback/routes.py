@@ -1,18 +1,19 @@
 """The interface under ``/v1``: one table, a row for each thing that can be asked. Each row only hands on to the port."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import Field
+from starlette import routing
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from multisig._version import __version__
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
 from signerd.loopback import events, shapes
+from signerd.loopback.binding import Endpoint, In, bind
 from signerd.loopback.errors import CONTENT_TYPE, problem, status_of
 from signerd.loopback.events import Streams
 from signerd.loopback.service import DaemonService
@@ -23,21 +24,11 @@ _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOW
 MAX_POSITION = 2**63 - 1
 
 
-def _service(request: Request) -> DaemonService:
-    service: DaemonService = request.app.state.service
-    return service
-
-
-def _streams(request: Request) -> Streams:
-    streams: Streams = request.app.state.streams
-    return streams
-
-
-Service = Annotated[DaemonService, Depends(_service)]
-PathId = Annotated[shapes.Id, Path()]
-QueryId = Annotated[shapes.Id | None, Query()]
-Position = Annotated[int | None, Query(ge=0, le=MAX_POSITION)]
-LastEventId = Annotated[int | None, Header(ge=0, le=MAX_POSITION)]
+Service = Annotated[DaemonService, In.STATE]
+PathId = Annotated[shapes.Id, In.PATH]
+QueryId = Annotated[shapes.Id | None, In.QUERY]
+Position = Annotated[int | None, Field(ge=0, le=MAX_POSITION), In.QUERY]
+LastEventId = Annotated[int | None, Field(ge=0, le=MAX_POSITION), In.HEADER]
 
 
 async def status(service: Service) -> shapes.Status:
@@ -90,7 +81,7 @@ async def unpin(service: Service, vault_id: PathId, body: shapes.UnpinRequest) -
 
 
 async def proposals(
-    service: Service, ended: Annotated[bool, Query()] = False
+    service: Service, ended: Annotated[bool, In.QUERY] = False
 ) -> tuple[shapes.ProposalLine, ...]:
     return await service.proposals(ended=ended)
 
@@ -113,7 +104,7 @@ async def verify_audit(service: Service) -> shapes.AuditReport:
 
 async def follow(
     service: Service,
-    streams: Annotated[Streams, Depends(_streams)],
+    streams: Annotated[Streams, In.STATE],
     after: Position = None,
     subject: QueryId = None,
     last_event_id: LastEventId = None,
@@ -130,7 +121,7 @@ async def follow(
 class Route:
     method: str
     path: str
-    endpoint: Callable[..., Awaitable[Any]]
+    endpoint: Endpoint
     summary: str
 
 
@@ -157,26 +148,36 @@ ROUTES = (
 )
 
 
-def make_app(service: DaemonService, streams: Streams) -> FastAPI:
+async def interface(_request: Request) -> Response:
+    # Asked for once in a while, by a person who writes a program: not kept in memory before.
+    from signerd.loopback.description import describe
+
+    return JSONResponse(describe(ROUTES, PREFIX))
+
+
+def make_app(service: DaemonService, streams: Streams) -> Starlette:
     """The application over one daemon; ``access.Door`` stands before it."""
-    app = FastAPI(
-        title="signerd",
-        version=__version__,
-        openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
+    app = Starlette(
+        routes=[
+            *(_row(route.method, route.path, bind(route.endpoint)) for route in ROUTES),
+            _row("GET", "/openapi.json", interface),
+        ],
+        exception_handlers={
+            SignerdError: _known,
+            HTTPException: _not_served,
+            Exception: _unknown,
+        },
     )
+    app.router.redirect_slashes = False
     app.state.service, app.state.streams = service, streams
-    router = APIRouter(prefix=PREFIX)
-    for route in ROUTES:
-        router.add_api_route(route.path, route.endpoint, methods=[route.method], summary=route.summary)
-    app.include_router(router)
-    app.add_exception_handler(SignerdError, _known)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _not_served)
-    app.add_exception_handler(Exception, _unknown)
     return app
+
+
+def _row(method: str, path: str, endpoint: Endpoint) -> routing.Route:
+    row = routing.Route(PREFIX + path, endpoint, methods=[method])
+    # Starlette adds HEAD to every GET; the table does not have it.
+    row.methods = {method}
+    return row
 
 
 def _answer(error: SignerdError) -> JSONResponse:
@@ -186,14 +187,6 @@ def _answer(error: SignerdError) -> JSONResponse:
 async def _known(_request: Request, error: Exception) -> Response:
     assert isinstance(error, SignerdError)
     return _answer(error)
-
-
-async def _invalid(_request: Request, error: Exception) -> Response:
-    """Names the field and the rule, never what was sent: it may have been a password (L10)."""
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return _answer(InvalidRequest(f"{where}: {first['msg']}"))
 
 
 async def _not_served(request: Request, error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import httpx
 import pytest
@@ -211,6 +212,15 @@ def test_l10_a_bad_request_is_refused_and_not_repeated_in_the_answer(silent, pat
         assert silent.service.calls == []
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", None])
+def test_l9_a_body_that_does_not_say_that_it_is_json_is_refused(silent, kind):
+    headers = {} if kind is None else {"Content-Type": kind}
+    with silent.client() as client:
+        with pytest.raises(InvalidRequest, match="application/json"):
+            client._send("POST", "/proposals/p-1/reject", content=b'{"reason": ""}', headers=headers)
+        assert silent.service.calls == []
+
+
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[" * 20_000])
 def test_a_body_that_is_no_json_is_refused(silent, content):
     with silent.client() as client:
@@ -229,6 +239,7 @@ def test_a_body_that_is_no_json_is_refused(silent, content):
         ("PUT", "/proposals/p-1"),
         ("GET", "/status/"),
         ("GET", "/../status"),
+        ("OPTIONS", "/status"),
         ("TRACE", "/status"),
     ],
 )
@@ -263,3 +274,27 @@ def test_the_description_of_the_interface_names_every_route(state):
             (method, path) for path, methods in described.items() for method in methods
         }
         assert isinstance(found, httpx.Response)
+
+
+def test_the_description_refers_to_nothing_that_it_does_not_have(state):
+    with served_script(state) as daemon, daemon.client() as client:
+        described = client._send("GET", "/openapi.json").json()
+    schemas = described["components"]["schemas"]
+    referred = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(described)))
+    assert referred == set(schemas)
+    assert {"ApproveRequest", "ProposalView", "Status"} <= referred
+    approve = described["paths"][f"{PREFIX}/proposals/{{psbt_id}}/approve"]["post"]
+    assert approve["parameters"][0]["name"] == "psbt_id"
+    assert approve["requestBody"]["content"]["application/json"]["schema"]["$ref"].endswith("ApproveRequest")
+    follow = described["paths"][f"{PREFIX}/events"]["get"]
+    assert {(one["name"], one["in"], one["required"]) for one in follow["parameters"]} == {
+        ("after", "query", False),
+        ("subject", "query", False),
+        ("last-event-id", "header", False),
+    }
+
+
+def test_head_is_not_in_the_table(silent):
+    with silent.client() as client, pytest.raises(SignerdError):
+        client._send("HEAD", "/status")
+    assert silent.service.calls == []

@@ -1,0 +1,123 @@
+"""From a request to an endpoint's arguments and from its answer to bytes, by the endpoint's own annotations.
+
+Starlette and pydantic alone: the larger framework that reads such annotations too costs the daemon six megabytes for weeks.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from signerd.errors import InvalidRequest
+
+JSON = "application/json"
+Endpoint = Callable[..., Awaitable[Any]]
+
+
+class In(StrEnum):
+    """Where an argument stands in a request, as OpenAPI calls it. The body is the one that is not marked."""
+
+    PATH = "path"
+    QUERY = "query"
+    HEADER = "header"
+    BODY = "body"
+    # Not in the request: the application's own, by the argument's name.
+    STATE = "state"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """``alias``: its name in the request."""
+
+    name: str
+    alias: str
+    place: In
+    adapter: TypeAdapter[Any]
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+    def read(self, request: Request, body: bytes) -> Any:
+        """Raises InvalidRequest, which names the field and the rule, never what was sent: it may have been a password (L10)."""
+        try:
+            if self.place is In.BODY:
+                return self.adapter.validate_json(body)
+            text = self._text(request)
+            if text is None and not self.required:
+                return self.default
+            return self.adapter.validate_python(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in (self.place, *self._within(), *first["loc"]))
+            raise InvalidRequest(f"{where}: {first['msg']}") from None
+
+    def _text(self, request: Request) -> str | None:
+        match self.place:
+            case In.PATH:
+                return str(request.path_params[self.alias])
+            case In.HEADER:
+                return request.headers.get(self.alias)
+            case _:
+                return request.query_params.get(self.alias)
+
+    def _within(self) -> tuple[str, ...]:
+        return () if self.place is In.BODY else (self.alias,)
+
+
+def arguments(endpoint: Endpoint) -> tuple[Argument, ...]:
+    """Those of the request, in the endpoint's order."""
+    given = inspect.signature(endpoint).parameters.values()
+    return tuple(argument for one in given if (argument := _argument(one)).place is not In.STATE)
+
+
+def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
+    """How its answer is written; None where it makes its response itself."""
+    kind = inspect.signature(endpoint).return_annotation
+    if isinstance(kind, type) and issubclass(kind, Response):
+        return None
+    return TypeAdapter(kind)
+
+
+def bind(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint as Starlette calls one."""
+    asked, adapter = arguments(endpoint), answer_of(endpoint)
+    given = [
+        name for name in inspect.signature(endpoint).parameters if name not in {one.name for one in asked}
+    ]
+    reads_body = any(one.place is In.BODY for one in asked)
+
+    async def call(request: Request) -> Response:
+        body = await _body(request) if reads_body else b""
+        values = {one.name: one.read(request, body) for one in asked}
+        found = await endpoint(**{name: getattr(request.app.state, name) for name in given}, **values)
+        return found if adapter is None else Response(adapter.dump_json(found), media_type=JSON)
+
+    return call
+
+
+async def _body(request: Request) -> bytes:
+    """Raises InvalidRequest for a body that does not say that it is JSON: no form of a web page can be one."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise InvalidRequest(f"body: send it as {JSON}")
+    return await request.body()
+
+
+def _argument(given: inspect.Parameter) -> Argument:
+    place = _place(given.annotation)
+    alias = given.name.replace("_", "-") if place is In.HEADER else given.name
+    # The application's own objects are no shapes.
+    adapter: TypeAdapter[Any] = TypeAdapter(Any if place is In.STATE else given.annotation)
+    return Argument(given.name, alias, place, adapter, given.default)
+
+
+def _place(annotation: Any) -> In:
+    marks = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
+    return next((mark for mark in marks if isinstance(mark, In)), In.BODY)

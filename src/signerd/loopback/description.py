@@ -1,0 +1,80 @@
+"""The table of routes as an OpenAPI 3.1 document, made when somebody asks for it."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
+
+from multisig._version import __version__
+from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
+from signerd.loopback.errors import CONTENT_TYPE
+
+_REFERENCE = "#/components/schemas/{model}"
+# By the endpoint's name and the argument's; the answer has no name.
+_Key = tuple[str, str]
+_ANSWER = ""
+
+
+class Row(Protocol):
+    """What the table says of one thing that can be asked."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def endpoint(self) -> Endpoint: ...
+    @property
+    def summary(self) -> str: ...
+
+
+def describe(table: Sequence[Row], prefix: str) -> dict[str, Any]:
+    asked = [shape for row in table for shape in _shapes(row.endpoint)]
+    # All at once, so that what several refer to stands once, under one name.
+    schemas, shared = TypeAdapter.json_schemas(asked, ref_template=_REFERENCE)
+    found = {key: schema for (key, _mode), schema in schemas.items()}
+    paths: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for row in table:
+        paths[prefix + row.path][row.method.lower()] = _operation(row, found)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "signerd", "version": __version__},
+        "paths": dict(paths),
+        "components": {"schemas": shared.get("$defs", {})},
+    }
+
+
+def _shapes(endpoint: Endpoint) -> list[tuple[_Key, JsonSchemaMode, TypeAdapter[Any]]]:
+    name, answer = endpoint.__name__, answer_of(endpoint)
+    written: list[tuple[_Key, JsonSchemaMode, TypeAdapter[Any]]] = [
+        ((name, one.name), "validation", one.adapter) for one in arguments(endpoint)
+    ]
+    return written if answer is None else [*written, ((name, _ANSWER), "serialization", answer)]
+
+
+def _operation(row: Row, schemas: Mapping[_Key, Any]) -> dict[str, Any]:
+    name, asked = row.endpoint.__name__, arguments(row.endpoint)
+    answer = schemas.get((name, _ANSWER))
+    described: dict[str, Any] = {
+        "operationId": name,
+        "summary": row.summary,
+        "parameters": [_parameter(one, schemas[name, one.name]) for one in asked if one.place is not In.BODY],
+        "responses": {
+            "2XX": {"description": "The answer", **({} if answer is None else _json(answer))},
+            "default": {"description": "A problem (RFC 9457)", "content": {CONTENT_TYPE: {}}},
+        },
+    }
+    for one in asked:
+        if one.place is In.BODY:
+            described["requestBody"] = {"required": True, **_json(schemas[name, one.name])}
+    return described
+
+
+def _parameter(one: Argument, schema: Any) -> dict[str, Any]:
+    return {"name": one.alias, "in": one.place.value, "required": one.required, "schema": schema}
+
+
+def _json(schema: Any) -> dict[str, Any]:
+    return {"content": {JSON: {"schema": schema}}}
