@@ -299,17 +299,39 @@ async def test_an_enrolment_that_failed_is_taken_up_by_pinning_again(
 # --- the device ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_locked_device_is_asked_when_it_is_ready(
-    state: Path, platform: FakePlatform, bridge: FakeBridge
+@pytest.mark.parametrize("hindered", sorted(set(DeviceState) - {DeviceState.READY}))
+async def test_f_a_device_that_cannot_be_asked_is_asked_when_it_is_ready(
+    state: Path, platform: FakePlatform, bridge: FakeBridge, hindered: DeviceState
 ) -> None:
+    """Unplugged, locked, with the wrong app, without its passphrase, in another program's hands: the approval waits."""
     prepare(state)
-    bridge.state = DeviceState.LOCKED
+    bridge.state = hindered
     async with daemon_at(state, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 2)
         assert daemon.journal.record("p-1").state is State.WAITING_DEVICE
+        assert bridge.asked == 0
+        bridge.becomes(DeviceState.READY)
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        assert bridge.asked == 1
+
+
+async def test_f_s18_another_device_or_passphrase_is_not_asked(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    """Ready, and of other keys: it is as if none were there, until the right one comes."""
+    prepare(state)
+    bridge.signer = BOB
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+        assert daemon.journal.record("p-1").state is State.WAITING_DEVICE
+        assert bridge.asked == 0
+        bridge.signer = ALICE
         bridge.becomes(DeviceState.READY)
         await until_state(daemon, "p-1", State.SUBMITTED)
 
@@ -410,8 +432,14 @@ def dropped() -> httpx.Response:
     raise httpx.ReadError("connection dropped")
 
 
+def too_slow() -> httpx.Response:
+    raise httpx.ReadTimeout("no answer in time")
+
+
 FAULTS = {
     "drops before": (dropped, False),
+    "slow before": (too_slow, False),
+    "slow after accepting": (too_slow, True),
     "drops after accepting": (dropped, True),
     "500": (lambda: problem(500, "INTERNAL"), False),
     "503": (lambda: problem(503, "BACKEND_UNAVAILABLE"), False),

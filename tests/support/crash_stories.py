@@ -159,12 +159,14 @@ async def live_payment(folder: Path, fault: FaultPoint) -> None:
         def state() -> State | None:
             return next((r.state for r in daemon.journal.records() if r.psbt_id == PSBT_ID), None)
 
-        while True:
+        while state() is not State.SUBMITTED:
             await until(lambda: state() in (*ASKING, State.SUBMITTED))
-            if state() is State.SUBMITTED:
-                return
-            add_one(folder / "yes")
-            await approve(daemon, PSBT_ID)
+            if state() in ASKING:
+                add_one(folder / "yes")
+                await approve(daemon, PSBT_ID)
+        # What became of it is asked for in a later round.
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 1)
 
 
 def payment_faults(folder: Path, point: str) -> list[str]:

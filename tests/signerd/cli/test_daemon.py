@@ -1,6 +1,7 @@
 """run, status: the real program as a process of its own, over a platform that is not there."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -110,6 +111,20 @@ def test_f_a_killed_daemon_leaves_a_folder_that_the_next_one_takes_over(state):
     with running(state) as program:
         assert "serves" in program.first
         assert signerd("status", state=state).status == Exit.OK
+
+
+def test_f_a_daemon_that_was_suspended_goes_on_and_its_folder_was_held(state):
+    with running(state) as program:
+        program.send_signal(signal.SIGSTOP)
+        # Returns once it stands still.
+        os.waitpid(program.pid, os.WUNTRACED)
+        second = signerd("run", "--json", state=state, typed="phrase\n")
+        assert second.error["code"] == "already-running"
+        program.send_signal(signal.SIGCONT)
+        assert signerd("status", state=state).status == Exit.OK
+        assert "Whole: 0 entries" in signerd("audit", "verify", state=state).out
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(20) == 0
 
 
 @pytest.mark.parametrize("secret", ["file", "keyring"])

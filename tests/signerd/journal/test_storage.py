@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from multisig import Network
-from signerd.core.audit import Note
+from signerd.core.audit import Note, first_fault
 from signerd.core.values import Limits
 from signerd.errors import AlreadyConfigured, JournalCorrupted, JournalTooNew, JournalUnwritable
 from signerd.journal import Journal, storage
@@ -117,6 +117,38 @@ def test_a_torn_write_ahead_log_loses_no_committed_entry(folder: Path) -> None:
     connection.close()
     with open_one(folder) as journal:
         assert journal.head()[0] == 200
+
+
+def written_ahead(folder: Path) -> tuple[dict[str, bytes], list[int]]:
+    """The files of a journal whose entries all stand in its log, and where in the log each one's commit ends."""
+    folder.mkdir()
+    log, ends = folder / f"{JOURNAL}-wal", []
+    with open_one(folder) as writer:
+        for number in range(5):
+            writer.note(Note("test", f"entry {number}"))
+            ends.append(log.stat().st_size)
+        files = {name: (folder / name).read_bytes() for name in (BORN, JOURNAL, log.name)}
+    return files, ends
+
+
+@pytest.mark.parametrize("torn", ["cut", "noise"])
+def test_f_power_loss_at_any_byte_of_the_log_keeps_a_whole_chain(tmp_path: Path, torn: str) -> None:
+    """Wherever the log ends, or turns into noise: what was committed before that place stays, and nothing else."""
+    files, ends = written_ahead(tmp_path / "live")
+    log = files.pop(f"{JOURNAL}-wal")
+    assert ends == sorted(set(ends))
+    assert ends[-1] == len(log)
+    for place in sorted({0, 31, 32, *ends, *(end - 1 for end in ends), *range(100, len(log), 3_001)}):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        noise = b"" if torn == "cut" else b"\xa5" * (len(log) - place)
+        (folder / f"{JOURNAL}-wal").write_bytes(log[:place] + noise)
+        with open_one(folder) as journal:
+            whole = sum(end <= place for end in ends)
+            assert [e.note.subject for e in journal.audit()] == [f"entry {n}" for n in range(whole)]
+            assert first_fault(journal.audit()) is None
 
 
 def test_a_newer_journal_is_not_touched(folder: Path) -> None:
