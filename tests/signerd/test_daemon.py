@@ -545,7 +545,7 @@ async def test_f_1000_pending_proposals(state: Path, platform: FakePlatform, bri
     prepare(state)
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(1_000)}
     async with daemon_at(state, platform, bridge) as daemon:
-        await until_state(daemon, "p-999", State.WAITING_PERSON)
+        await until_state(daemon, "p-999", State.WAITING_PERSON, patience=60)
         lines = await daemon.proposals(ended=False)
         assert len(lines) == 1_000
         await approve(daemon, "p-999")

@@ -80,19 +80,21 @@ async def daemon_at(
             yield daemon
 
 
-async def until(what: Callable[[], bool]) -> None:
+async def until(what: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> None:
     """Wait until it is so, as the loop goes on."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(patience):
         while not what():  # noqa: ASYNC110 - what is waited for is anything, and has no event
             await asyncio.sleep(0.002)
 
 
-async def until_state(daemon: Daemon, psbt_id: str, *states: State) -> None:
+async def until_state(
+    daemon: Daemon, psbt_id: str, *states: State, patience: float = PATIENCE_SECONDS
+) -> None:
     def reached() -> bool:
         return any(r.psbt_id == psbt_id and r.state in states for r in daemon.journal.records())
 
     try:
-        await until(reached)
+        await until(reached, patience)
     except TimeoutError:
         seen = [(r.state, r.reason) for r in daemon.journal.records() if r.psbt_id == psbt_id]
         raise AssertionError(
