@@ -19,6 +19,7 @@ from firmware_bridge.process import Spawner, spawn
 from firmware_bridge.registrations import Registration, Registrations, RegistrationsInMemory
 from firmware_bridge.roster import Roster
 from firmware_bridge.sighting import Listing
+from firmware_bridge.turns import Turn, no_turns
 from multisig import (
     DerivationPath,
     Fingerprint,
@@ -43,7 +44,8 @@ class Bridge:
 
     `endpoints` are virtual devices and emulators; `usb` adds what is plugged in. `registrations` keeps what a Ledger returns
     when it registers a vault; without one it is forgotten when the program ends. Nothing is opened before `refresh`, `watch`
-    or an operation, and nothing waits without a deadline.
+    or an operation, and nothing waits without a deadline. `turn`: how turns are taken with other programs that ask the same
+    devices (`turns_in`).
 
     Every operation raises the leaves of `BridgeError`; the next operation works, whatever happened to the one before.
     """
@@ -60,6 +62,7 @@ class Bridge:
         listings: Sequence[Listing] | None = None,
         spawner: Spawner = spawn,
         hotplug: Callable[[], Awaitable[Hotplug]] | None = None,
+        turn: Turn = no_turns,
     ) -> None:
         self._deadlines = deadlines
         self._hotplug = hotplug or (presence.best_hotplug if usb else presence.no_bus)
@@ -69,6 +72,7 @@ class Bridge:
             make_lane=lambda endpoint: Lane(endpoint, network, deadlines=deadlines, spawner=spawner),
             deadlines=deadlines,
             clock=clock,
+            turn=turn,
         )
         kept = RegistrationsInMemory() if registrations is None else registrations
         self._house = House(network, deadlines, self._roster, kept)

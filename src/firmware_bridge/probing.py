@@ -13,6 +13,7 @@ from firmware_bridge.families import maker_of
 from firmware_bridge.holders import FindHolder
 from firmware_bridge.model import Deadlines, DeviceState, Happening
 from firmware_bridge.record import Record
+from firmware_bridge.turns import Turn
 
 Clock = Callable[[], float]
 
@@ -44,10 +45,13 @@ class Move(Protocol):
 class Prober:
     """Who is asked, when, and what is made of the answer."""
 
-    def __init__(self, deadlines: Deadlines, clock: Clock, find_holder: FindHolder, move: Move) -> None:
+    def __init__(
+        self, deadlines: Deadlines, clock: Clock, find_holder: FindHolder, turn: Turn, move: Move
+    ) -> None:
         self._deadlines = deadlines
         self._clock = clock
         self._find_holder = find_holder
+        self._turn = turn
         self._move = move
 
     def wants(self, record: Record) -> bool:
@@ -75,7 +79,8 @@ class Prober:
                 happening, detail = Happening.FOUND_BUSY, _in_use_by(holder)
                 return
             async with record.lane.lock:
-                told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
+                with self._turn(record.device.endpoint):
+                    told = await record.lane.call("probe", deadline=self._deadlines.probe, probing=True)
             answer = answers.probed(told)
             happening, detail = await self.explain(record, *after_answer(answer))
         except BridgeError as outcome:

@@ -21,6 +21,7 @@ from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, E
 from firmware_bridge.probing import ASK_AGAIN, Clock, Prober, is_working
 from firmware_bridge.record import Record, Use
 from firmware_bridge.sighting import Listing, Sighting
+from firmware_bridge.turns import Turn, no_turns
 from multisig import Fingerprint
 
 MakeLane = Callable[[Endpoint], Lane]
@@ -37,12 +38,14 @@ class Roster:
         deadlines: Deadlines,
         clock: Clock,
         find_holder: FindHolder = holder_of,
+        turn: Turn = no_turns,
     ) -> None:
         self.hub = Hub()
         self._lookouts = [Lookout(listing, deadlines.probe) for listing in listings]
         self._make_lane = make_lane
         self._clock = clock
-        self._prober = Prober(deadlines, clock, find_holder, self._move)
+        self._prober = Prober(deadlines, clock, find_holder, turn, self._move)
+        self._turn = turn
         self._records: dict[str, Record] = {}
         self._uses: defaultdict[str, set[Use]] = defaultdict(set)
         self._looking = asyncio.Lock()
@@ -111,10 +114,11 @@ class Roster:
                 await asyncio.wait([record.probe])
             async with record.lane.lock:
                 self._require_usable(record)
-                before = record.device
-                self._move(record, Happening.USE_STARTED, "In use by this program.")
-                async with self._settling(record, before):
-                    yield record
+                with self._turn(record.device.endpoint):
+                    before = record.device
+                    self._move(record, Happening.USE_STARTED, "In use by this program.")
+                    async with self._settling(record, before):
+                        yield record
         finally:
             record.use = None
 

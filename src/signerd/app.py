@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import random
+import stat
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+import platformdirs
 
 from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
+from firmware_bridge.turns import Turn, no_turns, turns_in
 from signerd.account.config import Config
 from signerd.account.follower import Follower
 from signerd.account.platform import Platform
@@ -126,7 +129,21 @@ def _bridge(config: Config, state: Path) -> Bridge:
         endpoints=config.endpoints(),
         usb=config.devices.usb,
         registrations=registrations,
+        turn=_turn(state),
     )
+
+
+def _turn(state: Path) -> Turn:
+    """A device that serves another signerd of this person is left to it; none of them is named to other people."""
+    folder = platformdirs.user_cache_path("signerd") / "turns"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return no_turns
+    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
+        return no_turns
+    return turns_in(folder, f"the signerd of {state}")
 
 
 def _wire(
