@@ -147,16 +147,21 @@ class Devices:
     async def sign_text(
         self, device_id: str, text: str, path: DerivationPath, on_progress: OnProgress
     ) -> bytes:
+        self.fault("device:before:sign_text")
         try:
-            return await self.bridge.sign_message(device_id, text, path, on_progress=on_progress)
+            signature = await self.bridge.sign_message(device_id, text, path, on_progress=on_progress)
         except BridgeError as error:
             raise DeviceFailed(_told(error), hint=error.hint) from error
+        self.fault("device:after:sign_text")
+        return signature
 
     async def enrol(self, device_id: str, vault: Vault, name: str, on_progress: OnProgress) -> None:
         try:
             device = await self.chosen(device_id)
             label = fitting_name(device.family, name, vault)
+            self.fault("device:before:enrol")
             await self.bridge.enrol(device_id, vault, label, on_progress=on_progress)
+            self.fault("device:after:enrol")
         except BridgeError as error:
             raise DeviceFailed(_told(error), hint=error.hint) from error
 
@@ -166,8 +171,10 @@ class Devices:
         Raises:
             AddressDiffers: it shows another one. AddressNotShown: such a device cannot. DeviceFailed.
         """
+        self.fault("device:before:show_address")
         try:
             await self.bridge.show_address(device_id, vault, RECEIVE, 0, on_progress=on_progress)
+            self.fault("device:after:show_address")
         except AddressMismatch as error:
             ours, theirs = vault.address(RECEIVE, 0), plain(error.detail or "another one")
             raise AddressDiffers(

@@ -1,5 +1,8 @@
-"""kill -9 at every journal write and every network call, then a restart: nothing lost, nothing signed twice, no two
-signatures submitted, nobody asked twice for the same decision, the chain whole (F)."""
+"""kill -9 at every journal write, every network call and every question to a device, then a restart (F).
+
+Nothing is lost, nothing signed twice, no two signatures submitted, nobody asked twice for the same decision, and the
+audit chain is whole.
+"""
 
 import contextlib
 import json
@@ -33,6 +36,7 @@ REQUESTS = {
     "register-key",
     "keys",
 }
+ASKED = {"sign", "sign_text", "enrol", "show_address"}
 # The first answer is lost and the next try is turned down: no kill comes after an accepted one there.
 UNREACHED = {"platform:after:register_key"}
 
@@ -89,7 +93,12 @@ def test_f_it_was_killed_at_every_write_and_every_call(sweeps) -> None:
     writes = {event.__name__ for event in get_args(Event)} | WRITES
     wanted = {
         f"{where}:{side}:{what}"
-        for where, names in (("journal", writes), ("platform", calls), ("network", REQUESTS))
+        for where, names in (
+            ("journal", writes),
+            ("platform", calls),
+            ("network", REQUESTS),
+            ("device", ASKED),
+        )
         for side in ("before", "after")
         for what in names
     }

@@ -38,6 +38,7 @@ UNKEPT = frozenset({"device:after:sign", "journal:before:DeviceReturned"})
 # Between the device's proof and the stored registration nothing is kept either.
 UNPROVEN = frozenset(
     {
+        "device:after:sign_text",
         "platform:before:register_key",
         "network:before:register-key",
         "network:after:register-key",
