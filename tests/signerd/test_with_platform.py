@@ -11,7 +11,9 @@ import pytest
 from custody.server.service.setup import NewPerson
 from firmware_bridge import Bridge, Family
 from multisig import Network
+from signerd.account.platform import Platform
 from signerd.account.session import Account
+from signerd.account.wire import workspaces_of
 from signerd.app import Outside, open_daemon
 from signerd.core.states import State
 from signerd.daemon import Daemon
@@ -258,4 +260,25 @@ async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
     assert not await account.login("dora@example.org", PASSWORD)
     await account.confirm(desk.world.mail.newest_code())
     assert account.email == "dora@example.org"
+    await account.close()
+
+
+async def test_the_real_platforms_tag_spares_an_unchanged_list(desk: Desk) -> None:
+    """Without a long poll: the second answer is empty, and what changes ends that."""
+    desk.vault = ok(desk.create_vault(m=1, signers=[desk.user_ids["carol"]]))
+    desk.deposit(50_000_000)
+    transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
+    account = Account(make_config(), MemoryStore(), transport=transport)
+    assert await account.login("carol@example.org", PASSWORD)
+    platform = Platform(account.client)
+    (workspace,) = workspaces_of(await platform.user())
+    first, tag = await platform.awaiting(workspace, None, 0)
+    assert first == ()
+    assert tag is not None
+    assert await platform.awaiting(workspace, tag, 0) == (None, tag)
+    psbt_id = ok(desk.propose(PAID))["psbt_id"]
+    changed, other = await platform.awaiting(workspace, tag, 0)
+    assert changed is not None
+    assert [snapshot.psbt_id for snapshot in changed] == [psbt_id]
+    assert other != tag
     await account.close()
