@@ -3,22 +3,28 @@
 HWI's own clients are built for one endpoint; `hwilib.commands` is never called, because it opens every device of seven makers.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Final
 
-# First: it loads the bundled libusb before anything of HWI looks for a system's.
-from firmware_bridge.hwi_client import libusb
-from firmware_bridge.hwi_client.base import OpenDevice, failure
-from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
-from firmware_bridge.hwi_client.coldcard.device import open_coldcard
-from firmware_bridge.hwi_client.digitalbitbox import open_digitalbitbox
-from firmware_bridge.hwi_client.jade import open_jade
-from firmware_bridge.hwi_client.keepkey import open_keepkey
-from firmware_bridge.hwi_client.ledger.device import open_ledger
-from firmware_bridge.hwi_client.trezor.device import open_trezor
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.port import Caller, DeviceFailure, Opening
 from multisig import Network
+
+with warnings.catch_warnings():
+    # The protobuf that HWI asks for warns on Python 3.12 of what will not do on 3.14. In a program that takes warnings for
+    # errors, whose workers do the same, there would be no devices.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    # First: it loads the bundled libusb before anything of HWI looks for a system's.
+    from firmware_bridge.hwi_client import libusb
+    from firmware_bridge.hwi_client.base import OpenDevice, failure
+    from firmware_bridge.hwi_client.bitbox02 import open_bitbox02
+    from firmware_bridge.hwi_client.coldcard.device import open_coldcard
+    from firmware_bridge.hwi_client.digitalbitbox import open_digitalbitbox
+    from firmware_bridge.hwi_client.jade import open_jade
+    from firmware_bridge.hwi_client.keepkey import open_keepkey
+    from firmware_bridge.hwi_client.ledger.device import open_ledger
+    from firmware_bridge.hwi_client.trezor.device import open_trezor
 
 __all__ = ["libusb", "open_device"]
 
