@@ -4,10 +4,10 @@ So does the vendor's emulator. A host that was left behind keeps a connection th
 """
 
 import asyncio
-import ipaddress
 from collections import OrderedDict
 from collections.abc import Callable
 
+from firmware_bridge.virtual.addresses import require_loopback
 from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress
 from firmware_bridge.virtual.ledger.framing import Assembler, MalformedStream
 
@@ -33,7 +33,7 @@ class Link:
         :raises InvalidListenAddress: not an address of this machine only: who reaches it talks to a device with a seed.
         :raises AddressUnavailable: it is taken.
         """
-        _require_loopback(host)
+        require_loopback(host)
         self._closing = False
         try:
             self._server = await asyncio.get_running_loop().create_server(
@@ -132,12 +132,3 @@ class Connection(asyncio.Protocol):
 
 
 Receiver = Callable[[bytes, Connection], None]
-
-
-def _require_loopback(host: str) -> None:
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local:
-        raise InvalidListenAddress(f"{host!r} is not a loopback address such as 127.0.0.1")

@@ -1,10 +1,10 @@
 """The two UDP ports of a virtual Trezor: one for hosts, and the next one for the debug link."""
 
 import asyncio
-import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from firmware_bridge.virtual.addresses import require_loopback
 from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress
 from firmware_bridge.virtual.trezor.work import Peer
 
@@ -70,7 +70,7 @@ async def open_link(host: str, port: int, on_wire: Receiver, on_debug: Receiver)
     :raises InvalidListenAddress: not an address of this machine only: whoever reaches the debug link presses the buttons.
     :raises AddressUnavailable: one of the two is taken.
     """
-    _require_loopback(host)
+    require_loopback(host)
     if not 0 <= port <= _LAST_PORT:
         raise InvalidListenAddress(f"port {port} leaves no room for the debug link on the next one")
     for _ in range(1 if port else _TRIES):
@@ -100,12 +100,3 @@ async def _listen(host: str, port: int, receive: Receiver) -> Port:
         lambda: _Socket(receive, closed), local_addr=(host, port)
     )
     return Port(transport, closed)
-
-
-def _require_loopback(host: str) -> None:
-    try:
-        local = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        local = False
-    if not local:
-        raise InvalidListenAddress(f"{host!r} is not a loopback address such as 127.0.0.1")
