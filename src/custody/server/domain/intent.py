@@ -6,11 +6,10 @@ from urllib.parse import parse_qsl, unquote
 from custody.server.domain.errors import Fault, Invalid
 from multisig.errors import MultisigError
 from multisig.script import MAX_OP_RETURN_BYTES
+from multisig.tokens import is_token_payload
 from multisig.units import Sats, parse_btc
 
 SCHEME = "bitcoin:"
-# Payloads that begin like this are token calls, which only the token endpoints may make (P30).
-TOKEN_HEADER = b"CPT"
 
 
 def _invalid(pointer: str, sentence: str) -> Invalid:
@@ -74,7 +73,8 @@ def parse_op_return(text: str) -> bytes:
         raise _invalid(
             "/op_return", f"The data has {len(payload)} bytes; nodes relay {MAX_OP_RETURN_BYTES} at most."
         )
-    if payload.startswith(TOKEN_HEADER):
+    if is_token_payload(payload):
+        # Only the token endpoints may make one (P30).
         raise _invalid("/op_return", "Data that begins with CPT is a token call; use call-contract.")
     return payload
 
