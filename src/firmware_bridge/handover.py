@@ -83,8 +83,8 @@ def _proven_output(item: PsbtOutput, prover: Prover) -> PsbtOutput:
     )
 
 
-def take_back(psbt: Psbt, answer: str, policy: Policy, signer: Fingerprint) -> Psbt:
-    """Our PSBT with the device's verified new signatures; nothing else of the answer (base64) is looked at (S19).
+def take_back(psbt: Psbt, answer: bytes | str, policy: Policy, signer: Fingerprint) -> Psbt:
+    """Our PSBT with the device's verified new signatures; nothing else of the answer (bytes, or base64) is looked at (S19).
 
     :raises BadDeviceSignature: one of them does not verify, or is not this signer's.
     :raises DeviceFault: the answer is no PSBT, or one of another transaction.

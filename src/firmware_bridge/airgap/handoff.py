@@ -1,7 +1,5 @@
 """What leaves without a cable, and what is taken back: the doors of `handover`, with an answer's usual mistakes told apart."""
 
-import base64
-
 from firmware_bridge import handover
 from firmware_bridge.airgap import psbt_text
 from firmware_bridge.airgap.outcomes import NothingSigned, OtherTransaction, Unreadable
@@ -56,7 +54,7 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
 
 def _take_back(found: bytes, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
     try:
-        return handover.take_back(psbt, base64.b64encode(found).decode("ascii"), policy, signer)
+        return handover.take_back(psbt, found, policy, signer)
     except BadDeviceSignature as error:
         if isinstance(error.__cause__, ForeignSignature) and _is_by_cosigners(found, psbt, policy):
             raise WrongDevice(
