@@ -22,12 +22,18 @@ _LONGEST_NAME: Final = 64
 _MAX_FILE: Final = 4000
 
 
+def takes_name(family: Family, name: str) -> bool:
+    """Whether devices of this make take a vault's name; those that keep none take any."""
+    most = MAX_NAMES.get(family)
+    return most is None or (
+        1 <= len(name) <= most and name.isascii() and name.isprintable() and name == name.strip()
+    )
+
+
 def require_name(family: Family, name: str) -> None:
     """:raises Unsupported: no device of this make takes the name."""
-    most = MAX_NAMES.get(family)
-    if most is None:
-        return
-    if not (1 <= len(name) <= most and name.isascii() and name.isprintable() and name == name.strip()):
+    if not takes_name(family, name):
+        most = MAX_NAMES[family]
         raise Unsupported(f"A {MAKERS[family].name} takes names of 1 to {most} printable ASCII characters.")
 
 

@@ -11,14 +11,15 @@ from hwilib.common import AddressType
 from hwilib.devices.ledger_bitcoin.wallet import MultisigWallet, WalletPolicy
 from hwilib.psbt import PSBT
 
+from firmware_bridge.enrolment import MAX_NAMES, takes_name
 from firmware_bridge.errors import NotEnrolled, Unsupported
+from firmware_bridge.model import Family
 from firmware_bridge.port import DeviceFailure
 
 Policy = Mapping[str, Any]
 
-# MAX_WALLET_NAME_LENGTH, MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN, MAX_N_OUTPUTS_CAN_SIGN and
+# MAX_N_KEYS_IN_WALLET_POLICY, MAX_N_INPUTS_CAN_SIGN, MAX_N_OUTPUTS_CAN_SIGN and
 # MAX_OUTPUT_SCRIPTPUBKEY_LEN of the Bitcoin app.
-MAX_NAME: Final = 64
 MAX_KEYS: Final = 15
 MAX_INPUTS: Final = 512
 MAX_OUTPUTS: Final = 512
@@ -38,9 +39,10 @@ def wallet_of(policy: Policy) -> WalletPolicy:
     if not is_vault(policy):
         return WalletPolicy("", _SINGLE_SIGNATURE, keys)
     name = policy["name"]
-    if not (1 <= len(name) <= MAX_NAME and name.isascii() and name.isprintable() and name == name.strip()):
+    if not takes_name(Family.LEDGER, name):
         raise DeviceFailure(
-            Unsupported.code, f"a Ledger takes names of 1 to {MAX_NAME} printable ASCII characters"
+            Unsupported.code,
+            f"a Ledger takes names of 1 to {MAX_NAMES[Family.LEDGER]} printable ASCII characters",
         )
     if len(keys) > MAX_KEYS:
         raise DeviceFailure(
