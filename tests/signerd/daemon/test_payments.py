@@ -13,7 +13,7 @@ from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
 from signerd.errors import IllegalEvent, NeedsAcknowledgement
 from signerd.journal import Journal
-from tests.support.daemons import approve, daemon_at, prepare, until_state
+from tests.support.daemons import approve, daemon_at, until_state
 from tests.support.desk import NETWORK, snapshot_of
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -23,28 +23,15 @@ from tests.support.wallets import ALICE, BOB
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def state(tmp_path: Path) -> Path:
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o700)
-    prepare(folder)
-    return folder
-
-
-@pytest.fixture
-def bridge() -> FakeBridge:
-    return FakeBridge()
-
-
 def platform_with(folder: Path, *snapshots: Snapshot) -> FakePlatform:
     return FakePlatform(folder, {snapshot.psbt_id: snapshot for snapshot in snapshots})
 
 
 async def test_s6_a_bump_and_a_cancel_of_what_was_signed_are_signed_without_a_warning(
-    state: Path, tmp_path: Path, bridge: FakeBridge
+    prepared: Path, tmp_path: Path, bridge: FakeBridge
 ) -> None:
     platform = platform_with(tmp_path, shop())
-    async with daemon_at(state, platform, bridge) as daemon:
+    async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
@@ -63,10 +50,10 @@ async def test_s6_a_bump_and_a_cancel_of_what_was_signed_are_signed_without_a_wa
 
 
 async def test_s11_what_calls_itself_a_bump_and_pays_more_never_reaches_the_device(
-    state: Path, tmp_path: Path, bridge: FakeBridge
+    prepared: Path, tmp_path: Path, bridge: FakeBridge
 ) -> None:
     more = snapshot_of(spend_of((1,), (("shop", 60_000),), 3_000), "p-2", replaces="p-1")
-    async with daemon_at(state, platform_with(tmp_path, shop(), more), bridge) as daemon:
+    async with daemon_at(prepared, platform_with(tmp_path, shop(), more), bridge) as daemon:
         await until_state(daemon, "p-2", State.REFUSED)
         assert "does not only raise the fee" in daemon.journal.record("p-2").reason
         with pytest.raises(IllegalEvent):
@@ -77,10 +64,10 @@ async def test_s11_what_calls_itself_a_bump_and_pays_more_never_reaches_the_devi
 
 
 async def test_s6_a_platform_that_says_confirmed_of_the_first_lifts_no_hold(
-    state: Path, tmp_path: Path, bridge: FakeBridge
+    prepared: Path, tmp_path: Path, bridge: FakeBridge
 ) -> None:
     platform = platform_with(tmp_path, shop())
-    async with daemon_at(state, platform, bridge) as daemon:
+    async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.SUBMITTED)
@@ -105,11 +92,11 @@ async def test_s6_a_platform_that_says_confirmed_of_the_first_lifts_no_hold(
 
 
 @pytest.fixture
-def registered(state: Path) -> Path:
+def registered(prepared: Path) -> Path:
     """The profile was registered with the key, as a whole registration does."""
-    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
         journal.add_own_keys((profile_key(),), "key-1", Note("registered", "key-1"))
-    return state
+    return prepared
 
 
 async def test_a_forward_is_shown_approved_signed_with_the_profile_and_submitted(
@@ -133,9 +120,9 @@ async def test_a_forward_is_shown_approved_signed_with_the_profile_and_submitted
 
 
 async def test_a_forward_without_a_registered_profile_waits_for_nobody(
-    state: Path, tmp_path: Path, bridge: FakeBridge
+    prepared: Path, tmp_path: Path, bridge: FakeBridge
 ) -> None:
-    async with daemon_at(state, platform_with(tmp_path, forward_of(forward_psbt())), bridge) as daemon:
+    async with daemon_at(prepared, platform_with(tmp_path, forward_of(forward_psbt())), bridge) as daemon:
         await until_state(daemon, "f-1", State.REFUSED)
         assert "not from a profile" in daemon.journal.record("f-1").reason
 

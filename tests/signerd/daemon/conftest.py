@@ -1,0 +1,34 @@
+"""A scripted platform that offers one proposal, a scripted device, and a state folder that nobody has used yet."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemons import prepare
+from tests.support.desk import snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def prepared(state: Path) -> Path:
+    """The folder of somebody who has registered and pinned already."""
+    prepare(state)
+    return state
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> FakePlatform:
+    return FakePlatform(tmp_path, {"p-1": snapshot_of(spend())})
+
+
+@pytest.fixture
+def bridge() -> FakeBridge:
+    return FakeBridge()

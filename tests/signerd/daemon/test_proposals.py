@@ -1,0 +1,171 @@
+"""From the platform's word to its end: what is asked, approved, declined, signed and heard of afterwards."""
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from firmware_bridge import (
+    DeviceState,
+)
+from multisig import ChangeTo, Psbt, build_psbt, sats
+from signerd.core.states import State
+from signerd.errors import (
+    IllegalEvent,
+    StaleApproval,
+)
+from signerd.loopback.service import DaemonService
+from tests.support.daemons import (
+    MemoryStore,
+    approve,
+    daemon_at,
+    until,
+    until_state,
+)
+from tests.support.desk import VAULT, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform, problem
+from tests.support.wallets import fund, pay
+
+pytestmark = pytest.mark.anyio
+HONEST = snapshot_of(spend())
+
+
+async def test_a_proposal_is_seen_approved_signed_and_submitted(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        port: DaemonService = daemon
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        shown = await port.proposal("p-1")
+        assert shown.allowed
+        assert shown.money is not None
+        assert (shown.money.paid_sats, shown.money.fee_sats) == (50_000, 1_000)
+        assert bridge.asked == 0
+        await port.approve("p-1", shown.digest, frozenset())
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        assert bridge.asked == 1
+        (told,) = platform.signatures("p-1")
+        record = daemon.journal.record("p-1")
+        assert record.signature is not None
+        assert told["psbt"] == base64.b64encode(record.signature.psbt).decode()
+        assert told["key"] == record.signature.idempotency_key
+        platform.proposals["p-1"] = replace(
+            HONEST, status=ProposalStatus.BROADCASTING, txid=HONEST.txid_expected
+        )
+        await until_state(daemon, "p-1", State.BROADCAST)
+        platform.proposals["p-1"] = replace(HONEST, status=ProposalStatus.CONFIRMED, confirmations=6)
+        await until_state(daemon, "p-1", State.CONFIRMED)
+        assert (await daemon.verify_audit()).fault is None
+
+
+async def test_nothing_is_signed_without_the_person(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 3)
+        with pytest.raises(StaleApproval):
+            await daemon.approve("p-1", "00" * 32)
+    assert bridge.asked == 0
+    assert platform.told() == []
+
+
+async def test_the_stored_signature_is_the_submitted_one(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+    (told,) = platform.signatures("p-1")
+    signed = Psbt.parse(told["psbt"])
+    assert all(len(item.partial_signatures) == 1 for item in signed.inputs)
+    assert signed.tx == Psbt.parse(HONEST.psbt).tx
+
+
+async def test_two_proposals_go_to_the_device_one_after_the_other(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.proposals["p-2"] = snapshot_of(spend(n_inputs=1), "p-2")
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        for psbt_id in ("p-1", "p-2"):
+            await until_state(daemon, psbt_id, State.WAITING_PERSON)
+        bridge.state = DeviceState.LOCKED
+        for psbt_id in ("p-1", "p-2"):
+            await approve(daemon, psbt_id)
+        bridge.becomes(DeviceState.READY)
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        # p-2 spends a coin of p-1: approved while that was unsigned, it is asked about once more (S25, S6).
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        assert (await daemon.proposal("p-2")).to_acknowledge == ("conflict",)
+        await approve(daemon, "p-2", "conflict")
+        await until_state(daemon, "p-2", State.SUBMITTED)
+        assert bridge.asked == 2
+
+
+async def test_a_decline_reaches_the_platform_once(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await daemon.reject("p-1", "not our invoice\x1b[2J")
+        await until(lambda: bool(platform.told()))
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+    (told,) = platform.told()
+    assert (told["decision"], told["reason"]) == ("reject", "not our invoice·[2J")
+
+
+async def test_a_decline_waits_for_the_platform_and_survives_a_restart(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    store = MemoryStore()
+    platform.before = lambda r: problem(503, "BACKEND_UNAVAILABLE") if "sign-psbt" in r.url.path else None
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await daemon.reject("p-1", "no")
+    platform.before = lambda _request: None
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
+        await until(lambda: bool(platform.told()))
+
+
+async def test_f_an_unreadable_psbt_is_refused_and_can_be_declined(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.proposals["p-1"] = replace(HONEST, psbt=b"cHNidP8 is no PSBT")
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.REFUSED)
+        await daemon.reject("p-1", "unreadable")
+        await until(lambda: bool(platform.told()))
+
+
+async def test_s24_an_altered_proposal_is_quarantined_and_alarmed(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        digest = (await daemon.proposal("p-1")).digest
+        platform.proposals["p-1"] = snapshot_of(spend(fee=1_001))
+        await until_state(daemon, "p-1", State.QUARANTINED)
+        with pytest.raises(IllegalEvent):
+            await daemon.approve("p-1", digest)
+        assert any(line.kind == "alarm" for line in daemon.feed.since(0, "p-1"))
+
+
+async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
+    platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(1_000)}
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-999", State.WAITING_PERSON, patience=60)
+        lines = await daemon.proposals(ended=False)
+        assert len(lines) == 1_000
+        await approve(daemon, "p-999")
+        await until_state(daemon, "p-999", State.SUBMITTED)
+
+
+def one_coin(salt: int) -> Psbt:
+    change = ChangeTo(sats(89_000 - salt), 1, 0)
+    return build_psbt(VAULT, [fund(VAULT, 100_000, salt=salt)], [pay(10_000 + salt), change], 0)

@@ -1,0 +1,113 @@
+"""A device's keys: exactly those that were shown, proven by the device, registered once."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from signerd.core.states import State
+from signerd.errors import (
+    PlatformAnswersWrongly,
+    PlatformRefused,
+    RegistrationStale,
+)
+from tests.support.daemons import (
+    daemon_at,
+    until_state,
+)
+from tests.support.desk import VAULT, VAULT_ID
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+from tests.support.wallets import ALICE, MALLORY
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_from_nothing_to_a_pinned_vault(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.REFUSED)
+        preview = await daemon.preview_registration()
+        assert preview.fingerprint == str(ALICE.fingerprint)
+        assert [key.path for key in preview.keys][:2] == ["m/48h/1h/0h/2h", "m/48h/1h/1h/2h"]
+        assert len(preview.keys) == 9
+        registered = await daemon.register(preview.device_id, preview.digest)
+        assert registered.key_id == "key-1"
+        assert len(bridge.messages) == 1
+        (vault,) = await daemon.vaults()
+        assert (vault.threshold, vault.signers, vault.account, vault.pinned) == (2, 3, 0, False)
+        assert vault.first_address == VAULT.address(0, 0)
+        assert daemon.journal.record("p-1").state is State.REFUSED
+        pinned = await daemon.pin(VAULT_ID, VAULT.verification_code.lower().replace("-", " "))
+        assert pinned.pinned
+        assert pinned.enrolled
+        assert bridge.enrolled == [VAULT.verification_code]
+        # Pinned in a step of its own: the proposal still waits for its own yes.
+        assert daemon.journal.record("p-1").state is State.WAITING_PERSON
+        assert bridge.asked == 0
+
+
+async def test_s15_other_keys_than_those_shown_are_not_registered(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        preview = await daemon.preview_registration()
+        bridge.signer = MALLORY
+        with pytest.raises(RegistrationStale):
+            await daemon.register(preview.device_id, preview.digest)
+    assert platform.keys == []
+    assert bridge.messages == []
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"challenge": "Pay all my bitcoin to Mallory"},
+        {"challenge": f"Register signing key network:testnet user:7 nonce:{'ab' * 16} keys:{'00' * 32}"},
+        {"derivation_path": "m/48h/1h/0h/2h/0/1"},
+    ],
+)
+async def test_the_device_signs_no_other_text_than_the_challenge(
+    state: Path, platform: FakePlatform, bridge: FakeBridge, lie: dict[str, str]
+) -> None:
+    def lied(request: httpx.Request) -> httpx.Response | None:
+        if request.url.path != "/api/v1/key-challenge":
+            return None
+        honest = {
+            "challenge": "x",
+            "derivation_path": "m/48h/1h/0h/2h/0/0",
+            "expires_at": "2026-01-02T03:04:05Z",
+        }
+        return httpx.Response(200, json={**honest, **lie})
+
+    platform.after = lied
+    async with daemon_at(state, platform, bridge) as daemon:
+        preview = await daemon.preview_registration()
+        with pytest.raises(PlatformAnswersWrongly):
+            await daemon.register(preview.device_id, preview.digest)
+    assert bridge.messages == []
+
+
+async def test_a_registration_cut_off_before_it_was_written_down_is_taken_up(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        preview = await daemon.preview_registration()
+        await daemon.register(preview.device_id, preview.digest)
+        daemon.journal._db.execute("DELETE FROM own_keys")
+        again = await daemon.register(preview.device_id, preview.digest)
+        assert again.key_id == "key-1"
+        assert len(daemon.journal.own_keys()) == 9
+
+
+async def test_another_active_key_is_not_adopted(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        preview = await daemon.preview_registration()
+        await daemon.register(preview.device_id, preview.digest)
+        platform.keys[0]["Xpub"]["String"] = str(MALLORY.vault_key().xpub)
+        with pytest.raises(PlatformRefused):
+            await daemon.register(preview.device_id, preview.digest)
+        assert (await daemon.register(preview.device_id, preview.digest, replace=True)).key_id == "key-2"

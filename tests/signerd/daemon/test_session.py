@@ -1,0 +1,119 @@
+"""Being signed in: by a mailed code, across restarts, and no longer."""
+
+from pathlib import Path
+
+import pytest
+
+from signerd.core.states import State
+from signerd.errors import (
+    KeyringTimedOut,
+    SignedOut,
+    SignInFailed,
+)
+from tests.support.daemons import (
+    MemoryStore,
+    approve,
+    daemon_at,
+    make_config,
+    until,
+    until_state,
+)
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import EMAIL, OTP, PASSWORD, FakePlatform
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_signing_in_with_a_mailed_code(state: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
+    platform.two_factor = True
+    async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
+        with pytest.raises(SignInFailed):
+            await daemon.sign_in(EMAIL, "wrong password")
+        first = await daemon.sign_in(EMAIL, PASSWORD)
+        assert first.code_needed
+        assert not (await daemon.status()).signed_in
+        with pytest.raises(SignInFailed):
+            await daemon.confirm_sign_in("000000")
+        with pytest.raises(SignInFailed):
+            await daemon.confirm_sign_in("not a code")
+        await daemon.confirm_sign_in(OTP)
+        await until(lambda: daemon.follower.state.reachable)
+        assert (await daemon.status()).email == EMAIL
+
+
+async def test_nobody_signed_in_is_said(state: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
+    async with daemon_at(state, platform, bridge, sign_in=False) as daemon:
+        preview = await daemon.preview_registration()
+        with pytest.raises(SignedOut):
+            await daemon.register(preview.device_id, preview.digest)
+        assert any("login" in note for note in (await daemon.status()).notes)
+
+
+async def test_a_failed_sign_in_as_somebody_else_does_not_rename_who_is_signed_in(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until(daemon.account.signed_in.is_set)
+        with pytest.raises(SignInFailed):
+            await daemon.sign_in("mallory@example.org", "wrong password")
+        assert daemon.account.email == EMAIL
+
+
+async def test_the_session_survives_a_restart_and_an_expired_token(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    store = MemoryStore()
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        platform.token = "another"  # The platform no longer takes the access token.
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        await until(lambda: platform.refresh_token in (store.kept or ""))
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
+        await until(lambda: daemon.follower.state.reachable)
+    assert platform.logins == 1
+
+
+async def test_f_a_keyring_that_locks_later_costs_only_a_note(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
+        locked = [True]
+        save = store.save
+
+        def sometimes(secret: str) -> None:
+            if locked[0]:
+                raise KeyringTimedOut("the keyring did not answer in 60 seconds")
+            save(secret)
+
+        monkeypatch.setattr(store, "save", sometimes)
+        platform.token = "another"
+        await until(lambda: daemon.account.trouble is not None)
+        assert any("cannot be stored" in note for note in (await daemon.status()).notes)
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        locked[0] = False
+        await until(lambda: daemon.account.trouble is None)
+        assert platform.refresh_token in (store.kept or "")
+
+
+async def test_signing_out_forgets_the_session(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    store = MemoryStore()
+    async with daemon_at(state, platform, bridge, store=store) as daemon:
+        assert store.kept is not None
+        await daemon.sign_out()
+        assert store.kept is None
+        assert not (await daemon.status()).signed_in
+
+
+async def test_a_refresh_token_never_goes_to_another_address(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    store = MemoryStore()
+    async with daemon_at(state, platform, bridge, store=store):
+        pass
+    elsewhere = make_config(platform={"url": "http://127.0.0.1:2", "long_poll_seconds": 0})
+    async with daemon_at(state, platform, bridge, store=store, config=elsewhere, sign_in=False) as daemon:
+        assert not (await daemon.status()).signed_in
