@@ -1,6 +1,7 @@
 """S6, S11 to S14, S24, S25: what is said beside the bytes, and what else is on its way."""
 
 from multisig import ChangeTo, Policy, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
+from multisig.tokens import Call, Deploy, Function, token_amount, token_script
 from tests.attacks.people import ALICE, BOB, MAINNET, MALLORYS, OTHER_ACCOUNT, VAULT
 from tests.attacks.recipes.scene import PAID, Neighbour, Recipe, Scene
 from tests.support.wallets import pay, with_output, with_outputs
@@ -87,6 +88,27 @@ S11 = (
 )  # fmt: skip
 
 
+def token(function: Function = Function.TRANSFER) -> bytes:
+    """The data output of a call that moves more than the coins beside it, to Mallory where it goes to somebody."""
+    everything = token_amount(10**12) if function.takes_amount else None
+    mallory = MALLORYS.script_pubkey(0, 0) if function.takes_address else None
+    return token_script(Call(contract_id="ab" * 32, function=function, amount=everything, address=mallory))
+
+
+DEPLOYMENT = token_script(
+    Deploy(
+        bytecode_hash=bytes(range(32)),
+        ticker="TKN",
+        decimals=8,
+        total_supply=token_amount(10**12),
+        max_supply=token_amount(10**12),
+        whitelist_enabled=False,
+    )
+)
+# The platform records the data as it is: that is all that a plain payment's record can say of it.
+A_TOKENS = {"checks": ("data",), "off": "token-payloads"}
+
+
 def claimed(name, checks, off, then=(), psbt=lambda s: s.honest, **says):
     return Recipe(name=name, psbt=psbt, checks=checks, off=f"check:{off}", then=then, says=says)
 
@@ -103,6 +125,9 @@ S12 = (
     claimed("another transaction", ("transaction-id",), "transaction_id", txid_expected="ab" * 32),
     claimed("data that is not carried", ("data",), "data_matches", op_return="0x6869"),
     claimed("other data than is carried", ("data",), "data_matches", psbt=lambda s: s.with_data(op_return_script(b"invoice 7")), op_return="invoice 8"),
+    Recipe(name="a plain payment whose recorded data moves a token", psbt=lambda s: s.with_data(token()), **A_TOKENS),
+    Recipe(name="a plain payment whose recorded data gives a token's ownership away", psbt=lambda s: s.with_data(token(Function.TRANSFER_OWNERSHIP)), **A_TOKENS),
+    Recipe(name="a plain payment whose recorded data deploys a token", psbt=lambda s: s.with_data(DEPLOYMENT), checks=("data",), off="check:data_matches"),
     claimed("a call of a token, of which nothing is checked", ("kind-known",), "kind_known", kind="call"),
 )  # fmt: skip
 
@@ -110,6 +135,12 @@ S12 = (
 def forward(scene: Scene, policy: Policy, to: bytes) -> Psbt:
     coin = scene.coin(0, policy)
     return build_psbt(policy, [coin], [TxOut(sats(60_000), to), ChangeTo(sats(39_000), 1, 7)], 0)
+
+
+def forward_with(scene: Scene, data: bytes) -> Psbt:
+    """Our own money into the vault, and data beside it."""
+    plain = forward(scene, OURS, IN)
+    return with_outputs(plain, *plain.outputs, PsbtOutput(amount=sats(0), script_pubkey=data))
 
 
 OURS = ALICE.profile()
@@ -127,6 +158,8 @@ FORWARDS = (
     Recipe(name="a forward into another vault of the same people", psbt=lambda s: forward(s, OURS, OTHER_ACCOUNT.script_pubkey(0, 3)), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
     Recipe(name="a forward beyond where the vault's coins are looked for", psbt=lambda s: forward(s, OURS, VAULT.script_pubkey(0, 20)), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
     Recipe(name="a forward from somebody else's profile", psbt=lambda s: forward(s, BOB.profile(), IN), says=KIND, forward=BOB, named=(0,), **UNKNOWN_PROFILE),
+    Recipe(name="a forward with recorded data", psbt=lambda s: forward_with(s, op_return_script(b"invoice 7")), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
+    Recipe(name="a forward whose recorded data moves a token", psbt=lambda s: forward_with(s, token()), says=KIND, checks=("data", "forward-destination"), off="token-payloads", then=("forward-destination",), **FORWARD),
     Recipe(name="the vault's own money, called a forward", says=KIND, **UNKNOWN_PROFILE),
 )  # fmt: skip
 
