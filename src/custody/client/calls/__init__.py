@@ -1,0 +1,1 @@
+"""Every call of the platform, one file for each section of the specification."""

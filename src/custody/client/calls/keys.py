@@ -1,0 +1,48 @@
+"""Signing keys and the signing profile."""
+
+from pydantic import TypeAdapter
+
+from custody.client.flow import Core, Plan, call, read
+from custody.client.method import idempotency, method
+from custody.schemas.keys import (
+    Key,
+    KeyChallenge,
+    KeyChallengeRequest,
+    RegisterKeyRequest,
+    SigningProfileAddress,
+)
+
+_KEYS = TypeAdapter(list[Key])
+
+
+class KeyCalls:
+    @method
+    @staticmethod
+    def key_challenge(core: Core, body: KeyChallengeRequest) -> Plan[KeyChallenge]:
+        """``POST /api/v1/key-challenge``. Repeatable: a challenge that is not used just expires."""
+        return read(
+            (yield from call(core, core.build("POST", "/api/v1/key-challenge", body), repeatable=True)),
+            KeyChallenge,
+        )
+
+    @method
+    @staticmethod
+    def register_key(
+        core: Core, body: RegisterKeyRequest, *, idempotency_key: str | None = None
+    ) -> Plan[Key]:
+        """``POST /api/v1/register-key``."""
+        request = core.build("POST", "/api/v1/register-key", body, headers=idempotency(idempotency_key))
+        return read((yield from call(core, request, repeatable=idempotency_key is not None)), Key)
+
+    @method
+    @staticmethod
+    def keys(core: Core) -> Plan[list[Key]]:
+        """``GET /api/v1/keys``: the caller's own, revoked ones too."""
+        return read((yield from call(core, core.build("GET", "/api/v1/keys"), repeatable=True)), _KEYS)
+
+    @method
+    @staticmethod
+    def signing_profile_address(core: Core, network: str) -> Plan[SigningProfileAddress]:
+        """``GET /api/v1/signing-profile-address``."""
+        request = core.build("GET", "/api/v1/signing-profile-address", query={"network": network})
+        return read((yield from call(core, request, repeatable=True)), SigningProfileAddress)

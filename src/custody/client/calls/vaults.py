@@ -1,0 +1,27 @@
+"""Vaults."""
+
+from pydantic import TypeAdapter
+
+from custody.client.flow import Core, Plan, call, read
+from custody.client.method import idempotency, method
+from custody.schemas.vaults import CreateWalletRequest, Vault
+
+_VAULTS = TypeAdapter(list[Vault])
+
+
+class VaultCalls:
+    @method
+    @staticmethod
+    def create_wallet(
+        core: Core, body: CreateWalletRequest, *, idempotency_key: str | None = None
+    ) -> Plan[Vault]:
+        """``POST /api/v1/create_wallet``."""
+        request = core.build("POST", "/api/v1/create_wallet", body, headers=idempotency(idempotency_key))
+        return read((yield from call(core, request, repeatable=idempotency_key is not None)), Vault)
+
+    @method
+    @staticmethod
+    def list_wallets(core: Core, workspace_id: int) -> Plan[list[Vault]]:
+        """``GET /api/v1/list-wallets``."""
+        request = core.build("GET", "/api/v1/list-wallets", query={"workspace_id": workspace_id})
+        return read((yield from call(core, request, repeatable=True)), _VAULTS)
