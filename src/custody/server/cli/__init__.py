@@ -1,0 +1,14 @@
+"""``custody``: serve the platform, print its OpenAPI document, set people up, check the audit log."""
+
+import typer
+
+from custody.server.cli import admin, auditing, serving
+
+app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
+app.add_typer(serving.app)
+app.add_typer(admin.app, name="admin")
+app.add_typer(auditing.app, name="audit")
+
+
+def main() -> None:
+    app()

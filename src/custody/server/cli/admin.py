@@ -1,0 +1,90 @@
+"""``custody admin``: organisations and people, straight in the database."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from custody.server.app import Platform
+from custody.server.cli.common import AsJson, State, platform_at, read_password, refusals
+from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
+from custody.server.service.setup import NewPerson, Placed
+from multisig import Network
+
+app = typer.Typer(no_args_is_help=True, help="Organisations and people, straight in the database.")
+
+Email = Annotated[str, typer.Option(help="The person's e-mail address: the name to sign in with.")]
+FirstName = Annotated[str | None, typer.Option(help="Shown to other members.")]
+Surname = Annotated[str | None, typer.Option(help="Shown to other members.")]
+TwoFactor = Annotated[bool, typer.Option(help="Ask for a mailed code at each sign-in.")]
+
+
+class Chain(StrEnum):
+    """The chains that a workspace can be on."""
+
+    MAINNET = Network.MAINNET
+    TESTNET4 = Network.TESTNET4
+    SIGNET = Network.SIGNET
+    REGTEST = Network.REGTEST
+
+
+@app.command("bootstrap")
+def bootstrap_command(
+    state: State,
+    organisation: Annotated[str, typer.Option(help="The organisation's name.")],
+    workspace: Annotated[str, typer.Option(help="The first workspace's name.")],
+    chain: Annotated[
+        Chain, typer.Option(help="The chain of the workspace; all but mainnet are 'testnet' in the API.")
+    ],
+    email: Email,
+    first_name: FirstName = None,
+    surname: Surname = None,
+    two_factor: TwoFactor = True,
+    as_json: AsJson = False,
+) -> None:
+    """Creates an organisation with its first workspace and administrator.
+
+    The password is asked for, or read from the standard input's first line; never give it as an argument.
+    """
+    with refusals(), platform_at(state) as platform:
+        person = _person(platform, email, first_name, surname, two_factor=two_factor)
+        placed = platform.setup.bootstrap(
+            organisation=organisation, workspace=workspace, chain=Network(chain), person=person
+        )
+    _tell(placed, ADMINISTRATOR.name, email, as_json=as_json)
+
+
+@app.command("add-member")
+def add_member_command(
+    state: State,
+    workspace_id: Annotated[int, typer.Option(help="The workspace's id.")],
+    email: Email,
+    role: Annotated[str, typer.Option(help="The name of a role of that workspace.")] = SIGNER.name,
+    first_name: FirstName = None,
+    surname: Surname = None,
+    two_factor: TwoFactor = True,
+    as_json: AsJson = False,
+) -> None:
+    """Puts a person into a workspace; an address without an account gets one, with a password as in bootstrap."""
+    with refusals(), platform_at(state) as platform:
+        person = _person(platform, email, first_name, surname, two_factor=two_factor)
+        placed = platform.setup.add_member(workspace_id=workspace_id, role=role, person=person)
+    _tell(placed, role, email, as_json=as_json)
+
+
+def _person(
+    platform: Platform, email: str, first_name: str | None, surname: str | None, *, two_factor: bool
+) -> NewPerson:
+    password = None if platform.setup.has_account(email) else read_password()
+    return NewPerson(email, password, first_name, surname, two_factor=two_factor)
+
+
+def _tell(placed: Placed, role: str, email: str, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(vars(placed)))
+        return
+    typer.echo(
+        f"{email} is user {placed.user_id}, {role} (role {placed.role_id}) of workspace {placed.workspace_id} "
+        f"in organisation {placed.organisation_id}."
+    )

@@ -1,0 +1,56 @@
+"""What the commands share: the state folder, refusals as words, passwords that are no arguments."""
+
+import getpass
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from custody.server.app import Platform, Settings, open_platform
+from custody.server.domain.errors import CustodyError
+from custody.server.listen import CannotListen
+
+State = Annotated[Path, typer.Option("--state", help="The platform's state folder.", envvar="CUSTODY_STATE")]
+AsJson = Annotated[bool, typer.Option("--json", help="One line of JSON, for programs.")]
+
+
+@contextmanager
+def platform_at(state: Path) -> Iterator[Platform]:
+    platform = open_platform(Settings(state=state))
+    try:
+        yield platform
+    finally:
+        platform.close()
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    try:
+        yield
+    except CustodyError as error:
+        fail(error.detail, error.hint)
+    except CannotListen as error:
+        fail(str(error), error.hint)
+    except OSError as error:
+        fail(
+            f"{error.filename or 'A file'} cannot be used: {error.strerror}.",
+            "Name a folder that you may write.",
+        )
+
+
+def fail(sentence: str, hint: str) -> None:
+    typer.echo(f"{sentence}\n{hint}", err=True)
+    raise typer.Exit(1)
+
+
+def read_password() -> str:
+    """Never an argument: those are seen by every program on the machine (P49)."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass("Password: ")
+    if getpass.getpass("The same again: ") != password:
+        fail("The two passwords differ.", "Run the command again.")
+    return password
