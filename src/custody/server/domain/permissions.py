@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from custody.schemas.users import PermissionName
+from multisig.units import MAX_MONEY, Sats
 
 # ``UID`` of a permission in a role. Numbers are never given to another permission.
 PERMISSION_UIDS: dict[PermissionName, int] = {
@@ -22,13 +23,17 @@ class RoleTemplate:
     name: str
     description: str
     permissions: frozenset[PermissionName]
+    # What each member may move in a cycle.
+    limit: Sats
 
 
-ADMINISTRATOR = RoleTemplate("Administrator", "Runs the workspace", EVERY_PERMISSION)
+# All there will ever be: the vaults' own limits bound an administrator, until somebody sets a smaller one.
+ADMINISTRATOR = RoleTemplate("Administrator", "Runs the workspace", EVERY_PERMISSION, MAX_MONEY)
 SIGNER = RoleTemplate(
     "Signer",
     "Approves movements",
     frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.VIEW_BALANCES}),
+    Sats(0),
 )
 FIRST_ROLES = (ADMINISTRATOR, SIGNER)
 

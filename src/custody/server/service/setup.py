@@ -23,6 +23,8 @@ from multisig import Network
 
 # As `custody.schemas.auth.Password` asks of everybody.
 MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS = 8, 256
+# A new role's limit begins anew with each month.
+FIRST_CYCLE = ("M", 1)
 OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")
 
 
@@ -105,11 +107,16 @@ class Setup:
         return self._passwords.hash(person.password)
 
     def _add_role(self, db: Session, place: Workspace, template: RoleTemplate) -> None:
+        now = self._clock()
         role = Role(
             workspace_id=place.id,
             name=template.name,
             description=template.description,
-            created_at=self._clock(),
+            limit_sats=template.limit,
+            cycle_period=FIRST_CYCLE[0],
+            cycle_day=FIRST_CYCLE[1],
+            created_at=now,
+            updated_at=now,
         )
         db.add(role)
         db.flush()

@@ -104,7 +104,7 @@ class SignIn:
         self._failures.clear(request.email)
         user, credential = found
         self._renew_hash(credential, password)
-        if credential.two_factor:
+        if credential.second_factor == "email":
             return self._send_code(user, request.device, request.location)
         with self._store.write() as db:
             return self._finish(db, user.id, request.device, request.location, trace_id)
@@ -117,7 +117,7 @@ class SignIn:
                 # Challenges gathered before the first try must not bring tries of their own.
                 self._check_tries_left(db, challenge.user_id)
                 challenge.tries += 1
-                is_right = compare_digest(challenge.code_hash, otp_hash(code, token_2fa))
+                is_right = compare_digest(challenge.code_hash or b"", otp_hash(code, token_2fa))
                 if is_right or challenge.tries >= OTP_TRIES:
                     challenge.closed_at = self._clock()
                 if is_right:
@@ -136,7 +136,7 @@ class SignIn:
         self._failures.clear(caller.name)
         with self._store.write() as db:
             credential = db.get_one(Credential, caller.user_id)
-            credential.two_factor = enabled
+            credential.second_factor = "email" if enabled else "none"
             credential.updated_at = self._clock()
             action = "TWO_FACTOR_ENABLED" if enabled else "TWO_FACTOR_DISABLED"
             self._audit.record(db, caller, Category.SIGN_IN, action, "e-mailed codes")
@@ -233,7 +233,8 @@ def add_account(
     user = User(email=email, first_name=first_name, surname=surname, created_at=now)
     db.add(user)
     db.flush()
-    db.add(Credential(user_id=user.id, password_hash=password_hash, two_factor=two_factor, updated_at=now))
+    factor = "email" if two_factor else "none"
+    db.add(Credential(user_id=user.id, password_hash=password_hash, second_factor=factor, updated_at=now))
     return user
 
 

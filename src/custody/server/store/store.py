@@ -3,102 +3,115 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from sqlalchemy import Connection, Engine, create_engine, event
+import structlog
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session, sessionmaker
 
+from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
+from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
 from custody.server.store.migrate import upgrade
+from custody.server.store.opening import open_database
 
-# Other processes (the operator's commands) write too: how long to wait for them before giving up.
-BUSY_TIMEOUT_MS = 10_000
-# Long polls hold no connection; this many handlers read at once before others wait.
-READ_POOL = 16
+log = structlog.get_logger()
 
 
 class Store:
     """The database of one platform.
 
-    Writers queue at a lock of this process and then take SQLite's write lock at once (BEGIN IMMEDIATE): SQLite's own
-    busy handler lets threads starve (p99 of 233 ms against 19 ms, measured). What is committed is on the disk.
+    Writers queue at a lock of this process and then take the database's own, which is one for all processes: SQLite's
+    busy handler lets threads starve (p99 of 233 ms against 19 ms, measured), and one connection to PostgreSQL waits
+    instead of forty. What is committed is on the disk.
     """
 
-    def __init__(self, write_engine: Engine, read_engine: Engine) -> None:
-        self._write_engine = write_engine
-        self._read_engine = read_engine
-        self._write_session = sessionmaker(write_engine, expire_on_commit=False)
-        self._read_session = sessionmaker(read_engine, expire_on_commit=False)
-        self._writer = threading.Lock()
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._write_session = sessionmaker(database.writing, expire_on_commit=False)
+        self._read_session = sessionmaker(database.reading, expire_on_commit=False)
+        self._turn = threading.Lock()
 
     @classmethod
-    def open(cls, path: Path) -> Self:
-        """Opens (or creates) the SQLite file and brings its tables up to date."""
-        _create_private(path)
-        url = f"sqlite:///{path}"
-        store = cls(
-            _engine(url, begin="BEGIN IMMEDIATE", query_only=False, pool_size=1),
-            _engine(url, begin="BEGIN", query_only=True, pool_size=READ_POOL),
-        )
-        with store._writer, store._write_engine.begin() as connection:
-            upgrade(connection)
+    def open(cls, url: str) -> Self:
+        """Opens the database (a missing SQLite file is created) and brings its tables up to date, one process at a time.
+
+        Raises CannotOpen, and DatabaseUnavailable where another process takes longer over it than we wait.
+        """
+        store = cls(open_database(url))
+        try:
+            store._upgrade()
+        except BaseException:
+            store.close()
+            raise
         return store
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """One transaction that holds the write lock from its start; commits at the end, rolls back on an exception.
 
-        Keep it short, and never call it inside itself or await in it.
+        Keep it short, and never call it inside itself or await in it. Raises DatabaseUnavailable, with nothing changed,
+        and OutcomeUnknown.
         """
-        with self._writer, self._write_session.begin() as session:
-            yield session
+        with self._my_turn(), self._write_session() as session:
+            with self._trouble_named():
+                session.connection()
+                yield session
+                session.flush()
+            self._commit(session)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """One consistent snapshot. The database refuses writes in it."""
-        with self._read_session() as session:
+        """One consistent snapshot. The database refuses writes in it. Raises DatabaseUnavailable."""
+        with self._trouble_named(), self._read_session() as session:
             yield session
 
     def close(self) -> None:
-        self._read_engine.dispose()
-        self._write_engine.dispose()
+        self._database.reading.dispose()
+        self._database.writing.dispose()
 
+    def _upgrade(self) -> None:
+        try:
+            with self._database.writing.begin() as connection:
+                self._database.prepare(connection)
+                upgrade(connection)
+        except DBAPIError as error:
+            if self._database.trouble_of(error.orig) is Trouble.BUSY:
+                raise DatabaseUnavailable(Trouble.BUSY.value) from error
+            raise CannotOpen(
+                f"The database cannot be opened: {str(error.orig).strip()}",
+                "Check that it runs, and that CUSTODY_DATABASE_URL names it.",
+            ) from error
 
-def _create_private(path: Path) -> None:
-    """SQLite gives its WAL and index the mode of the database: nobody else's business from the first byte (0600)."""
-    path.touch(mode=0o600)
+    @contextmanager
+    def _my_turn(self) -> Iterator[None]:
+        if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
+            raise DatabaseUnavailable(Trouble.BUSY.value)
+        try:
+            yield
+        finally:
+            self._turn.release()
 
+    @contextmanager
+    def _trouble_named(self) -> Iterator[None]:
+        """Before COMMIT was sent: whatever happens to the database, the transaction is gone."""
+        try:
+            yield
+        except NoConnectionFree as error:
+            raise DatabaseUnavailable(Trouble.BUSY.value) from error
+        except DBAPIError as error:
+            trouble = self._database.trouble_of(error.orig)
+            if trouble is None:
+                raise
+            log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
+            raise DatabaseUnavailable(trouble.value) from error
 
-def _engine(url: str, *, begin: str, query_only: bool, pool_size: int) -> Engine:
-    engine = create_engine(
-        url,
-        pool_size=pool_size,
-        max_overflow=0,
-        connect_args={"check_same_thread": False},
-        # An error's text reaches the log: without what was stored.
-        hide_parameters=True,
-    )
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _record: object) -> None:
-        # Python's driver would begin transactions of its own, and only before some statements.
-        connection.isolation_level = None
-        for pragma in _PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
-        if query_only:
-            connection.execute("PRAGMA query_only=ON")
-
-    @event.listens_for(engine, "begin")
-    def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine
-
-
-_PRAGMAS = (
-    f"busy_timeout={BUSY_TIMEOUT_MS}",
-    "journal_mode=WAL",
-    # FULL: a commit that was answered survives a power cut.
-    "synchronous=FULL",
-    "foreign_keys=ON",
-)
+    def _commit(self, session: Session) -> None:
+        try:
+            with self._trouble_named():
+                session.commit()
+        except DatabaseUnavailable as unavailable:
+            error = unavailable.__cause__
+            if isinstance(error, DBAPIError) and self._database.is_undecided(error.orig):
+                raise OutcomeUnknown("The database did not say whether the change was made.") from error
+            raise

@@ -132,7 +132,17 @@ def test_the_database_refuses_a_role_of_another_workspace(store: Store) -> None:
         Organisation(id=1, name="o", created_at=NOW),
         workspace(id=1, name="one"),
         workspace(id=2, name="two"),
-        Role(id=1, workspace_id=1, name="r", description="", created_at=NOW),
+        Role(
+            id=1,
+            workspace_id=1,
+            name="r",
+            description="",
+            limit_sats=0,
+            cycle_period="M",
+            cycle_day=1,
+            created_at=NOW,
+            updated_at=NOW,
+        ),
     )
     with pytest.raises(IntegrityError):
         write_rows(store, Membership(user_id=1, workspace_id=2, role_id=1, created_at=NOW))

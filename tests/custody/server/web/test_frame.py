@@ -303,7 +303,19 @@ def _another_workspace(db) -> int:
     db.add(Workspace(id=9, organisation_id=1, name="9", description="", network="testnet", chain="regtest",
                      created_at=START))  # fmt: skip
     db.flush()
-    db.add(Role(id=3, workspace_id=9, name="Signer", description="", created_at=START))
+    db.add(
+        Role(
+            id=3,
+            workspace_id=9,
+            name="Signer",
+            description="",
+            limit_sats=0,
+            cycle_period="M",
+            cycle_day=1,
+            created_at=START,
+            updated_at=START,
+        )
+    )
     db.flush()
     return 9
 

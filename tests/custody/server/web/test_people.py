@@ -4,6 +4,7 @@ import pytest
 
 from custody.server.domain.permissions import RoleTemplate
 from custody.server.store.models import Membership, Workspace
+from multisig import Sats
 from tests.support.platform import START, As, World
 
 ALICE, BOB, EVE = "alice@example.org", "bob@example.org", "eve@example.com"
@@ -104,7 +105,7 @@ class TestTenants:
         """P25: administrator of one, a mere viewer of the other."""
         from custody.schemas.users import PermissionName
 
-        viewer = RoleTemplate("Viewer", "", frozenset({PermissionName.VIEW_BALANCES}))
+        viewer = RoleTemplate("Viewer", "", frozenset({PermissionName.VIEW_BALANCES}), Sats(0))
         other = second_workspace(world, viewer)
         world.member(other, ALICE, "Viewer")
         assert alice.get("/api/v1/get-users-from-workspace", workspace_id=other).status_code == 403
@@ -163,7 +164,7 @@ class TestAdding:
         from custody.schemas.users import PermissionName
         from custody.server.domain.permissions import ADMINISTRATOR
 
-        manager = RoleTemplate("Manager", "", frozenset({PermissionName.MANAGE_WORKSPACE}))
+        manager = RoleTemplate("Manager", "", frozenset({PermissionName.MANAGE_WORKSPACE}), Sats(0))
         other = second_workspace(world, manager, ADMINISTRATOR)
         world.member(other, BOB, "Manager")
         answer = bob.post(

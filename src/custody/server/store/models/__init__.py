@@ -1,23 +1,31 @@
 """Every table. Importing this package fills ``Base.metadata``, which migrations are compared with."""
 
+from custody.server.store.models.accounts import (
+    AccessToken,
+    Attempt,
+    Credential,
+    OtpChallenge,
+    PasswordReset,
+    RecoveryCode,
+    RefreshToken,
+    SignInSession,
+    User,
+)
 from custody.server.store.models.audit import AuditEvent, AuditHead
 from custody.server.store.models.base import Base
 from custody.server.store.models.jobs import IdempotencyRecord, Job
 from custody.server.store.models.keys import Key, KeyAccount, KeyChallenge, Profile
 from custody.server.store.models.people import (
-    AccessToken,
-    Credential,
+    AddressBookEntry,
+    Invitation,
     Membership,
     Organisation,
-    OtpChallenge,
-    RefreshToken,
     Role,
     RolePermission,
-    SignInSession,
-    User,
     Workspace,
 )
 from custody.server.store.models.proposals import CoinLock, Decision, Proposal, ProposalInput, Signature
+from custody.server.store.models.requests import OnboardingRequest, Purchase
 from custody.server.store.models.vaults import (
     ChainBlock,
     ChainCoin,
@@ -29,6 +37,8 @@ from custody.server.store.models.vaults import (
 
 __all__ = [
     "AccessToken",
+    "AddressBookEntry",
+    "Attempt",
     "AuditEvent",
     "AuditHead",
     "Base",
@@ -39,16 +49,21 @@ __all__ = [
     "Credential",
     "Decision",
     "IdempotencyRecord",
+    "Invitation",
     "Job",
     "Key",
     "KeyAccount",
     "KeyChallenge",
     "Membership",
+    "OnboardingRequest",
     "Organisation",
     "OtpChallenge",
+    "PasswordReset",
     "Profile",
     "Proposal",
     "ProposalInput",
+    "Purchase",
+    "RecoveryCode",
     "RefreshToken",
     "Role",
     "RolePermission",

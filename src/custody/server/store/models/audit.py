@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
@@ -25,7 +25,7 @@ class AuditEvent(Base):
     """
 
     __tablename__ = "audit_events"
-    __table_args__ = (UniqueConstraint("chain_id", "position"),)
+    __table_args__ = (UniqueConstraint("chain_id", "position"), Index(None, "chain_id", "timestamp"))
 
     event_uid: Mapped[str] = mapped_column(primary_key=True)
     chain_id: Mapped[str]

@@ -1,4 +1,4 @@
-"""Accounts, sign-in, organisations, workspaces, roles and memberships."""
+"""Organisations, workspaces, roles with their spending policy, memberships, and the invitations to them."""
 
 from datetime import datetime
 
@@ -7,92 +7,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
 
-
-class User(Base):
-    """``email`` is lower case. The defaults are null until the first membership."""
-
-    __tablename__ = "users"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    email: Mapped[str] = mapped_column(unique=True)
-    first_name: Mapped[str | None]
-    surname: Mapped[str | None]
-    phone_number: Mapped[str | None]
-    default_org_id: Mapped[int | None] = mapped_column(ForeignKey("organisations.id"))
-    default_workspace_id: Mapped[int | None] = mapped_column(ForeignKey("workspaces.id"))
-    created_at: Mapped[datetime]
-    last_login_at: Mapped[datetime | None]
-
-
-class Credential(Base):
-    """How an account proves itself: an Argon2id hash (PHC string), and whether a mailed code is asked too."""
-
-    __tablename__ = "credentials"
-
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True)
-    password_hash: Mapped[str]
-    two_factor: Mapped[bool]
-    updated_at: Mapped[datetime]
-
-
-class OtpChallenge(Base):
-    """A sign-in that waits for its mailed code. ``code_hash`` is keyed by the token, which is not stored."""
-
-    __tablename__ = "otp_challenges"
-    __table_args__ = (Index(None, "user_id", "created_at"),)
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"))
-    token_hash: Mapped[bytes] = mapped_column(unique=True)
-    code_hash: Mapped[bytes]
-    tries: Mapped[int]
-    device: Mapped[str | None]
-    location: Mapped[str | None]
-    created_at: Mapped[datetime]
-    expires_at: Mapped[datetime]
-    closed_at: Mapped[datetime | None]
-
-
-class SignInSession(Base):
-    """One sign-in on one device, and its family of refresh tokens.
-
-    ``used_generation`` is the highest generation of a refresh token that was ever used.
-    """
-
-    __tablename__ = "sessions"
-
-    id: Mapped[int] = mapped_column(primary_key=True)
-    sid: Mapped[str] = mapped_column(unique=True)
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
-    device: Mapped[str | None]
-    location: Mapped[str | None]
-    used_generation: Mapped[int]
-    created_at: Mapped[datetime]
-    last_used_at: Mapped[datetime]
-    revoked_at: Mapped[datetime | None]
-    revoked_reason: Mapped[str | None]
-
-
-class AccessToken(Base):
-    """Fifteen minutes of access; only the SHA-256 of the token is here."""
-
-    __tablename__ = "access_tokens"
-
-    token_hash: Mapped[bytes] = mapped_column(primary_key=True)
-    session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), index=True)
-    expires_at: Mapped[datetime]
-
-
-class RefreshToken(Base):
-    """One refresh token of a family. Kept after use, so that a replay is recognised."""
-
-    __tablename__ = "refresh_tokens"
-
-    token_hash: Mapped[bytes] = mapped_column(primary_key=True)
-    session_id: Mapped[int] = mapped_column(ForeignKey("sessions.id"), index=True)
-    generation: Mapped[int]
-    expires_at: Mapped[datetime]
-    first_used_at: Mapped[datetime | None]
+_PENDING = text("status = 'pending'")
 
 
 class Organisation(Base):
@@ -124,16 +39,25 @@ class Workspace(Base):
 
 
 class Role(Base):
-    """A named set of permissions in one workspace."""
+    """A named set of permissions in one workspace, and what each member who holds it may move in a cycle."""
 
     __tablename__ = "roles"
-    __table_args__ = (UniqueConstraint("workspace_id", "name"), UniqueConstraint("id", "workspace_id"))
+    __table_args__ = (
+        UniqueConstraint("workspace_id", "name"),
+        UniqueConstraint("id", "workspace_id"),
+        CheckConstraint("limit_sats >= 0", name="limit"),
+        CheckConstraint("cycle_period IN ('W', 'M')", name="cycle_period"),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
     name: Mapped[str]
     description: Mapped[str]
+    limit_sats: Mapped[int]
+    cycle_period: Mapped[str]
+    cycle_day: Mapped[int]
     created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
 
 
 class RolePermission(Base):
@@ -159,10 +83,44 @@ class Membership(Base):
     created_at: Mapped[datetime]
 
 
-# An open challenge is looked for at each sign-in; closed ones pile up and are not.
-Index(
-    "ix_otp_challenges_open",
-    OtpChallenge.user_id,
-    sqlite_where=text("closed_at IS NULL"),
-    postgresql_where=text("closed_at IS NULL"),
-)
+class Invitation(Base):
+    """A place in a workspace that is offered to an address. One address has one open offer for each workspace."""
+
+    __tablename__ = "invitations"
+    __table_args__ = (
+        ForeignKeyConstraint(["role_id", "workspace_id"], ["roles.id", "roles.workspace_id"]),
+        CheckConstraint("status IN ('pending', 'accepted', 'declined', 'expired', 'revoked')", name="status"),
+        Index(
+            "uq_invitations_pending",
+            "workspace_id",
+            "invited_email",
+            unique=True,
+            sqlite_where=_PENDING,
+            postgresql_where=_PENDING,
+        ),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    organisation_id: Mapped[int] = mapped_column(ForeignKey("organisations.id"))
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
+    role_id: Mapped[int]
+    invited_email: Mapped[str] = mapped_column(index=True)
+    invited_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    status: Mapped[str]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    decided_at: Mapped[datetime | None]
+
+
+class AddressBookEntry(Base):
+    """An address that a workspace gave a name."""
+
+    __tablename__ = "address_book"
+    __table_args__ = (UniqueConstraint("workspace_id", "address"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
+    name: Mapped[str]
+    address: Mapped[str]
+    created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    created_at: Mapped[datetime]

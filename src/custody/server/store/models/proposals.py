@@ -19,13 +19,16 @@ class Proposal(Base):
     __table_args__ = (
         Index(None, "workspace_id", "status", "created_at"),
         Index(None, "status", "expires_at"),
+        # What a member, or a vault, moved since a cycle began.
+        Index(None, "workspace_id", "created_by", "created_at"),
+        Index(None, "vault_id", "created_at"),
         CheckConstraint("fee_sats >= 0", name="fee"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     family_id: Mapped[str] = mapped_column(index=True)
     workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
-    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"), index=True)
+    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
     tx_type: Mapped[str]
     status: Mapped[str]
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))

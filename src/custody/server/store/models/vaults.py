@@ -34,6 +34,8 @@ class Vault(Base):
     limit_sats: Mapped[int]
     cycle_period: Mapped[str]
     cycle_day: Mapped[int]
+    # Whether the limit bounds the sum of a cycle, and not just each movement: an operator's switch.
+    is_per_cycle: Mapped[bool] = mapped_column(default=False)
     next_receive_index: Mapped[int]
     next_change_index: Mapped[int]
     created_at: Mapped[datetime]

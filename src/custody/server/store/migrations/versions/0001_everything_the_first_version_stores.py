@@ -1,4 +1,4 @@
-"""Everything the first version stores"""
+"""everything the first version stores"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -7,7 +7,23 @@ revision = "0001"
 down_revision = None
 
 
-def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
+def upgrade() -> None:
+    op.create_table(
+        "attempts",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("subject_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("tried_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_attempts")),
+    )
+    with op.batch_alter_table("attempts", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_attempts_kind_attempts_subject_hash_attempts_tried_at"),
+            ["kind", "subject_hash", "tried_at"],
+            unique=False,
+        )
+        batch_op.create_index(batch_op.f("ix_attempts_tried_at"), ["tried_at"], unique=False)
+
     op.create_table(
         "audit_events",
         sa.Column("event_uid", sa.String(), nullable=False),
@@ -28,6 +44,13 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
         sa.PrimaryKeyConstraint("event_uid", name=op.f("pk_audit_events")),
         sa.UniqueConstraint("chain_id", "position", name=op.f("uq_audit_events_chain_id_position")),
     )
+    with op.batch_alter_table("audit_events", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_audit_events_chain_id_audit_events_timestamp"),
+            ["chain_id", "timestamp"],
+            unique=False,
+        )
+
     op.create_table(
         "audit_heads",
         sa.Column("chain_id", sa.String(), nullable=False),
@@ -132,7 +155,13 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
         sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("description", sa.String(), nullable=False),
+        sa.Column("limit_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("cycle_period", sa.String(), nullable=False),
+        sa.Column("cycle_day", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint("cycle_period IN ('W', 'M')", name=op.f("ck_roles_cycle_period")),
+        sa.CheckConstraint("limit_sats >= 0", name=op.f("ck_roles_limit")),
         sa.ForeignKeyConstraint(
             ["workspace_id"], ["workspaces.id"], name=op.f("fk_roles_workspace_id_workspaces")
         ),
@@ -147,6 +176,7 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
         sa.Column("first_name", sa.String(), nullable=True),
         sa.Column("surname", sa.String(), nullable=True),
         sa.Column("phone_number", sa.String(), nullable=True),
+        sa.Column("is_operator", sa.Boolean(), nullable=False),
         sa.Column("default_org_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column(
             "default_workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
@@ -163,11 +193,35 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
         sa.UniqueConstraint("email", name=op.f("uq_users_email")),
     )
     op.create_table(
+        "address_book",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("address", sa.String(), nullable=False),
+        sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_address_book_created_by_users")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_address_book_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_address_book")),
+        sa.UniqueConstraint("workspace_id", "address", name=op.f("uq_address_book_workspace_id_address")),
+    )
+    op.create_table(
         "credentials",
         sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("password_hash", sa.String(), nullable=False),
-        sa.Column("two_factor", sa.Boolean(), nullable=False),
+        sa.Column("second_factor", sa.String(), nullable=False),
+        sa.Column("totp_secret", sa.LargeBinary(), nullable=True),
+        sa.Column("totp_pending", sa.LargeBinary(), nullable=True),
+        sa.Column("totp_last_step", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint(
+            "second_factor <> 'totp' OR totp_secret IS NOT NULL", name=op.f("ck_credentials_totp")
+        ),
+        sa.CheckConstraint(
+            "second_factor IN ('none', 'email', 'totp')", name=op.f("ck_credentials_second_factor")
+        ),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_credentials_user_id_users")),
         sa.PrimaryKeyConstraint("user_id", name=op.f("pk_credentials")),
     )
@@ -185,6 +239,48 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
     )
     with op.batch_alter_table("idempotency_records", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_idempotency_records_created_at"), ["created_at"], unique=False)
+
+    op.create_table(
+        "invitations",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("role_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("invited_email", sa.String(), nullable=False),
+        sa.Column("invited_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("decided_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint(
+            "status IN ('pending', 'accepted', 'declined', 'expired', 'revoked')",
+            name=op.f("ck_invitations_status"),
+        ),
+        sa.ForeignKeyConstraint(["invited_by"], ["users.id"], name=op.f("fk_invitations_invited_by_users")),
+        sa.ForeignKeyConstraint(
+            ["organisation_id"],
+            ["organisations.id"],
+            name=op.f("fk_invitations_organisation_id_organisations"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["role_id", "workspace_id"],
+            ["roles.id", "roles.workspace_id"],
+            name=op.f("fk_invitations_role_id_workspace_id_roles"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_invitations_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_invitations")),
+    )
+    with op.batch_alter_table("invitations", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_invitations_invited_email"), ["invited_email"], unique=False)
+        batch_op.create_index(
+            "uq_invitations_pending",
+            ["workspace_id", "invited_email"],
+            unique=True,
+            sqlite_where=sa.text("status = 'pending'"),
+            postgresql_where=sa.text("status = 'pending'"),
+        )
 
     op.create_table(
         "key_challenges",
@@ -265,11 +361,56 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
         batch_op.create_index(batch_op.f("ix_memberships_user_id"), ["user_id"], unique=False)
 
     op.create_table(
+        "onboarding_requests",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("requester_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("first_name", sa.String(), nullable=False),
+        sa.Column("last_name", sa.String(), nullable=False),
+        sa.Column("work_email", sa.String(), nullable=False),
+        sa.Column("messaging_platform", sa.String(), nullable=False),
+        sa.Column("messaging_handle", sa.String(), nullable=False),
+        sa.Column("monthly_volume", sa.String(), nullable=False),
+        sa.Column("referral_source", sa.String(), nullable=False),
+        sa.Column("referral_source_detail", sa.String(), nullable=True),
+        sa.Column("org_name", sa.String(), nullable=False),
+        sa.Column("workspace_name", sa.String(), nullable=False),
+        sa.Column("network", sa.String(), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("review_note", sa.String(), nullable=True),
+        sa.Column("approved_by_email", sa.String(), nullable=True),
+        sa.Column("approved_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_org_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("submitted_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint(
+            "(created_org_id IS NOT NULL) = (status = 'approved')",
+            name=op.f("ck_onboarding_requests_created_org"),
+        ),
+        sa.CheckConstraint(
+            "status IN ('pending', 'approved', 'rejected')", name=op.f("ck_onboarding_requests_status")
+        ),
+        sa.ForeignKeyConstraint(
+            ["created_org_id"],
+            ["organisations.id"],
+            name=op.f("fk_onboarding_requests_created_org_id_organisations"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["requester_id"], ["users.id"], name=op.f("fk_onboarding_requests_requester_id_users")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_onboarding_requests")),
+    )
+    with op.batch_alter_table("onboarding_requests", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_onboarding_requests_requester_id"), ["requester_id"], unique=False
+        )
+        batch_op.create_index(batch_op.f("ix_onboarding_requests_status"), ["status"], unique=False)
+
+    op.create_table(
         "otp_challenges",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("token_hash", sa.LargeBinary(), nullable=False),
-        sa.Column("code_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("code_hash", sa.LargeBinary(), nullable=True),
         sa.Column("tries", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("device", sa.String(), nullable=True),
         sa.Column("location", sa.String(), nullable=True),
@@ -293,6 +434,55 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
             ["user_id", "created_at"],
             unique=False,
         )
+
+    op.create_table(
+        "password_resets",
+        sa.Column("token_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_password_resets_user_id_users")),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_password_resets")),
+    )
+    with op.batch_alter_table("password_resets", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_password_resets_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "purchases",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("base_currency_amount", sa.String(), nullable=False),
+        sa.Column("base_currency_code", sa.String(), nullable=False),
+        sa.Column("quote_currency_amount", sa.String(), nullable=False),
+        sa.Column("quote_currency_code", sa.String(), nullable=False),
+        sa.Column("fee_amount", sa.String(), nullable=False),
+        sa.Column("extra_fee_amount", sa.String(), nullable=False),
+        sa.Column("network_fee_amount", sa.String(), nullable=False),
+        sa.Column("are_fees_included", sa.Boolean(), nullable=False),
+        sa.Column("wallet_address", sa.String(), nullable=False),
+        sa.Column("crypto_transaction_id", sa.String(), nullable=False),
+        sa.Column("failure_reason", sa.String(), nullable=True),
+        sa.Column("external_transaction_id", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_purchases_user_id_users")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_purchases")),
+    )
+    with op.batch_alter_table("purchases", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_purchases_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "recovery_codes",
+        sa.Column("code_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_recovery_codes_user_id_users")),
+        sa.PrimaryKeyConstraint("code_hash", name=op.f("pk_recovery_codes")),
+    )
+    with op.batch_alter_table("recovery_codes", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_recovery_codes_user_id"), ["user_id"], unique=False)
 
     op.create_table(
         "role_permissions",
@@ -337,6 +527,7 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
         sa.Column("limit_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("cycle_period", sa.String(), nullable=False),
         sa.Column("cycle_day", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("is_per_cycle", sa.Boolean(), nullable=False),
         sa.Column("next_receive_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("next_change_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -480,7 +671,14 @@ def upgrade() -> None:  # noqa: PLR0915 - one statement for each table
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
         )
         batch_op.create_index(batch_op.f("ix_proposals_txid_expected"), ["txid_expected"], unique=False)
-        batch_op.create_index(batch_op.f("ix_proposals_vault_id"), ["vault_id"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_proposals_vault_id_proposals_created_at"), ["vault_id", "created_at"], unique=False
+        )
+        batch_op.create_index(
+            batch_op.f("ix_proposals_workspace_id_proposals_created_by_proposals_created_at"),
+            ["workspace_id", "created_by", "created_at"],
+            unique=False,
+        )
         batch_op.create_index(
             batch_op.f("ix_proposals_workspace_id_proposals_status_proposals_created_at"),
             ["workspace_id", "status", "created_at"],

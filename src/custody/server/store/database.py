@@ -1,0 +1,46 @@
+"""What a kind of database brings to the unit of work, and what it says when it cannot serve."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlalchemy import Connection, Engine
+
+# How long a writer waits for its turn, in this process and then at the database, before it gives up.
+BUSY_TIMEOUT_MS = 10_000
+# Long polls hold no connection; this many handlers read at once before others wait.
+READ_POOL = 16
+# A handler that finds every reading connection taken waits no longer than a writer does.
+POOL_TIMEOUT_SECONDS = BUSY_TIMEOUT_MS / 1_000
+
+
+class CannotOpen(Exception):
+    """The database cannot be used. ``hint`` says what to do. Never holds the URL: there may be a password in it (P49)."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.hint = hint
+
+
+class Trouble(Enum):
+    """Why the database did not do as it was asked, where that is nobody's mistake and will pass."""
+
+    BUSY = "The database is busy."
+    AWAY = "The database cannot be reached."
+
+
+@dataclass(frozen=True)
+class Database:
+    """``writing``: every transaction holds the one write lock of all processes from its first statement on.
+    ``reading``: every transaction is one snapshot, and refuses writes.
+
+    ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``trouble_of`` reads a driver's
+    error; None means that it is ours. ``is_undecided``: whether this error, as the answer to COMMIT, leaves open whether
+    the transaction was committed.
+    """
+
+    writing: Engine
+    reading: Engine
+    prepare: Callable[[Connection], None]
+    trouble_of: Callable[[BaseException | None], Trouble | None]
+    is_undecided: Callable[[BaseException | None], bool]

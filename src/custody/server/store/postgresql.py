@@ -1,0 +1,179 @@
+"""PostgreSQL: one database, for any number of processes on any number of machines."""
+
+from ipaddress import ip_address
+from typing import Final
+
+import psycopg
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+
+from custody.server.store.database import (
+    BUSY_TIMEOUT_MS,
+    POOL_TIMEOUT_SECONDS,
+    READ_POOL,
+    CannotOpen,
+    Database,
+    Trouble,
+)
+
+# Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
+WRITER_KEY: Final = int.from_bytes(b"custody")
+
+CONNECT_TIMEOUT_SECONDS = 5
+# A request's statements take milliseconds; a worker's longest, over a whole reorganisation, a second or two.
+STATEMENT_TIMEOUT_MS = 30_000
+# A process that stops between two statements must not hold the lock of everybody else.
+IDLE_TIMEOUT_MS = 30_000
+# A new version's migration may rewrite a table.
+MIGRATION_TIMEOUT_MS = 600_000
+# A machine that is gone says nothing: what was sent is given up after this long without an acknowledgement.
+SILENCE_TIMEOUT_MS = 20_000
+KEEPALIVE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 2
+
+_SESSION = {
+    "lock_timeout": BUSY_TIMEOUT_MS,
+    "statement_timeout": STATEMENT_TIMEOUT_MS,
+    "idle_in_transaction_session_timeout": IDLE_TIMEOUT_MS,
+    # A commit that was answered survives a power cut, whatever the server's file says.
+    "synchronous_commit": "on",
+    "timezone": "UTC",
+}
+
+# What a URL may say beside its parts: where the server is and how it is recognised. A password belongs before the @,
+# where everything that shows a URL hides it.
+PARAMETERS = frozenset(
+    {"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding", "passfile"}
+)
+
+# Appendix A of PostgreSQL's manual. A lock or an answer not had in time; no connection, memory or disk left (class 53);
+# a transaction undone for another's sake (class 40).
+_BUSY_STATES = frozenset({"55P03", "57014"})
+_BUSY_CLASSES = frozenset({"40", "53"})
+# The connection (class 08) or the server's process ends: shutdown, crash, idle for too long.
+_AWAY_STATES = frozenset({"25P03", "57P01", "57P02", "57P03", "57P05"})
+_AWAY_CLASSES = frozenset({"08"})
+# The server answered, and not about its own end: then COMMIT has become ROLLBACK.
+_UNDECIDED_CLASSES = frozenset({"08", "57"})
+# Messages of these classes quote values.
+_QUOTING_CLASS = "22"
+
+
+def open_postgresql(url: URL) -> Database:
+    """Raises CannotOpen. Nothing is connected yet."""
+    _check(url)
+    url = url.set(drivername="postgresql+psycopg")
+    writing = _engine(url, pool_size=1, isolation_level="READ COMMITTED")
+    event.listen(writing, "begin", _take_turn)
+    reading = _engine(url, pool_size=READ_POOL, isolation_level="REPEATABLE READ")
+    return Database(
+        writing=writing,
+        reading=reading.execution_options(postgresql_readonly=True),
+        prepare=_prepare,
+        trouble_of=trouble_of,
+        is_undecided=is_undecided,
+    )
+
+
+def trouble_of(error: BaseException | None) -> Trouble | None:
+    if not isinstance(error, psycopg.Error):
+        return None
+    state = error.sqlstate
+    if state is None:
+        # libpq's own: no connection was made, or it broke.
+        return Trouble.AWAY if isinstance(error, psycopg.OperationalError) else None
+    if state in _AWAY_STATES or state[:2] in _AWAY_CLASSES:
+        return Trouble.AWAY
+    if state in _BUSY_STATES or state[:2] in _BUSY_CLASSES:
+        return Trouble.BUSY
+    return None
+
+
+def is_undecided(error: BaseException | None) -> bool:
+    """The connection broke, or the server went, after COMMIT was sent and before its answer came."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    return error.sqlstate is None or error.sqlstate[:2] in _UNDECIDED_CLASSES
+
+
+def _check(url: URL) -> None:
+    unknown = sorted(url.query.keys() - PARAMETERS)
+    if unknown:
+        raise CannotOpen(
+            f"A PostgreSQL URL does not take {', '.join(unknown)}.",
+            f"After the question mark it takes {', '.join(sorted(PARAMETERS))}; the password stands before the @.",
+        )
+    if not url.database:
+        raise CannotOpen("The PostgreSQL URL names no database.", "Write it like postgresql://user@host/custody.")
+    if _is_elsewhere(url) and "sslmode" not in url.query:
+        raise CannotOpen(
+            "The PostgreSQL URL names another machine and does not say how that is recognised.",
+            "Add sslmode=verify-full and sslrootcert=FILE; on a network that is yours alone, sslmode=disable.",
+        )
+
+
+def _is_elsewhere(url: URL) -> bool:
+    """libpq's own default would go on in plain text where a server, or whoever stands before it, offers nothing else."""
+    named = url.query.get("host", url.host or "")
+    hosts = (named,) if isinstance(named, str) else named
+    return not all(_is_here(host) for host in hosts)
+
+
+def _is_here(host: str) -> bool:
+    if host in {"", "localhost"} or host.startswith("/"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _engine(url: URL, *, pool_size: int, isolation_level: str) -> Engine:
+    engine = create_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
+        # A connection that broke while it was idle is replaced before it is used: nobody's request fails by it.
+        pool_pre_ping=True,
+        isolation_level=isolation_level,
+        connect_args={
+            "application_name": "custody",
+            "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "tcp_user_timeout": SILENCE_TIMEOUT_MS,
+            "keepalives_idle": KEEPALIVE_SECONDS,
+            "keepalives_interval": KEEPALIVE_INTERVAL_SECONDS,
+            "keepalives_count": KEEPALIVE_COUNT,
+        },
+        # An error's text reaches the log: without what was stored.
+        hide_parameters=True,
+    )
+    event.listen(engine, "handle_error", _say_less)
+    return engine
+
+
+def _take_turn(connection: Connection) -> None:
+    """Held to the end of the transaction. READ COMMITTED: what follows sees all that was committed before the turn."""
+    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (WRITER_KEY,))
+
+
+def _prepare(connection: Connection) -> None:
+    encoding = connection.exec_driver_sql("SHOW server_encoding").scalar_one()
+    if encoding != "UTF8":
+        raise CannotOpen(
+            f"The database stores texts as {encoding}, which has no place for every letter.",
+            "Create it anew: CREATE DATABASE custody ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0;",
+        )
+    connection.exec_driver_sql(f"SET LOCAL statement_timeout = {MIGRATION_TIMEOUT_MS}")
+
+
+def _say_less(context: ExceptionContext) -> None:
+    """PostgreSQL quotes what was stored, or all of the row: "Key (email)=(…) already exists". The log must not (P49)."""
+    error = context.original_exception
+    if not isinstance(error, psycopg.Error) or error.sqlstate is None:
+        return
+    quotes = error.sqlstate.startswith(_QUOTING_CLASS)
+    text = type(error).__name__ if quotes else error.diag.message_primary or type(error).__name__
+    text = f"{text} [{error.sqlstate}]"
+    error.args = (text,)
+    if context.sqlalchemy_exception is not None:
+        context.sqlalchemy_exception.args = (text,)

@@ -1,0 +1,90 @@
+"""SQLite: one file, for one machine."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from custody.server.store.database import (
+    BUSY_TIMEOUT_MS,
+    POOL_TIMEOUT_SECONDS,
+    READ_POOL,
+    CannotOpen,
+    Database,
+    Trouble,
+)
+
+_PRAGMAS = (
+    f"busy_timeout={BUSY_TIMEOUT_MS}",
+    "journal_mode=WAL",
+    # FULL: a commit that was answered survives a power cut.
+    "synchronous=FULL",
+    "foreign_keys=ON",
+)
+# The low byte is the error, the rest says more about it (https://sqlite.org/rescode.html).
+_PRIMARY = 0xFF
+
+
+def open_sqlite(url: URL) -> Database:
+    """Creates the file where it is missing. Raises CannotOpen, and OSError where the file cannot be used."""
+    if not url.database or url.database == ":memory:" or url.query:
+        raise CannotOpen(
+            "A SQLite URL names a file and nothing else.", "Write it like sqlite:////var/lib/custody/custody.db."
+        )
+    _create_private(Path(url.database))
+    return Database(
+        # Takes SQLite's write lock at once: a transaction that reads first and writes later may find it taken.
+        writing=_engine(url, begin="BEGIN IMMEDIATE", query_only=False, pool_size=1),
+        reading=_engine(url, begin="BEGIN", query_only=True, pool_size=READ_POOL),
+        prepare=_nothing,
+        trouble_of=trouble_of,
+        is_undecided=_is_undecided,
+    )
+
+
+def trouble_of(error: BaseException | None) -> Trouble | None:
+    if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY:
+        return Trouble.BUSY
+    return None
+
+
+def _is_undecided(_error: BaseException | None) -> bool:
+    """No connection can break between us and the file."""
+    return False
+
+
+def _nothing(_connection: Connection) -> None:
+    """The file is as its pragmas make it."""
+
+
+def _create_private(path: Path) -> None:
+    """SQLite gives its WAL and index the mode of the database: nobody else's business from the first byte (0600)."""
+    path.touch(mode=0o600)
+
+
+def _engine(url: URL, *, begin: str, query_only: bool, pool_size: int) -> Engine:
+    engine = create_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
+        connect_args={"check_same_thread": False},
+        # An error's text reaches the log: without what was stored.
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: object) -> None:
+        # Python's driver would begin transactions of its own, and only before some statements.
+        connection.isolation_level = None
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        if query_only:
+            connection.execute("PRAGMA query_only=ON")
+
+    @event.listens_for(engine, "begin")
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
