@@ -8,6 +8,7 @@ from pathlib import Path
 
 from argon2 import PasswordHasher
 from fastapi import FastAPI
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from custody.server.background import Background
@@ -26,6 +27,7 @@ from custody.server.service.operator import Operator
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
+from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
 from custody.server.service.sessions import Sessions
 from custody.server.service.setup import Setup
@@ -33,7 +35,7 @@ from custody.server.service.signin import SignIn
 from custody.server.service.signing import Signing
 from custody.server.service.transitions import Lifecycle
 from custody.server.service.vaults import Vaults
-from custody.server.store import Store
+from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__
 
@@ -41,20 +43,28 @@ from multisig._version import __version__
 class Settings(BaseSettings):
     """From the environment (``CUSTODY_…``) or the command line."""
 
-    model_config = SettingsConfigDict(env_prefix="CUSTODY_")
+    # A mistake in one setting must not show the others: one of them may hold a password (P49).
+    model_config = SettingsConfigDict(env_prefix="CUSTODY_", hide_input_in_errors=True)
 
     state: Path
+    # sqlite:///… or postgresql://…; a file in the state folder where it is not given.
+    database_url: SecretStr | None = None
     # Registering a key without proving its possession is for an operator who checks by other means.
     require_key_proof: bool = True
     broadcast_wait_seconds: float = 3.0
+
+    # Where several servers are to share one copy; else it is in the state folder.
+    secrets_file: Path | None = None
 
     @property
     def chain_folder(self) -> Path:
         return self.state / "chain"
 
     @property
-    def database(self) -> Path:
-        return self.state / "custody.db"
+    def database(self) -> str:
+        """The database's URL, password and all."""
+        given = self.database_url
+        return sqlite_url(self.state / "custody.db") if given is None else given.get_secret_value()
 
     @property
     def mail_folder(self) -> Path:
@@ -133,6 +143,7 @@ def _wire(
     drafter = Drafter(clock, world.rng)
     services = Services(
         store=store,
+        secrets=Secrets(settings.secrets_file or settings.state / "secrets.json", random),
         audit=audit,
         idempotency=Idempotency(clock),
         sessions=sessions,

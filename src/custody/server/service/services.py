@@ -8,6 +8,7 @@ from custody.server.service.idempotency import Idempotency
 from custody.server.service.keys import Keys
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
+from custody.server.service.secrets import Secrets
 from custody.server.service.sessions import Sessions
 from custody.server.service.signin import SignIn
 from custody.server.service.signing import Signing
@@ -18,6 +19,7 @@ from custody.server.store import Store
 @dataclass(frozen=True)
 class Services:
     store: Store
+    secrets: Secrets
     audit: AuditLog
     idempotency: Idempotency
     sessions: Sessions
