@@ -1,7 +1,8 @@
 """An endpoint as a row of the table: what it takes, what it answers, who may call it, and what runs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, Literal, TypeVar
 
@@ -36,7 +37,9 @@ class Endpoint:
     ``needs``: a door, or permissions of which the caller must hold one in the workspace that ``workspace_id`` of the
     body or query names (an empty set: be a member). The frame checks it, except for ``Unit.OWN``, where the handler
     calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for ``Unit.WRITE`` only. ``carries_psbt``: the
-    body may be as large as one.
+    body may be as large as one. ``workspace_field``: where the specification calls the workspace something else.
+
+    A ``{name}`` in the path is a record's number, and stands in ``call.ids``.
     """
 
     method: Literal["GET", "POST"]
@@ -48,6 +51,11 @@ class Endpoint:
     takes: type[BaseModel] | None = None
     creates: bool = False
     carries_psbt: bool = False
+    workspace_field: str = "workspace_id"
+
+    @property
+    def path_ids(self) -> tuple[str, ...]:
+        return tuple(re.findall(r"{(\w+)}", self.path))
 
     @property
     def permissions(self) -> frozenset[PermissionName]:
@@ -66,6 +74,12 @@ class Call(Generic[Body_co]):
     maybe_caller: Caller | None = None
     maybe_db: Session | None = None
     maybe_access: WorkspaceAccess | None = None
+    ids: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """As it was called, with the ids in their places."""
+        return self.endpoint.path.format(**self.ids)
 
     @property
     def caller(self) -> Caller:

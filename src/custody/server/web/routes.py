@@ -1,10 +1,11 @@
 """Builds the routes from the table: every endpoint is let in, run and answered in the same way."""
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Query
+from fastapi import APIRouter, Body, Depends, Header, Path, Query
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from custody.schemas.errors import Problem
+from custody.schemas.queries import QueryId
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import (
@@ -48,12 +50,16 @@ def build_router(endpoints: Sequence[Endpoint], services: Services) -> APIRouter
             methods=[endpoint.method],
             response_model=endpoint.answers,
             name=endpoint.path.rsplit("/", 1)[-1],
-            operation_id=f"{endpoint.method.lower()}_{endpoint.path.strip('/').replace('/', '_').replace('-', '_')}",
+            operation_id=_operation_id(endpoint),
             description=_description(endpoint),
             responses={"default": {"model": Problem, "description": "A refusal"}},
             tags=[endpoint.path.split("/")[1]],
         )
     return router
+
+
+def _operation_id(endpoint: Endpoint) -> str:
+    return "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)])
 
 
 def _description(endpoint: Endpoint) -> str:
@@ -87,6 +93,7 @@ def _parameters(endpoint: Endpoint, services: Services) -> list[inspect.Paramete
     annotations: dict[str, Any] = {"request": Request}
     if endpoint.needs is not Door.OPEN:
         annotations["caller"] = Annotated[Caller, Depends(_authenticator(services))]
+    annotations |= dict.fromkeys(endpoint.path_ids, Annotated[QueryId, Path()])
     if endpoint.takes is not None:
         annotations["body"] = Annotated[endpoint.takes, Body() if endpoint.method == "POST" else Query()]
     if endpoint.creates:
@@ -132,13 +139,14 @@ class Runner:
             body=given.get("body"),
             trace_id=trace_id_of(request),
             maybe_caller=given.get("caller"),
+            ids={name: given[name] for name in self._endpoint.path_ids},
         )
 
     def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
         try:
             if idempotency_key is None:
                 return self._transact(call)
-            scope = Scope(call.caller.user_id, self._endpoint.method, self._endpoint.path, idempotency_key)
+            scope = Scope(call.caller.user_id, self._endpoint.method, call.path, idempotency_key)
             with self._services.idempotency.guard(scope):
                 return self._transact(call, scope)
         except REFUSALS as error:
@@ -182,13 +190,15 @@ class Runner:
         return Call(**{**vars(call), "maybe_db": db, "maybe_access": self._enter(call, db)})
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
-        return None if isinstance(self._endpoint.needs, Door) else call.enter(db, call.body.workspace_id)
+        if isinstance(self._endpoint.needs, Door):
+            return None
+        return call.enter(db, getattr(call.body, self._endpoint.workspace_field))
 
     def record_refusal(self, call: Call[Any], error: CustodyError) -> None:
         """In a transaction of its own, for the refused one was rolled back."""
         with self._services.store.write() as db:
             self._services.audit.record(
-                db, call.caller, Category.ACCESS, error.code, f"{self._endpoint.method} {self._endpoint.path}"
+                db, call.caller, Category.ACCESS, error.code, f"{self._endpoint.method} {call.path}"
             )
 
 
