@@ -18,6 +18,7 @@ from firmware_bridge import Bridge, RegistrationFile, UnreadableRegistrations
 from firmware_bridge.turns import Turn, no_turns, turns_in
 from signerd.account.config import Config
 from signerd.account.follower import Follower
+from signerd.account.keys import KeyWatch
 from signerd.account.platform import Platform
 from signerd.account.rules import rules_of
 from signerd.account.secrets import (
@@ -155,13 +156,14 @@ def _wire(
     outside: Outside,
 ) -> Daemon:
     platform = Platform(account.client, fault=outside.fault)
-    devices, feed = Devices(bridge, outside.fault), Feed()
+    devices, feed, keys_due = Devices(bridge, outside.fault), Feed(), asyncio.Event()
     runner = Runner(
         journal,
         devices,
         platform,
         feed,
         signed_in=account.signed_in,
+        keys_due=keys_due,
         jitter=outside.jitter,
         sleep=outside.sleep,
     )
@@ -176,4 +178,14 @@ def _wire(
         long_poll_seconds=config.platform.long_poll_seconds,
         sleep=outside.sleep,
     )
-    return Daemon(state, config, journal, account, platform, devices, feed, runner, follower)
+    keys = KeyWatch(
+        journal,
+        platform,
+        runner,
+        account.signed_in,
+        keys_due,
+        outside.jitter,
+        lambda: datetime.fromtimestamp(outside.now(), UTC),
+        outside.sleep,
+    )
+    return Daemon(state, config, journal, account, platform, devices, feed, runner, follower, keys)

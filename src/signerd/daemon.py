@@ -12,12 +12,14 @@ from multisig import DerivationPath, OriginKey
 from multisig._version import __version__
 from signerd.account.config import Config
 from signerd.account.follower import Follower
+from signerd.account.keys import KeyWatch
 from signerd.account.platform import Platform
 from signerd.account.registration import Offer, read_offer, register
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.core import events
 from signerd.core.audit import Note
+from signerd.core.effects import REGISTRATION
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.text import plain
@@ -52,8 +54,8 @@ from signerd.loopback.views import (
 from signerd.pinning import Pinning
 from signerd.runner import Runner
 
-REGISTRATION = "registration"
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
+REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
 
 
 @dataclass
@@ -69,6 +71,7 @@ class Daemon:
     feed: Feed
     runner: Runner
     follower: Follower
+    keys: KeyWatch
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -81,6 +84,7 @@ class Daemon:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.runner.run())
             tasks.create_task(self.follower.run())
+            tasks.create_task(self.keys.run())
             tasks.create_task(self.account.keep())
 
     @property
@@ -134,6 +138,9 @@ class Daemon:
             notes.append(f"The renewed session cannot be stored: {self.account.trouble}")
         if not self.journal.own_keys():
             notes.append("No key is registered: connect your device and run `signerd register`.")
+        revoked = self.journal.keys.revocation()
+        if revoked is not None:
+            notes.append(f"{revoked.sentence} {revoked.advice}")
         notes += [
             f"Vault {plain(vault.name)}: {vault.fault}" for vault in seen_vaults(self.journal) if vault.fault
         ]
@@ -157,10 +164,15 @@ class Daemon:
 
     def _device_view(self, device: Device) -> DeviceView:
         view = device_view(device)
-        former = {own.key.fingerprint for own in self.journal.replaced_keys()}
-        if device.fingerprint not in former - {own.key.fingerprint for own in self.journal.own_keys()}:
+        former = {former.own.key.fingerprint for former in self.journal.keys.former()}
+        registered = {own.key.fingerprint for own in self.journal.own_keys()}
+        if device.fingerprint in registered and self.journal.keys.revocation() is not None:
+            word = REVOKED_DEVICE
+        elif device.fingerprint in former - registered:
+            word = REPLACED_DEVICE
+        else:
             return view
-        return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, REPLACED_DEVICE)))})
+        return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
 
     async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
         states = [state for state in State if ended or state not in ENDED]
@@ -208,15 +220,19 @@ class Daemon:
         """Raises as ``Account.login``."""
         done = await self.account.login(email, password)
         if done:
-            self.journal.note(Note("signed-in", email))
+            self._signed_in_as(email)
         return SignedIn(email=email, code_needed=not done, secrets=self.account.mode)
 
     async def confirm_sign_in(self, code: str) -> SignedIn:
         """Raises as ``Account.confirm``."""
         await self.account.confirm(code)
         email = self.account.email or ""
-        self.journal.note(Note("signed-in", email))
+        self._signed_in_as(email)
         return SignedIn(email=email, code_needed=False, secrets=self.account.mode)
+
+    def _signed_in_as(self, email: str) -> None:
+        self.journal.note(Note("signed-in", email))
+        self.keys.due.set()
 
     async def sign_out(self) -> None:
         await self.account.logout()

@@ -13,7 +13,16 @@ from multisig import Fingerprint
 from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.core import events
-from signerd.core.effects import AskPerson, Effect, FindDevice, Notify, SignOnDevice, Submit, SubmitDecline
+from signerd.core.effects import (
+    AskPerson,
+    Effect,
+    FindDevice,
+    Notify,
+    ReadKeys,
+    SignOnDevice,
+    Submit,
+    SubmitDecline,
+)
 from signerd.core.engine import Step
 from signerd.core.states import State
 from signerd.core.text import plain
@@ -43,6 +52,7 @@ class Runner:
         feed: Feed,
         *,
         signed_in: asyncio.Event,
+        keys_due: asyncio.Event,
         jitter: Callable[[], float],
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -51,6 +61,7 @@ class Runner:
         self._devices = devices
         self._platform = platform
         self._signed_in = signed_in
+        self._keys_due = keys_due
         self._jitter = jitter
         self._sleep = sleep
         self._look = asyncio.Event()
@@ -103,6 +114,8 @@ class Runner:
                     self._deliver(psbt_id)
                 case Notify(psbt_id, level, sentence):
                     self.feed.add(psbt_id, level.value, plain(sentence))
+                case ReadKeys():
+                    self._keys_due.set()
                 case SignOnDevice():
                     raise AssertionError("a device is asked by the task that found it, not here")
 

@@ -24,7 +24,7 @@ from tests.support.wallets import ALICE
 ROOT = Path(__file__).parents[2]
 PAYMENT, SETUP, TROUBLE = STORIES
 # What the journal writes beside events, and what the client asks beside the platform's methods.
-WRITES = {"own-keys", "vault-claim", "pin", "unpin", "at-device", "note"}
+WRITES = {"own-keys", "vault-claim", "pin", "unpin", "at-device", "note", "key-revoked"}
 REQUESTS = {
     "login",
     "refresh",

@@ -249,6 +249,29 @@ async def test_a_device_that_was_replaced_is_named_and_can_be_registered_again(d
             await until_state(alice, moving, State.SUBMITTED, State.BROADCAST)
 
 
+async def test_a_key_that_was_replaced_from_another_desktop_is_told_on_this_one(desk: Desk) -> None:
+    with short_folder() as here, short_folder() as elsewhere:
+        first = make_rig(Family.TREZOR, Path(here), seed=seed(1))
+        second = make_rig(Family.TREZOR, Path(elsewhere), seed=seed(4))
+        async with signer(desk, "alice", first, Path(here)) as alice:
+            await register(alice)
+            members = [desk.user_ids[name] for name in ("alice", "carol")]
+            desk.vault = ok(desk.create_vault(m=1, signers=members))
+            await pin(alice, desk.vault["id"])
+        async with signer(desk, "alice", second, Path(elsewhere)) as other:
+            await register(other, replace=True)
+            successor = (await other.status()).fingerprint
+        async with signer(desk, "alice", first, Path(here)) as alice:
+            await until(lambda: alice.journal.keys.revocation() is not None)
+            told = [note for note in (await alice.status()).notes if "from another desktop" in note]
+            assert [f"the device {successor}" in note for note in told] == [True]
+            (vault,) = await alice.vaults()
+            assert vault.pinned
+            # Registered again it is the key once more.
+            await register(alice, replace=True)
+            assert alice.journal.keys.revocation() is None
+
+
 async def test_the_one_time_code_of_the_real_platform(desk: Desk) -> None:
     desk.world.platform.setup.add_member(
         workspace_id=desk.workspace_id,

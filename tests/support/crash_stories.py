@@ -28,8 +28,8 @@ from signerd.journal.folder import write_private
 from tests.support.daemons import MemoryStore, approve, daemon_at, prepare, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge, OnProgress
-from tests.support.fake_platform import FakePlatform, problem
-from tests.support.wallets import fund, pay
+from tests.support.fake_platform import FakePlatform, listed_key, problem
+from tests.support.wallets import ALICE, fund, pay
 
 PSBT_ID = "p-1"
 ASKING = (State.WAITING_PERSON, State.INTERRUPTED)
@@ -311,12 +311,20 @@ async def live_trouble(folder: Path, fault: FaultPoint) -> None:
         while True:
             await until(lambda: bool(waiting()) or _all_settled(daemon.journal))
             if not waiting():
-                return
+                break
             for record in waiting():
                 if record.psbt_id == DECLINED:
                     await daemon.reject(DECLINED, "not ours")
                 else:
                     await approve(daemon, record.psbt_id)
+        platform.keys = [own_key_revoked()]
+        daemon.keys.due.set()
+        await until(lambda: daemon.journal.keys.revocation() is not None)
+
+
+def own_key_revoked() -> dict[str, Any]:
+    own = ALICE.vault_key(NETWORK)
+    return listed_key("key-1", str(own.xpub), str(own.fingerprint), str(own.origin.path), status="revoked")
 
 
 def _all_settled(journal: Journal) -> bool:
@@ -363,13 +371,23 @@ def trouble_faults(folder: Path, point: str) -> list[str]:
     with read_journal(folder) as journal:
         if not _all_settled(journal):
             wrong.append(f"the proposals are {[record.state.value for record in journal.records()]}")
+        if [entry.note.kind for entry in journal.audit()].count("key-revoked") > 1 or not journal.pins():
+            wrong.append("the platform's word against the key was taken twice, or took the pin away")
     return [*wrong, *common_faults(folder, tuple(TROUBLE))]
 
 
+# A daemon reads the keys when it starts, which is not the reading that a registration needs.
+_TAKEN_UP = ("platform:{}:keys", "network:{}:keys")
 _SUBMISSION = ("platform:{}:_sign_psbt", "network:{}:sign-psbt", "network:{}:refresh")
 STORIES = (
     Story("payment", prepare_payment, live_payment, payment_faults),
-    Story("setup", prepare_setup, live_setup, setup_faults),
+    Story(
+        "setup",
+        prepare_setup,
+        live_setup,
+        setup_faults,
+        frozenset(name.format(side) for name in _TAKEN_UP for side in ("before", "after")),
+    ),
     Story(
         "trouble",
         prepare_trouble,

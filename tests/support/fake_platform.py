@@ -36,6 +36,26 @@ def problem(status: int, code: str, detail: str = "no") -> httpx.Response:
     return httpx.Response(status, json=body)
 
 
+def listed_key(
+    key_id: str, xpub: str, fingerprint: str, path: str, *, label: str = "Desk", status: str = "active"
+) -> dict[str, Any]:
+    """A key as the platform lists it."""
+    return {
+        "ID": key_id,
+        "UserID": str(USER_ID),
+        "KeyType": "xpub",
+        "Status": status,
+        "PubKeyHex": NONE,
+        "Xpub": {"String": xpub, "Valid": True},
+        "MasterFingerprint": {"String": fingerprint, "Valid": True},
+        "DerivationBasePath": {"String": path, "Valid": True},
+        "Label": {"String": label, "Valid": True},
+        "Net": "testnet",
+        "CreatedAt": STAMP,
+        "UpdatedAt": STAMP,
+    }
+
+
 @dataclass
 class FakePlatform:
     """``proposals`` as snapshots; what was submitted and declined is read from the folder each time."""
@@ -286,19 +306,12 @@ class FakePlatform:
         public_key = recover_message_key(proof["challenge"], base64.b64decode(proof["signature"]))
         if public_key != ALICE.vault_key().xpub.derive_public_key(0, 0):
             return problem(422, "BAD_SIGNATURE")
-        key = {
-            "ID": f"key-{len(self.keys) + 1}",
-            "UserID": str(USER_ID),
-            "KeyType": "xpub",
-            "Status": "active",
-            "PubKeyHex": NONE,
-            "Xpub": {"String": body["xpub"], "Valid": True},
-            "MasterFingerprint": {"String": body["master_fingerprint"], "Valid": True},
-            "DerivationBasePath": {"String": body["derivation_base_path"], "Valid": True},
-            "Label": {"String": body["label"], "Valid": True},
-            "Net": body["network"],
-            "CreatedAt": STAMP,
-            "UpdatedAt": STAMP,
-        }
+        key = listed_key(
+            f"key-{len(self.keys) + 1}",
+            body["xpub"],
+            body["master_fingerprint"],
+            body["derivation_base_path"],
+            label=body["label"],
+        )
         self.keys.append(key)
         return httpx.Response(200, json=key)

@@ -9,9 +9,10 @@ from enum import StrEnum
 
 from multisig import RECEIVE, MultisigError, OriginKey, Vault
 from signerd.core.audit import Note
-from signerd.core.checks.vault import own_key_of, same_quorum
+from signerd.core.checks.vault import former_key_of, own_key_of, same_quorum
 from signerd.core.claims import VaultClaim, contradictions, differences, impostor
 from signerd.core.effects import Effect
+from signerd.core.standing import made_with_former
 from signerd.core.text import said
 from signerd.core.values import OwnKey, Pin
 from signerd.errors import (
@@ -36,10 +37,6 @@ class Source(StrEnum):
 
 
 NO_KEY_OF_OURS = "None of its keys is a registered key of your device."
-KEY_REPLACED = (
-    "It holds the key of a device of yours that was replaced; the key of your device now is not in it. "
-    "Nothing of it is signed here: have its coins moved on into a vault with your new key."
-)
 SOURCE_WORDS = {
     Source.RECORD: "the platform's record",
     Source.FILE: "your file",
@@ -197,8 +194,9 @@ def _own_key(journal: Journal, vault: Vault) -> OwnKey:
             "and is no key that your device gave: somebody put another in its place"
         )
     own = own_key_of(vault, known)
-    if own is None and _was_ours(journal, vault):
-        raise NotOurVault("only the key of a device of yours that was replaced is in this vault")
+    former = former_key_of(vault, journal.keys.former())
+    if own is None and former is not None:
+        raise NotOurVault(made_with_former(former))
     if own is None:
         raise NotOurVault("no key of your device is in this vault")
     for other in journal.pins():
@@ -258,7 +256,7 @@ def _seen_pinned(journal: Journal, claim: VaultClaim, pinned: Pin) -> SeenVault:
             f"ALARM: the platform has shown another vault than the one that was pinned here. {' '.join(told)}"
         )
     elif own is None:
-        fault = KEY_REPLACED if _was_ours(journal, pinned.vault) else NO_KEY_OF_OURS
+        fault = _without_our_key(journal, pinned.vault)
     return SeenVault(
         claim.vault_id,
         pinned.workspace_id,
@@ -282,16 +280,17 @@ def _fault(journal: Journal, claim: VaultClaim, vault: Vault, own: OwnKey | None
         return None
     if _impostor(journal, vault) is not None:
         return "ALARM: it has your device's fingerprint on a key that is not your device's."
-    return KEY_REPLACED if _was_ours(journal, vault) else NO_KEY_OF_OURS
+    return _without_our_key(journal, vault)
 
 
 def _impostor(journal: Journal, vault: Vault) -> OriginKey | None:
     """A former device's fingerprint on a key that it never gave is a lie as well."""
-    return impostor(vault, (*journal.own_keys(), *journal.replaced_keys()))
+    return impostor(vault, (*journal.own_keys(), *(former.own for former in journal.keys.former())))
 
 
-def _was_ours(journal: Journal, vault: Vault) -> bool:
-    return own_key_of(vault, journal.replaced_keys()) is not None
+def _without_our_key(journal: Journal, vault: Vault) -> str:
+    former = former_key_of(vault, journal.keys.former())
+    return NO_KEY_OF_OURS if former is None else made_with_former(former)
 
 
 def _letters(code: str) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.effects import Level, Notify
+from signerd.core.effects import Effect, Level, Notify, ReadKeys
 from signerd.core.following import ended
 from signerd.core.states import Move, State, advance
 from signerd.core.step import Step, go_on, standing_effects
@@ -14,6 +14,8 @@ from signerd.errors import IllegalEvent
 
 # The platform's word for "no longer pending": the next poll tells what became of it.
 NO_LONGER_PENDING = "STATE_CONFLICT"
+# Its word about the key, not about the proposal: what else it says of our keys is read at once.
+KEY_REVOKED = "KEY_REVOKED"
 # Where a later poll may have taken the proposal while the answer to our submission was still on its way.
 OVERTAKEN = frozenset({State.BROADCAST, State.CONFIRMED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
 
@@ -50,8 +52,10 @@ def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: 
     reason = f"The platform did not take the signature: {plain(event.sentence)}"
     refused = replace(record, state=advance(record.state, move), reason=reason)
     facts = {"code": event.code, "sentence": event.sentence}
-    told = Notify(record.psbt_id, Level.ATTENTION, reason)
-    return go_on(Step(refused, (told,), (Note("turned-down", record.psbt_id, facts),)), ended)
+    told: tuple[Effect, ...] = (Notify(record.psbt_id, Level.ATTENTION, reason),)
+    if event.code == KEY_REVOKED:
+        told = (*told, ReadKeys())
+    return go_on(Step(refused, told, (Note("turned-down", record.psbt_id, facts),)), ended)
 
 
 def _late(record: Record, answer: str) -> Step:

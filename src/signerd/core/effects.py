@@ -58,13 +58,22 @@ class Level(StrEnum):
     ALARM = "alarm"
 
 
+# What is told about no proposal and no vault.
+REGISTRATION = "registration"
+
+
 @dataclass(frozen=True)
 class Notify:
-    """Tell the person something that needs no answer."""
+    """Tell the person something that needs no answer: about a proposal, a vault, or the registration."""
 
     psbt_id: str
     level: Level
     sentence: str
 
 
-Effect = AskPerson | FindDevice | SignOnDevice | Submit | SubmitDecline | Notify
+@dataclass(frozen=True)
+class ReadKeys:
+    """The platform spoke of our key as revoked: read what it says of our keys, now."""
+
+
+Effect = AskPerson | FindDevice | SignOnDevice | Submit | SubmitDecline | Notify | ReadKeys

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from signerd.core.audit import Note
-from signerd.core.effects import AskPerson, Effect, FindDevice, Notify, Submit, SubmitDecline
+from signerd.core.effects import AskPerson, Effect, FindDevice, Notify, ReadKeys, Submit, SubmitDecline
 from signerd.core.signing import signing_of
 from signerd.core.states import State
 from signerd.core.values import Record, Surroundings
@@ -25,7 +25,7 @@ def go_on(step: Step, then: Callable[[Record], Step | None]) -> Step:
     following = then(step.record)
     if following is None:
         return step
-    lasting = tuple(effect for effect in step.effects if isinstance(effect, Notify))
+    lasting = tuple(effect for effect in step.effects if isinstance(effect, Notify | ReadKeys))
     return Step(following.record, lasting + following.effects, step.notes + following.notes)
 
 

@@ -85,6 +85,14 @@ class OwnKey:
 
 
 @dataclass(frozen=True)
+class FormerKey:
+    """A key of ours whose device another one has taken the place of. ``replaced``: when, where the journal knows it."""
+
+    own: OwnKey
+    replaced: datetime | None = None
+
+
+@dataclass(frozen=True)
 class Pin:
     """A vault that the person compared with the other signers. It changes no more (S16)."""
 
@@ -164,6 +172,8 @@ class Surroundings:
     ``claimed_name``: what the platform calls the vault today. ``vault_changes``: in what it has ever shown the pinned vault
     otherwise, while the person has not looked.
     ``moment`` None: nobody told the time, and whatever hangs on it says so.
+    ``former_keys``: those of devices that were replaced. ``revoked``: what the platform has said against the registered key,
+    in words; empty where it has said nothing.
     """
 
     network: Network
@@ -178,3 +188,5 @@ class Surroundings:
     moment: Moment | None = None
     claimed_name: str | None = None
     vault_changes: tuple[str, ...] = ()
+    former_keys: tuple[FormerKey, ...] = ()
+    revoked: str = ""

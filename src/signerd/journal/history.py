@@ -14,6 +14,7 @@ from signerd.core.signing import signing_of
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
 from signerd.errors import JournalCorrupted
 from signerd.journal import rows
+from signerd.journal.keys import KeyBook
 from signerd.journal.storage import fault_of, open_to_read
 
 
@@ -38,10 +39,8 @@ def read_history(folder: Path, network: Network) -> History:
             pin.vault_id: pin
             for pin in (rows.read_pin(row, network) for row in connection.execute("SELECT * FROM pins"))
         }
-        keys = (
-            *rows.own_keys(connection, network),
-            *rows.own_keys(connection, network, replaced=True),
-        )
+        book = KeyBook(connection, network)
+        keys = (*book.registered(), *(former.own for former in book.former()))
         return _read(connection, network, pins, keys)
 
 

@@ -9,24 +9,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from multisig import Network
 from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
-from signerd.core.effects import Effect, Level, Notify
+from signerd.core.effects import REGISTRATION, Effect, Level, Notify
 from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
 from signerd.core.review import Review, review
 from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.standing import Revocation
 from signerd.core.states import TABLE, Move, State
 from signerd.core.values import Limits, OwnKey, Pin, Record, Snapshot, Surroundings
 from signerd.errors import JournalUnwritable, UnknownProposal
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
+from signerd.journal.keys import KeyBook
 from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
-from signerd.journal.vaults import AtDevice, VaultBook
+from signerd.journal.vaults import AtDevice, VaultBook, facts_of
 
 # The states that a restart changes: how far an effect went is not known there.
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
@@ -42,19 +44,6 @@ class Learnt:
 
     news: bool
     effects: tuple[Effect, ...] = ()
-
-
-def _facts(claim: VaultClaim) -> dict[str, Any]:
-    """What the chain keeps of the platform's word. An absent figure is left out."""
-    told = {
-        "descriptor": claim.descriptor,
-        "first_address": claim.first_address,
-        "name": claim.name,
-        "signers": claim.signers,
-        "threshold": claim.threshold,
-        "workspace": claim.workspace_id,
-    }
-    return {name: value for name, value in told.items() if value is not None}
 
 
 def utc_now() -> datetime:
@@ -89,6 +78,7 @@ class Journal:
         self._db = open_journal(folder, now())
         self._book = SpendingBook(self._db)
         self._vaults = VaultBook(self._db, network)
+        self.keys = KeyBook(self._db, network)
 
     def close(self) -> None:
         self._db.close()
@@ -179,11 +169,7 @@ class Journal:
 
     def own_keys(self) -> tuple[OwnKey, ...]:
         """Those of the device that is registered now."""
-        return rows.own_keys(self._db, self.network)
-
-    def replaced_keys(self) -> tuple[OwnKey, ...]:
-        """Those of devices whose place another one has taken: known, and not signed with."""
-        return rows.own_keys(self._db, self.network, replaced=True)
+        return self.keys.registered()
 
     def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[Effect, ...]:
         """What the device itself gave, under the key's id at the platform.
@@ -191,9 +177,23 @@ class Journal:
         Keys under another id are replaced: every approval that waits for a device lapses, for it may be a lost one.
         """
         with self._transaction("own-keys"):
-            replaced = rows.write_own_keys(self._db, keys, platform_key_id)
+            replaced = self.keys.write(keys, platform_key_id, self._stamp())
             self._append(note)
             return self._judge_anew() if replaced else ()
+
+    def revoke(self, told: Revocation) -> tuple[Effect, ...]:
+        """The platform's word that the registered key is revoked: kept and told once, and nothing more is asked of the device.
+
+        What is known here stays; a signature that exists is still submitted.
+        """
+        if self.keys.revocation() is not None or told.key_id != self.keys.platform_key_id():
+            return ()
+        facts = {"fingerprint": told.fingerprint, "successor": told.successor, "why": told.why.value}
+        with self._transaction("key-revoked"):
+            self.keys.write_revocation(told)
+            self._append(Note("key-revoked", told.key_id, facts))
+            sentence = f"{told.sentence} {told.advice}"
+            return (Notify(REGISTRATION, Level.ALARM, sentence), *self._judge_anew())
 
     def pins(self) -> tuple[Pin, ...]:
         return self._vaults.pins()
@@ -235,12 +235,12 @@ class Journal:
         with self._transaction("vault-claim"):
             if news:
                 self._vaults.write_claim(claim)
-                self._append(Note("vault-claim", claim.vault_id, _facts(claim)))
+                self._append(Note("vault-claim", claim.vault_id, facts_of(claim)))
             return Learnt(news=True, effects=self._alarm(claim, mark, told) if fresh else ())
 
     def _alarm(self, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[Effect, ...]:
         self._vaults.write_change(claim.vault_id, mark, told)
-        self._append(Note("vault-changed", claim.vault_id, {**_facts(claim), "changes": list(told)}))
+        self._append(Note("vault-changed", claim.vault_id, {**facts_of(claim), "changes": list(told)}))
         sentence = (
             f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
         )
@@ -320,12 +320,14 @@ class Journal:
 
     def _append(self, note: Note) -> None:
         sequence, digest = self.head()
-        at = self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        rows.write_entry(self._db, link(sequence + 1, at, note, digest))
+        rows.write_entry(self._db, link(sequence + 1, self._stamp(), note, digest))
+
+    def _stamp(self) -> str:
+        return self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def surroundings(self, snapshot: Snapshot) -> Surroundings:
         """What this machine knows that bears on a proposal."""
-        claim = self._vaults.claim(snapshot.vault_id)
+        claim, revoked = self._vaults.claim(snapshot.vault_id), self.keys.revocation()
         return Surroundings(
             network=self.network,
             limits=self.limits,
@@ -334,6 +336,8 @@ class Journal:
             claimed_name=None if claim is None else claim.name,
             vault_changes=self._vaults.changes(snapshot.vault_id),
             own_keys=self.own_keys(),
+            former_keys=self.keys.former(),
+            revoked="" if revoked is None else revoked.sentence,
             neighbours=rows.read_neighbours(self._db, snapshot.psbt_id, snapshot.vault_id, snapshot.replaces),
             lowered=self.lowered,
             rules=self.rules,

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
@@ -15,7 +15,7 @@ from signerd.core.audit import Entry, Note
 from signerd.core.following import is_settled
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.text import canonical
-from signerd.core.values import Approval, Decline, Neighbour, OwnKey, Pin, Record, Signature, Snapshot
+from signerd.core.values import Approval, Decline, Neighbour, Pin, Record, Signature, Snapshot
 
 _SNAPSHOT = TypeAdapter(Snapshot)
 # Where a proposal may confirm though this machine holds no signature of it.
@@ -159,44 +159,18 @@ def _payments(connection: sqlite3.Connection, psbt_id: str) -> Iterator[tuple[by
         yield row["script"], row["amount"]
 
 
-def own_keys(
-    connection: sqlite3.Connection, network: Network, *, replaced: bool = False
-) -> tuple[OwnKey, ...]:
-    """The registered keys of the device, or those of the devices before it, in a fixed order."""
-    query = "SELECT * FROM own_keys WHERE replaced = ? ORDER BY purpose, account, origin_key"
-    return tuple(read_own_key(row, network) for row in connection.execute(query, (replaced,)))
-
-
-def write_own_keys(connection: sqlite3.Connection, keys: Sequence[OwnKey], platform_key_id: str) -> bool:
-    """The keys of the device from now on, under their id at the platform. True: another's were replaced by them.
-
-    The platform has one active key on a network, and a journal is of one network.
-    """
-    connection.executemany(
-        "INSERT INTO own_keys (origin_key, purpose, account, platform_key_id) VALUES (?,?,?,?) "
-        "ON CONFLICT (origin_key) DO UPDATE SET platform_key_id=excluded.platform_key_id, replaced=0",
-        [(str(own.key), own.purpose, own.account, platform_key_id) for own in keys],
-    )
-    others = "UPDATE own_keys SET replaced = 1 WHERE platform_key_id <> ? AND replaced = 0"
-    return connection.execute(others, (platform_key_id,)).rowcount > 0
-
-
-def read_own_key(row: sqlite3.Row, network: Network) -> OwnKey:
-    return OwnKey(_origin_key(row["origin_key"], network), row["purpose"], row["account"])
-
-
 def read_pin(row: sqlite3.Row, network: Network) -> Pin:
     return Pin(
         row["vault_id"],
         row["workspace_id"],
         row["name"],
         _vault(row["descriptor"], network),
-        _origin_key(row["own_key"], network),
+        read_origin_key(row["own_key"], network),
     )
 
 
 @lru_cache(maxsize=256)
-def _origin_key(text: str, network: Network) -> OriginKey:
+def read_origin_key(text: str, network: Network) -> OriginKey:
     return OriginKey.parse(text, network)
 
 

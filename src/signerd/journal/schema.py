@@ -113,7 +113,25 @@ _FOURTH = """
 ALTER TABLE own_keys ADD COLUMN replaced INTEGER NOT NULL DEFAULT 0;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+# When a device was replaced, as far as the chain knows it of earlier ones; what the platform said against a registered key.
+_FIFTH = """
+ALTER TABLE own_keys ADD COLUMN replaced_at TEXT;
+UPDATE own_keys SET replaced_at = (
+  SELECT at FROM audit WHERE kind = 'registered' AND sequence > (
+    SELECT max(sequence) FROM audit WHERE kind = 'registered' AND instr(facts, own_keys.origin_key) > 0
+  ) ORDER BY sequence LIMIT 1
+) WHERE replaced = 1;
+
+CREATE TABLE revocations (
+  platform_key_id TEXT PRIMARY KEY,
+  fingerprint TEXT NOT NULL,
+  why TEXT NOT NULL,
+  told_at TEXT NOT NULL,
+  successor TEXT NOT NULL
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:

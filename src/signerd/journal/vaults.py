@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from dataclasses import dataclass
+from typing import Any
 
 from multisig import Network
 from signerd.core.claims import VaultClaim
@@ -17,6 +18,19 @@ class AtDevice:
 
     enrolled: bool = False
     address_shown: bool = False
+
+
+def facts_of(claim: VaultClaim) -> dict[str, Any]:
+    """What the chain keeps of the platform's word. An absent figure is left out."""
+    told = {
+        "descriptor": claim.descriptor,
+        "first_address": claim.first_address,
+        "name": claim.name,
+        "signers": claim.signers,
+        "threshold": claim.threshold,
+        "workspace": claim.workspace_id,
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,12 @@ SNAPSHOTS = (
     snapshot_of(spend(fee=1_001)),
     snapshot_of(b"garbage!"),
 )
-AROUNDS = (surroundings(), surroundings(pin=None), surroundings(claimed_descriptor=None))
+AROUNDS = (
+    surroundings(),
+    surroundings(pin=None),
+    surroundings(claimed_descriptor=None),
+    surroundings(revoked="The platform says so."),
+)
 ANSWERS = (
     signed_by(ALICE, HONEST),
     signed_by(BOB, HONEST),

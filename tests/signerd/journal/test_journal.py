@@ -28,7 +28,7 @@ from tests.support.desk import (
     snapshot_of,
     spend,
 )
-from tests.support.wallets import ALICE, MALLORY, fund, pay
+from tests.support.wallets import ALICE, fund, pay
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 HONEST = snapshot_of(spend())
@@ -308,49 +308,3 @@ def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, col
     with pytest.raises(JournalCorrupted):
         open_one(tmp_path)
     assert len(list(tmp_path.glob("damaged-*/journal.sqlite3"))) == 1
-
-
-# --- a device in the place of another ---------------------------------------------------------------------------------
-
-
-def replace_device(journal: Journal) -> tuple[object, ...]:
-    return journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
-
-
-def test_another_devices_keys_replace_those_before_them(journal: Journal) -> None:
-    replace_device(journal)
-    assert journal.own_keys() == own_keys(MALLORY)
-    assert journal.replaced_keys() == own_keys()
-    assert journal.pins() == (make_pin(),)
-    journal.add_own_keys(own_keys(), "key-3", Note("registered", "key-3"))
-    assert journal.own_keys() == own_keys()
-    assert journal.replaced_keys() == own_keys(MALLORY)
-
-
-def test_more_accounts_of_the_same_key_replace_nothing(journal: Journal) -> None:
-    journal.poll(HONEST)
-    more = own_keys(accounts=4)
-    assert journal.add_own_keys(more[2:], "key-1", Note("registered", "key-1")) == ()
-    assert journal.own_keys() == more
-    assert journal.replaced_keys() == ()
-    assert journal.record("p-1").state is State.WAITING_PERSON
-
-
-def test_an_approval_does_not_wait_for_a_device_that_was_replaced(journal: Journal) -> None:
-    journal.poll(HONEST)
-    found = journal.review("p-1")
-    journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge))
-    assert journal.record("p-1").state is State.WAITING_DEVICE
-    replace_device(journal)
-    assert journal.record("p-1").state is State.REFUSED
-    assert journal.record("p-1").approval is None
-    assert "registered key" in journal.record("p-1").reason
-    assert journal.standing_effects_of("p-1") == ()
-
-
-def test_a_signature_of_a_device_that_was_replaced_is_still_submitted(journal: Journal) -> None:
-    """It exists, and may have arrived: the platform says whether it takes it."""
-    to_signed(journal)
-    replace_device(journal)
-    assert journal.record("p-1").state is State.SIGNED
-    assert [type(effect) for effect in journal.standing_effects_of("p-1")] == [Submit]

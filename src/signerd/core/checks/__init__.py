@@ -21,7 +21,14 @@ from signerd.core.checks.locks import locktime
 from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee_limit
 from signerd.core.checks.neighbours import conflicting, paid_twice
 from signerd.core.checks.replacement import replacement
-from signerd.core.checks.vault import kind_known, network_agrees, own_key_inside, pinned, unchanged
+from signerd.core.checks.vault import (
+    key_stands,
+    kind_known,
+    network_agrees,
+    own_key_inside,
+    pinned,
+    unchanged,
+)
 from signerd.core.verdicts import Verdict
 
 BEFORE_INSPECTION: tuple[Callable[[Case], Verdict], ...] = (
@@ -32,6 +39,7 @@ BEFORE_INSPECTION: tuple[Callable[[Case], Verdict], ...] = (
     name_kept,
     network_agrees,
     own_key_inside,
+    key_stands,
 )
 AFTER_INSPECTION: tuple[Callable[[InspectedCase], Verdict], ...] = (
     transaction_id,

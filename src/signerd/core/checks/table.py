@@ -39,6 +39,7 @@ _KNOWN_VAULT = (
     Check("vault-name", (), "The vault has the name under which it was pinned."),
     Check("network", ("S14",), "Workspace, vault and daemon are on one network."),
     Check("own-key", ("S15",), "Exactly our registered key is in the vault."),
+    Check("key-revoked", (), "The platform has not said that our key is revoked."),
     Check("transaction", ("S1", "S2", "S3", "S4", "S5", "S8"), "The bytes prove what they claim."),
 )
 

@@ -3,8 +3,9 @@
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Vault
 from signerd.core.checks.case import Case
+from signerd.core.standing import made_with_former
 from signerd.core.text import said
-from signerd.core.values import OwnKey
+from signerd.core.values import FormerKey, OwnKey
 from signerd.core.verdicts import Verdict, allow, refuse
 
 CHECKED_KINDS = {
@@ -79,6 +80,9 @@ def own_key_inside(case: Case) -> Verdict:
     name, pin = "own-key", case.around.pin
     own = None if pin is None else own_key_of(pin.vault, case.around.own_keys)
     if pin is None or own is None:
+        former = None if pin is None else former_key_of(pin.vault, case.around.former_keys)
+        if former is not None:
+            return refuse(name, made_with_former(former), fingerprint=str(former.own.key.fingerprint))
         return refuse(name, "None of the keys of this vault is a registered key of your device.")
     if own.key != pin.own_key:
         return refuse(name, "Your key in this vault is another than when it was pinned.")
@@ -88,6 +92,14 @@ def own_key_inside(case: Case) -> Verdict:
         fingerprint=str(own.key.origin.fingerprint),
         account=own.account,
     )
+
+
+def key_stands(case: Case) -> Verdict:
+    """The platform takes no signature of a revoked key; whoever revoked it may have had a reason."""
+    name, told = "key-revoked", case.around.revoked
+    if told:
+        return refuse(name, told)
+    return allow(name, "The platform has said nothing against your registered key.")
 
 
 def same_quorum(one: Vault, other: Vault) -> bool:
@@ -103,3 +115,9 @@ def own_key_of(vault: Vault, own_keys: tuple[OwnKey, ...]) -> OwnKey | None:
     """The one registered key that is a cosigner: fingerprint, path and extended key all equal."""
     found = [own for own in own_keys if own.purpose == "vault" and own.key in vault.cosigners]
     return found[0] if len(found) == 1 else None
+
+
+def former_key_of(vault: Vault, former_keys: tuple[FormerKey, ...]) -> FormerKey | None:
+    """The same of the keys whose devices were replaced."""
+    own = own_key_of(vault, tuple(former.own for former in former_keys))
+    return next((former for former in former_keys if former.own == own), None)

@@ -1,0 +1,81 @@
+"""Reading how our registered key stands at the platform: after a sign-in, now and then, and when it speaks of it as revoked.
+
+The list has no tag and rarely changes: an idle daemon asks for it six times an hour.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from custody.schemas.keys import Key
+from signerd.account.backoff import Backoff
+from signerd.account.follower import Sink
+from signerd.account.platform import Platform
+from signerd.core.standing import ListedKey, revocation_of
+from signerd.core.values import OwnKey
+from signerd.errors import PlatformError, SignedOut
+from signerd.journal import Journal
+
+Sleep = Callable[[float], Awaitable[None]]
+KEYS_EVERY_SECONDS = 600.0
+
+
+@dataclass
+class KeyWatch:
+    """``run`` ends only by cancellation or by an error that must stop the daemon. ``due``: somebody wants it read now."""
+
+    journal: Journal
+    platform: Platform
+    sink: Sink
+    signed_in: asyncio.Event
+    due: asyncio.Event
+    jitter: Callable[[], float]
+    now: Callable[[], datetime]
+    sleep: Sleep = asyncio.sleep
+    every: float = KEYS_EVERY_SECONDS
+    reads: int = field(default=0, init=False)
+
+    async def run(self) -> None:
+        pause = Backoff(self.jitter)
+        while True:
+            await self.signed_in.wait()
+            self.due.clear()
+            try:
+                await self.read_now()
+            except (PlatformError, SignedOut):
+                # The follower says in the status what is wrong with the platform.
+                await self.sleep(pause.next())
+                continue
+            pause.reset()
+            await self._until_due()
+
+    async def read_now(self) -> None:
+        """Raises leaves of PlatformError, SignedOut."""
+        key_id, base = self.journal.keys.platform_key_id(), self._base()
+        if key_id is None or base is None:
+            return
+        network = self.journal.network.api_name
+        listed = [listed_key(key) for key in await self.platform.keys() if key.net == network]
+        self.reads += 1
+        told = revocation_of(base, key_id, listed, self.now())
+        if told is not None:
+            self.sink.perform(self.journal.revoke(told))
+
+    def _base(self) -> OwnKey | None:
+        """The account whose key the platform's list names."""
+        registered = (own for own in self.journal.own_keys() if own.purpose == "vault" and own.account == 0)
+        return next(registered, None)
+
+    async def _until_due(self) -> None:
+        try:
+            async with asyncio.timeout(self.every):
+                await self.due.wait()
+        except TimeoutError:
+            return
+
+
+def listed_key(shape: Key) -> ListedKey:
+    """An absent text is no key's."""
+    fingerprint = shape.master_fingerprint.value or ""
+    return ListedKey(shape.id, shape.xpub.value or "", fingerprint, shape.status == "active")

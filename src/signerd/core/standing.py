@@ -1,0 +1,95 @@
+"""How this machine's registered key stands: replaced from here, or revoked at the platform by the platform's own word.
+
+That word is not proven by anything. It can stop what would be signed, and be told; it takes nothing away that is known
+here, and it is not lifted by another word of the platform's: the person registers a device again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from signerd.core.text import plain
+from signerd.core.values import FormerKey, OwnKey
+
+_LABEL_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class ListedKey:
+    """A key of this account's on this network, as the platform lists it."""
+
+    key_id: str
+    xpub: str
+    fingerprint: str
+    active: bool
+
+
+class Why(StrEnum):
+    """As far as the platform's list of keys tells: it has no reasons in it."""
+
+    REPLACED = "replaced"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """The platform's word that the key registered from here is revoked. ``successor``: whose fingerprint took its place."""
+
+    key_id: str
+    fingerprint: str
+    why: Why
+    told: datetime
+    successor: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return f"The platform says that your key {self.fingerprint} {self._how}, as first heard on {_day(self.told)}."
+
+    @property
+    def advice(self) -> str:
+        return (
+            "Nothing is signed with it, and all that is pinned stays. If you know nothing of this, call the platform's operator "
+            "and the other signers. To go on, connect the device that you use now and run `signerd register`; "
+            "with `--replace` it becomes your key where another one is."
+        )
+
+    @property
+    def _how(self) -> str:
+        if self.why is Why.REVOKED:
+            return "was revoked there, as it is when a device is marked lost"
+        another = f"the device {self.successor}" if self.successor else "another device"
+        return f"was replaced by {another} from another desktop"
+
+
+def revocation_of(
+    registered: OwnKey, key_id: str, listed: Iterable[ListedKey], now: datetime
+) -> Revocation | None:
+    """What the list says against our registered key; None where it says nothing, or does not name it.
+
+    The same key under another id, registered from another desktop, is the same key.
+    """
+    known = tuple(listed)
+    if any(key.active and key.xpub == str(registered.key.xpub) for key in known):
+        return None
+    if not any(key.key_id == key_id and not key.active for key in known):
+        return None
+    others = [key.fingerprint for key in known if key.active]
+    why = Why.REPLACED if others else Why.REVOKED
+    successor = plain(others[0])[:_LABEL_LENGTH] if others else ""
+    return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
+
+
+def made_with_former(former: FormerKey) -> str:
+    """Why nothing of a vault is signed whose only key of ours is a former one, and what to do about it."""
+    when = "" if former.replaced is None else f" on {_day(former.replaced)}"
+    return (
+        f"This vault was made with your former key {former.own.key.fingerprint}, of a device of yours that was replaced{when}; "
+        "the registered key of your device now is not in it. Nothing of it is signed here: have its coins moved on into a "
+        "vault with your new key. Where you still have the former device, connect it and run `signerd register --replace`: "
+        "the platform takes its signature for that move."
+    )
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d}"

@@ -1,0 +1,122 @@
+"""A key that the platform says is revoked: told, not signed with, and nothing is taken away on the platform's word."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firmware_bridge import DeviceState
+from signerd.core.states import State
+from signerd.daemon import Daemon
+from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform, listed_key, problem
+from tests.support.wallets import ALICE, MALLORY, Signer
+
+pytestmark = pytest.mark.anyio
+KEYS = ("GET", "/api/v1/keys")
+
+
+def key(number: int, signer: Signer, status: str = "active") -> dict[str, Any]:
+    own = signer.vault_key()
+    return listed_key(
+        f"key-{number}", str(own.xpub), str(own.fingerprint), str(own.origin.path), status=status
+    )
+
+
+REPLACED = [key(1, ALICE, "revoked"), key(2, MALLORY)]
+MARKED_LOST = [key(1, ALICE, "revoked")]
+
+
+def alarms(daemon: Daemon) -> list[str]:
+    return [line.text for line in daemon.feed.since(0, "registration") if line.kind == "alarm"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [(REPLACED, "from another desktop"), (MARKED_LOST, "marked lost")],
+    ids=["replaced", "lost"],
+)
+async def test_it_is_read_at_sign_in_and_stops_what_waits_for_the_device(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, keys: list[dict[str, Any]], words: str
+) -> None:
+    bridge.state = DeviceState.LOCKED
+    store = MemoryStore()
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.WAITING_DEVICE)
+    platform.keys = keys
+    async with daemon_at(prepared, platform, bridge, store=store) as daemon:
+        await until_state(daemon, "p-1", State.REFUSED)
+        bridge.becomes(DeviceState.READY)
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 2)
+        assert words in daemon.journal.record("p-1").reason
+        assert any(words in note and "signerd register" in note for note in (await daemon.status()).notes)
+        assert [words in text for text in alarms(daemon)] == [True]
+        (device,) = await daemon.devices()
+        assert "revoked" in (device.detail or "")
+        (vault,) = await daemon.vaults()
+        assert vault.pinned
+        assert (await daemon.verify_audit()).fault is None
+    assert bridge.asked == 0
+    assert platform.told() == []
+
+
+async def test_a_signature_turned_down_for_the_key_has_the_keys_read_at_once(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.before = lambda r: problem(403, "KEY_REVOKED") if "sign-psbt" in r.url.path else None
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
+        platform.keys = REPLACED
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.QUARANTINED)
+        await until(lambda: bool(alarms(daemon)))
+
+
+async def test_it_is_read_now_and_then_and_not_with_every_list(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until(lambda: daemon.keys.reads > 0 and not daemon.keys.due.is_set())
+        asked = platform.requests.count(KEYS)
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 5)
+        assert platform.requests.count(KEYS) == asked <= 2
+        daemon.keys.every = 0.001
+        daemon.keys.due.set()
+        await until(lambda: platform.requests.count(KEYS) > asked + 2)
+
+
+async def test_f_a_platform_that_cannot_say_is_asked_again(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.keys = MARKED_LOST
+    platform.before = lambda r: problem(500, "INTERNAL") if r.url.path == KEYS[1] else None
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until(lambda: platform.requests.count(KEYS) > 5)
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        platform.before = lambda _request: None
+        await until_state(daemon, "p-1", State.REFUSED)
+
+
+async def test_a_platform_that_takes_its_word_back_lifts_nothing_and_a_registration_does(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.keys = MARKED_LOST
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.REFUSED)
+        platform.keys = [key(1, ALICE)]
+        reads = daemon.keys.reads
+        daemon.keys.due.set()
+        await until(lambda: daemon.keys.reads > reads)
+        assert daemon.journal.record("p-1").state is State.REFUSED
+        preview = await daemon.preview_registration()
+        assert (await daemon.register(preview.device_id, preview.digest)).key_id == "key-1"
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        assert not any("revoked" in note for note in (await daemon.status()).notes)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)

@@ -1,0 +1,170 @@
+"""Our own keys in the journal: a device in the place of another, and the platform's word against the registered one."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from signerd.core import events
+from signerd.core.audit import GENESIS, Note, first_fault, link
+from signerd.core.effects import Notify, Submit
+from signerd.core.standing import Revocation, Why
+from signerd.core.states import State
+from signerd.core.values import OwnKey
+from signerd.journal import Journal
+from signerd.journal.rows import write_entry
+from signerd.journal.schema import MIGRATIONS, migrate
+from signerd.journal.storage import BORN, JOURNAL
+from tests.signerd.journal.test_journal import HONEST, NOW, open_one, prepared, to_signed
+from tests.support.desk import make_pin, own_keys
+from tests.support.wallets import MALLORY
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with prepared(tmp_path) as journal:
+        yield journal
+
+
+def replace_device(journal: Journal) -> tuple[object, ...]:
+    return journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
+
+
+def former(journal: Journal) -> tuple[OwnKey, ...]:
+    return tuple(known.own for known in journal.keys.former())
+
+
+def test_another_devices_keys_replace_those_before_them(journal: Journal) -> None:
+    replace_device(journal)
+    assert journal.own_keys() == own_keys(MALLORY)
+    assert former(journal) == own_keys()
+    assert journal.pins() == (make_pin(),)
+    journal.add_own_keys(own_keys(), "key-3", Note("registered", "key-3"))
+    assert journal.own_keys() == own_keys()
+    assert former(journal) == own_keys(MALLORY)
+
+
+def test_more_accounts_of_the_same_key_replace_nothing(journal: Journal) -> None:
+    journal.poll(HONEST)
+    more = own_keys(accounts=4)
+    assert journal.add_own_keys(more[2:], "key-1", Note("registered", "key-1")) == ()
+    assert journal.own_keys() == more
+    assert former(journal) == ()
+    assert journal.record("p-1").state is State.WAITING_PERSON
+
+
+def test_an_approval_does_not_wait_for_a_device_that_was_replaced(journal: Journal) -> None:
+    journal.poll(HONEST)
+    found = journal.review("p-1")
+    journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge))
+    assert journal.record("p-1").state is State.WAITING_DEVICE
+    replace_device(journal)
+    assert journal.record("p-1").state is State.REFUSED
+    assert journal.record("p-1").approval is None
+    fingerprint = own_keys()[0].key.fingerprint
+    assert f"your former key {fingerprint}, of a device of yours that was replaced on 2026-01-02" in (
+        journal.record("p-1").reason
+    )
+    assert journal.standing_effects_of("p-1") == ()
+
+
+def test_a_signature_of_a_device_that_was_replaced_is_still_submitted(journal: Journal) -> None:
+    """It exists, and may have arrived: the platform says whether it takes it."""
+    to_signed(journal)
+    replace_device(journal)
+    assert journal.record("p-1").state is State.SIGNED
+    assert [type(effect) for effect in journal.standing_effects_of("p-1")] == [Submit]
+
+
+def test_when_a_device_was_replaced_is_kept_while_it_is(journal: Journal) -> None:
+    replace_device(journal)
+    assert {known.replaced for known in journal.keys.former()} == {NOW}
+    journal.add_own_keys(own_keys(), "key-3", Note("registered", "key-3"))
+    assert {known.replaced for known in journal.keys.former()} == {NOW}
+    assert former(journal) == own_keys(MALLORY)
+
+
+def test_when_it_was_replaced_is_read_from_the_chain_of_an_earlier_version(tmp_path: Path) -> None:
+    """The first registration after the last one in which the key stands; nothing where the chain does not name it."""
+    with closing(sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)) as connection:
+        migrate(connection, MIGRATIONS[:4])
+        known, unknown = own_keys(MALLORY)
+        told = [
+            ("2026-01-01T00:00:00.000Z", str(known.key)),
+            ("2026-02-01T00:00:00.000Z", str(known.key)),
+            ("2026-03-01T00:00:00.000Z", "another"),
+            ("2026-04-01T00:00:00.000Z", "yet another"),
+        ]
+        previous = GENESIS
+        for sequence, (at, key) in enumerate(told, start=1):
+            entry = link(sequence, at, Note("registered", "key-1", {"keys": [key]}), previous)
+            write_entry(connection, entry)
+            previous = entry.digest
+        for own in (known, unknown):
+            row = (str(own.key), own.purpose, own.account, "key-1", 1)
+            connection.execute("INSERT INTO own_keys VALUES (?,?,?,?,?)", row)
+    (tmp_path / BORN).write_text("2026-01-02T03:04:05+00:00\n")
+    with open_one(tmp_path) as journal:
+        dates = {found.own: found.replaced for found in journal.keys.former()}
+    assert dates == {known: datetime(2026, 3, 1, tzinfo=UTC), unknown: None}
+
+
+# --- the platform's word against the registered key ------------------------------------------------------------------
+
+
+def revoked(key_id: str = "key-1") -> Revocation:
+    return Revocation(key_id, str(own_keys()[0].key.fingerprint), Why.REPLACED, NOW, "deadbeef")
+
+
+def test_a_key_that_is_said_to_be_revoked_lapses_what_waits_for_its_device_and_keeps_all_that_is_known(
+    journal: Journal,
+) -> None:
+    journal.poll(HONEST)
+    found = journal.review("p-1")
+    journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge))
+    told, *_others = journal.revoke(revoked())
+    assert isinstance(told, Notify)
+    assert "replaced by the device deadbeef from another desktop" in told.sentence
+    record = journal.record("p-1")
+    assert (record.state, record.approval) == (State.REFUSED, None)
+    assert [verdict.name for verdict in journal.review("p-1").refusals] == ["key-revoked"]
+    assert journal.standing_effects_of("p-1") == ()
+    assert journal.own_keys() == own_keys()
+    assert journal.pins() == (make_pin(),)
+    assert first_fault(journal.audit()) is None
+
+
+def test_it_is_told_once_and_survives_a_restart(tmp_path: Path) -> None:
+    with prepared(tmp_path) as journal:
+        journal.revoke(revoked())
+        head = journal.head()
+        assert journal.revoke(revoked()) == ()
+        assert journal.head() == head
+    with open_one(tmp_path) as journal:
+        assert journal.keys.revocation() == revoked()
+
+
+def test_a_word_about_another_key_than_the_registered_one_is_none(journal: Journal) -> None:
+    assert journal.revoke(revoked("key-9")) == ()
+    assert journal.keys.revocation() is None
+
+
+def test_a_signature_of_a_key_that_is_said_to_be_revoked_is_still_submitted(journal: Journal) -> None:
+    to_signed(journal)
+    journal.revoke(revoked())
+    assert [type(effect) for effect in journal.standing_effects_of("p-1")] == [Submit]
+
+
+@pytest.mark.parametrize("key_id", ["key-1", "key-2"])
+def test_only_a_registration_lifts_it(journal: Journal, key_id: str) -> None:
+    """Of the same key, where the platform had lied or took it back, or under another id."""
+    journal.poll(HONEST)
+    journal.revoke(revoked())
+    assert journal.record("p-1").state is State.REFUSED
+    journal.add_own_keys(own_keys(), key_id, Note("registered", key_id))
+    assert journal.keys.revocation() is None
+    journal.reconsider()
+    assert journal.record("p-1").state is State.WAITING_PERSON
