@@ -146,8 +146,12 @@ def _signatures(device: Seed, item: PsbtInput, digest: bytes, sighash: int) -> d
 
 
 @contextmanager
-def open_desk(folder: Path, *, broadcast_wait_seconds: float = 0) -> Iterator[Desk]:
-    with open_world(folder, broadcast_wait_seconds=broadcast_wait_seconds) as world:
+def open_desk(
+    folder: Path, *, database_url: str | None = None, broadcast_wait_seconds: float = 0
+) -> Iterator[Desk]:
+    with open_world(
+        folder, database_url=database_url, broadcast_wait_seconds=broadcast_wait_seconds
+    ) as world:
         chain = world.platform.background.open_chain()
         try:
             desk = _desk(world, chain)

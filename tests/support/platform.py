@@ -1,4 +1,4 @@
-"""A whole platform over a real SQLite file, with a clock that the test moves, cheap hashes and kept mail."""
+"""A whole platform over a real database, with a clock that the test moves, cheap hashes and kept mail."""
 
 import re
 import secrets
@@ -104,10 +104,11 @@ class As:
 
 
 @contextmanager
-def open_world(folder: Path, **settings: object) -> Iterator[World]:
+def open_world(folder: Path, *, database_url: str | None = None, **settings: object) -> Iterator[World]:
+    """``database_url``: where it is not given, a SQLite file in the folder."""
     clock, mail = Clock(), KeptMail()
     outside = Outside(clock=clock, random=secrets.token_bytes, hasher=CHEAP, mailer=mail)
-    platform = open_platform(Settings(state=folder, **settings), outside)
+    platform = open_platform(Settings(state=folder, database_url=database_url, **settings), outside)
     try:
         with asgi_client(platform.asgi) as http:
             yield World(platform, clock, mail, http)

@@ -16,7 +16,7 @@ from sqlalchemy import update
 from typer.testing import CliRunner
 
 from custody.server.cli import app
-from custody.server.store import Store
+from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
 
 PASSWORD = "correct horse battery"
@@ -143,7 +143,7 @@ def test_verifies_the_audit_log(tmp_path: Path) -> None:
     """P42."""
     bootstrap(tmp_path)
     assert custody("audit", "verify", "--state", str(tmp_path)).exit_code == 0
-    store = Store.open(tmp_path / "custody.db")
+    store = Store.open(sqlite_url(tmp_path / "custody.db"))
     with store.write() as db:
         db.execute(update(AuditEvent).values(description="nothing happened"))
     store.close()

@@ -5,21 +5,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from custody.server.app import Platform, Settings, open_platform
 from custody.server.domain.errors import CustodyError
 from custody.server.listen import CannotListen
+from custody.server.store import CannotOpen
 
 State = Annotated[Path, typer.Option("--state", help="The platform's state folder.", envvar="CUSTODY_STATE")]
 AsJson = Annotated[bool, typer.Option("--json", help="One line of JSON, for programs.")]
 
 
 @contextmanager
-def platform_at(state: Path) -> Iterator[Platform]:
-    platform = open_platform(Settings(state=state))
+def platform_at(state: Path, **changes: Any) -> Iterator[Platform]:
+    """The platform of a state folder and the environment; ``changes`` are settings that go before the environment's."""
+    platform = open_platform(Settings(state=state, **changes))
     try:
         yield platform
     finally:
@@ -32,7 +34,7 @@ def refusals() -> Iterator[None]:
         yield
     except CustodyError as error:
         fail(error.detail, error.hint)
-    except CannotListen as error:
+    except (CannotListen, CannotOpen) as error:
         fail(str(error), error.hint)
     except OSError as error:
         fail(

@@ -52,7 +52,8 @@ def serve_command(
 @app.command("openapi")
 def openapi_command() -> None:
     """Prints the OpenAPI document."""
-    with tempfile.TemporaryDirectory() as folder, platform_at(Path(folder)) as platform:
+    # A database of its own, whatever the environment names: printing must not migrate anything.
+    with tempfile.TemporaryDirectory() as folder, platform_at(Path(folder), database_url=None) as platform:
         typer.echo(json.dumps(platform.asgi.openapi(), indent=2))
 
 

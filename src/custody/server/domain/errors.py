@@ -7,7 +7,7 @@ CustodyError
 ├── StateConflict · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · PsbtDiffers · SignatureInvalid ·
 │   WalletAddressMismatch · IdempotencyKeyReused
-└── RateLimited · ChainUnavailable · PolicyUnavailable
+└── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable · OutcomeUnknown
 
 The web layer maps every leaf to its HTTP status, in one table.
 """
@@ -176,3 +176,15 @@ class ChainUnavailable(CustodyError):
 class PolicyUnavailable(CustodyError):
     code = ErrorCode.POLICY_UNAVAILABLE
     hint = "Spending policies cannot be read, so that nothing can be moved. Try again later."
+
+
+class DatabaseUnavailable(CustodyError):
+    code = ErrorCode.BACKEND_UNAVAILABLE
+    hint = "Nothing was changed. Try again later."
+
+
+class OutcomeUnknown(CustodyError):
+    """The connection broke between a transaction's COMMIT and its answer."""
+
+    code = ErrorCode.BACKEND_UNAVAILABLE
+    hint = "Look before you ask again; only a request with the same Idempotency-Key may be repeated unseen."

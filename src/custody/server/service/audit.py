@@ -1,6 +1,7 @@
 """Appends to the audit chains, and reads them back to check them."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -92,25 +93,31 @@ def verify(store: Store) -> tuple[ChainFault, ...]:
 def _verify_chain(db: Session, chain_id: str, head: AuditHead | None) -> ChainFault | None:
     if head is None:
         return ChainFault(chain_id, 1, "the chain has rows but no head")
-    return find_fault(chain_id, _rows(db, chain_id), head.size, head.head_hash)
+    # A fault ends the reading early: the database's cursor must not outlive it.
+    with closing(_rows(db, chain_id)) as rows:
+        return find_fault(chain_id, rows, head.size, head.head_hash)
 
 
-def _rows(db: Session, chain_id: str) -> Iterator[ChainedRow]:
+def _rows(db: Session, chain_id: str) -> Generator[ChainedRow, None, None]:
     query = select(AuditEvent).where(AuditEvent.chain_id == chain_id).order_by(AuditEvent.position)
-    for event in db.scalars(query.execution_options(yield_per=1_000)):
-        row = AuditRow(
-            event_uid=event.event_uid,
-            chain_id=event.chain_id,
-            position=event.position,
-            org_uid=event.org_uid,
-            workspace_uid=event.workspace_uid,
-            timestamp=format_time(event.timestamp),
-            category=event.category,
-            action=event.action,
-            description=event.description,
-            user_uuid=event.user_uuid,
-            user_name=event.user_name,
-            role_uid=event.role_uid,
-            trace_id=event.trace_id,
-        )
-        yield ChainedRow(row, event.prev_hash, event.event_hash)
+    with db.scalars(query.execution_options(yield_per=1_000)) as events:
+        for event in events:
+            yield ChainedRow(_row(event), event.prev_hash, event.event_hash)
+
+
+def _row(event: AuditEvent) -> AuditRow:
+    return AuditRow(
+        event_uid=event.event_uid,
+        chain_id=event.chain_id,
+        position=event.position,
+        org_uid=event.org_uid,
+        workspace_uid=event.workspace_uid,
+        timestamp=format_time(event.timestamp),
+        category=event.category,
+        action=event.action,
+        description=event.description,
+        user_uuid=event.user_uuid,
+        user_name=event.user_name,
+        role_uid=event.role_uid,
+        trace_id=event.trace_id,
+    )

@@ -102,7 +102,9 @@ def _check(url: URL) -> None:
             f"After the question mark it takes {', '.join(sorted(PARAMETERS))}; the password stands before the @.",
         )
     if not url.database:
-        raise CannotOpen("The PostgreSQL URL names no database.", "Write it like postgresql://user@host/custody.")
+        raise CannotOpen(
+            "The PostgreSQL URL names no database.", "Write it like postgresql://user@host/custody."
+        )
     if _is_elsewhere(url) and "sslmode" not in url.query:
         raise CannotOpen(
             "The PostgreSQL URL names another machine and does not say how that is recognised.",
@@ -111,7 +113,7 @@ def _check(url: URL) -> None:
 
 
 def _is_elsewhere(url: URL) -> bool:
-    """libpq's own default would go on in plain text where a server, or whoever stands before it, offers nothing else."""
+    """Left to itself, libpq goes on in plain text where a server, or whoever stands before it, offers nothing else."""
     named = url.query.get("host", url.host or "")
     hosts = (named,) if isinstance(named, str) else named
     return not all(_is_here(host) for host in hosts)

@@ -30,7 +30,8 @@ def open_sqlite(url: URL) -> Database:
     """Creates the file where it is missing. Raises CannotOpen, and OSError where the file cannot be used."""
     if not url.database or url.database == ":memory:" or url.query:
         raise CannotOpen(
-            "A SQLite URL names a file and nothing else.", "Write it like sqlite:////var/lib/custody/custody.db."
+            "A SQLite URL names a file and nothing else.",
+            "Write it like sqlite:////var/lib/custody/custody.db.",
         )
     _create_private(Path(url.database))
     return Database(
@@ -44,7 +45,10 @@ def open_sqlite(url: URL) -> Database:
 
 
 def trouble_of(error: BaseException | None) -> Trouble | None:
-    if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY:
+    if (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
+    ):
         return Trouble.BUSY
     return None
 

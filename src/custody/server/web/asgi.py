@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -46,7 +45,6 @@ def build_asgi(
             CustodyError: problems.on_custody_error,
             RequestValidationError: problems.on_invalid_request,
             HTTPException: problems.on_http_error,
-            OperationalError: problems.on_database_error,
             Exception: problems.on_crash,
         },
     )

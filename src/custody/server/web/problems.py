@@ -1,11 +1,9 @@
 """From what went wrong to what is answered: RFC 9457, one table, every code of ours in it."""
 
-import sqlite3
 from http import HTTPStatus
 
 import structlog
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -126,7 +124,7 @@ async def on_invalid_request(request: Request, error: RequestValidationError) ->
 
 def _pointer(location: tuple[str | int, ...]) -> str:
     """RFC 6901, below the body or the query; a header is named as ``/header/<name>``."""
-    parts = location[1:] if location and location[0] in {"body", "query"} else location
+    parts = location[1:] if location and location[0] in {"body", "query", "path"} else location
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
@@ -147,19 +145,6 @@ async def on_http_error(request: Request, error: HTTPException) -> Response:
     answer = problem(request, *known)
     answer.headers.update(error.headers or {})
     return answer
-
-
-async def on_database_error(request: Request, error: OperationalError) -> Response:
-    """Another program holds the write lock for longer than we wait: nothing was changed, and it will pass."""
-    if (
-        not isinstance(error.orig, sqlite3.OperationalError)
-        or error.orig.sqlite_errorcode != sqlite3.SQLITE_BUSY
-    ):
-        return await on_crash(request, error)
-    log.warning("database busy")
-    return problem(
-        request, ErrorCode.BACKEND_UNAVAILABLE, "The database is busy; nothing was changed. Try again later."
-    )
 
 
 async def on_crash(request: Request, error: Exception) -> Response:

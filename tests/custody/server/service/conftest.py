@@ -4,8 +4,8 @@ from tests.support.custody import open_desk
 
 
 @pytest.fixture
-def desk(tmp_path):
-    with open_desk(tmp_path / "state") as opened:
+def desk(tmp_path, database):
+    with open_desk(tmp_path / "state", database_url=database) as opened:
         yield opened
 
 

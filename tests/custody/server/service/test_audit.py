@@ -16,16 +16,14 @@ CALLER = Caller(7, 1, "alice@example.org", "trace")
 
 
 @pytest.fixture
-def store(tmp_path: Path):
-    opened = Store.open(tmp_path / "custody.db")
+def store(store: Store) -> Store:
     numbers = iter(range(10_000))
     log = AuditLog(Clock(), lambda count: next(numbers).to_bytes(count))
-    with opened.write() as db:
+    with store.write() as db:
         for number in range(5):
             log.record(db, CALLER, Category.KEYS, "KEY_REGISTERED", f"key {number}")
         log.record(db, CALLER, Category.PEOPLE, "MEMBER_ADDED", "another chain", organisation_id=3)
-    yield opened
-    opened.close()
+    return store
 
 
 def tamper(store: Store, *statements) -> list[tuple[str, int]]:
@@ -100,8 +98,8 @@ def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
         assert db.scalars(select(AuditEvent).where(AuditEvent.description == "never was")).all() == []
 
 
-def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path) -> None:
-    with open_world(tmp_path / "state") as world:
+def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path, database: str) -> None:
+    with open_world(tmp_path / "state", database_url=database) as world:
         world.organisation("Acme", "alice@example.org")
         world.member(1, "bob@example.org")
         alice = world.as_user("alice@example.org")

@@ -58,8 +58,8 @@ def test_p11_the_two_last_signers_race_and_one_broadcast_follows(funded, node, p
     assert node.broadcasts == [funded.proposal(psbt_id)["txid"]]
 
 
-def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid(tmp_path):
-    with open_desk(tmp_path / "state") as desk:
+def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid(tmp_path, database):
+    with open_desk(tmp_path / "state", database_url=database) as desk:
         desk.deposit(500_000)
         psbt_id = ok(desk.propose(150_000))["psbt_id"]
         txid = finalised(desk, psbt_id)
@@ -69,7 +69,7 @@ def test_p12_a_crash_between_finalising_and_broadcast_resumes_with_the_same_txid
         # Another process on the same state folder, as after a restart.
         from tests.support.platform import open_world
 
-        with open_world(tmp_path / "state") as world:
+        with open_world(tmp_path / "state", database_url=database) as world:
             with world.platform.background.open_chain() as chain:
                 assert world.platform.background.outbox().run_due() == 1
                 assert chain.transaction(txid).transaction.serialize() == final

@@ -6,14 +6,6 @@ import anyio
 import pytest
 
 from custody.server.service.changes import Changes
-from custody.server.store import Store
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = Store.open(tmp_path / "custody.db")
-    yield opened
-    opened.close()
 
 
 def test_a_commit_is_announced_and_a_rollback_is_not(store):

@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.service.outbox import LEASE, Again, Dead, Done, Outbox, enqueue
-from custody.server.store import Store
 from custody.server.store.models import Job
 from tests.support.platform import Clock
 
@@ -14,13 +13,6 @@ from tests.support.platform import Clock
 @pytest.fixture
 def clock():
     return Clock()
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = Store.open(tmp_path / "custody.db")
-    yield opened
-    opened.close()
 
 
 def worker(store, clock, handler, owner="one"):

@@ -49,8 +49,8 @@ def test_the_whole_way_without_a_helping_hand(running):
     assert paid.amount == 150_000
 
 
-def test_the_last_approval_waits_for_its_broadcast(tmp_path):
-    with open_desk(tmp_path / "state", broadcast_wait_seconds=PATIENCE) as desk:
+def test_the_last_approval_waits_for_its_broadcast(tmp_path, database):
+    with open_desk(tmp_path / "state", database_url=database, broadcast_wait_seconds=PATIENCE) as desk:
         background = desk.world.platform.background
         desk.deposit(500_000)
         psbt_id = ok(desk.propose(150_000))["psbt_id"]

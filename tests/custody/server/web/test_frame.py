@@ -1,23 +1,21 @@
 """What every endpoint has in common: problems, bounds, trace ids, repeated requests, readiness."""
 
 import re
-import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
 
 from custody.schemas.errors import ErrorCode, Problem
 from custody.server.domain import errors
+from custody.server.store import Store
 from custody.server.web.endpoint import Door, Endpoint, Unit
 from custody.server.web.middleware import MAX_BODY_BYTES, MAX_PSBT_BODY_BYTES
 from custody.server.web.problems import STATUS
 from custody.server.web.table import ENDPOINTS
+from tests.support.databases import make_impatient
 from tests.support.platform import PASSWORD, As, World, key_offer, register_key, seed
 
 ALICE = "alice@example.org"
@@ -174,16 +172,16 @@ class TestBounds:
 
 
 class TestDatabase:
-    def test_a_lock_held_elsewhere_is_said_to_pass(self, world: World, alice: As, tmp_path: Path) -> None:
+    def test_a_lock_held_elsewhere_is_said_to_pass(self, world: World, alice: As, database: str) -> None:
         """Another program writes for longer than we wait: 503 with Retry-After, and nothing was changed."""
-        with world.platform.services.store.write() as db:
-            db.execute(text("PRAGMA busy_timeout=1"))
-        with closing(sqlite3.connect(tmp_path / "state" / "custody.db", isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        make_impatient(world.platform.services.store)
+        other = Store.open(database)
+        with other.write():
             answer = alice.post("/auth/logout")
-            other.execute("ROLLBACK")
+        other.close()
         assert answer.status_code == 503
         assert answer.json()["code"] == "BACKEND_UNAVAILABLE"
+        assert answer.json()["detail"] == "The database is busy. Nothing was changed. Try again later."
         assert "Retry-After" in answer.headers
         assert alice.get("/api/v1/get-user-info").status_code == 200
 
@@ -401,11 +399,11 @@ def test_says_when_it_is_not(world: World, monkeypatch) -> None:
     assert world.http.get("/ready").status_code == 500
 
 
-def test_a_registered_key_outlives_the_process(tmp_path) -> None:
+def test_a_registered_key_outlives_the_process(tmp_path, database) -> None:
     from tests.support.platform import open_world
 
-    with open_world(tmp_path) as world:
+    with open_world(tmp_path, database_url=database) as world:
         world.organisation("Acme", ALICE)
         key = register_key(world.as_user(ALICE), seed(1)).json()
-    with open_world(tmp_path) as world:
+    with open_world(tmp_path, database_url=database) as world:
         assert world.as_user(ALICE).get("/api/v1/keys").json() == [key]

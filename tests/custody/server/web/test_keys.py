@@ -128,8 +128,8 @@ class TestRegister:
     def test_without_a_proof(self, alice: As) -> None:
         assert refused(alice.post("/api/v1/register-key", key_offer(seed(1))), "/proof")
 
-    def test_without_a_proof_where_the_operator_turned_it_off(self, tmp_path) -> None:
-        with open_world(tmp_path, require_key_proof=False) as world:
+    def test_without_a_proof_where_the_operator_turned_it_off(self, tmp_path, database) -> None:
+        with open_world(tmp_path, database_url=database, require_key_proof=False) as world:
             world.organisation("Acme", ALICE)
             alice = world.as_user(ALICE)
             assert alice.post("/api/v1/register-key", key_offer(seed(1))).status_code == 200

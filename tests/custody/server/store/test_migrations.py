@@ -1,0 +1,88 @@
+"""The migrations against the models, on either database."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine, inspect
+
+from custody.server.store import Store, sqlite_url
+from custody.server.store.migrate import upgrade
+from custody.server.store.models import Base
+from custody.server.store.opening import open_database
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a database without tables."""
+    if request.param == "sqlite":
+        yield sqlite_url(tmp_path / "empty.db")
+        return
+    with request.getfixturevalue("postgresql").empty_database() as url:
+        yield url
+
+
+@pytest.fixture
+def engine(empty: str) -> Iterator[Engine]:
+    database = open_database(empty)
+    yield database.writing
+    database.writing.dispose()
+
+
+def test_from_empty_give_exactly_the_models(engine: Engine) -> None:
+    with engine.begin() as connection:
+        upgrade(connection)
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+        assert set(inspect(connection).get_table_names()) == {*Base.metadata.tables, "alembic_version"}
+
+
+def test_check_the_same_on_either_database(engine: Engine) -> None:
+    """Alembic does not compare these."""
+    with engine.begin() as connection:
+        upgrade(connection)
+        found = inspect(connection)
+        for table in Base.metadata.sorted_tables:
+            named = {check["name"] for check in found.get_check_constraints(table.name)}
+            assert named == {
+                str(constraint.name)
+                for constraint in table.constraints
+                if type(constraint).__name__ == "CheckConstraint"
+            }
+
+
+def test_a_second_run_changes_nothing(engine: Engine) -> None:
+    for _ in range(2):
+        with engine.begin() as connection:
+            upgrade(connection)
+            assert set(inspect(connection).get_table_names()) == {*Base.metadata.tables, "alembic_version"}
+
+
+def test_a_run_that_is_not_committed_leaves_nothing_behind(engine: Engine) -> None:
+    with engine.connect() as connection, connection.begin() as transaction:
+        upgrade(connection)
+        transaction.rollback()
+    with engine.begin() as connection:
+        assert inspect(connection).get_table_names() == []
+
+
+def test_processes_that_start_at_once_take_turns(empty: str) -> None:
+    start = Barrier(4)
+
+    def open_store(_number: int) -> Store:
+        start.wait()
+        return Store.open(empty)
+
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(open_store, range(4)))
+    for store in stores:
+        with store.read() as db:
+            assert set(inspect(db.connection()).get_table_names()) == {
+                *Base.metadata.tables,
+                "alembic_version",
+            }
+        store.close()

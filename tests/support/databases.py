@@ -1,0 +1,33 @@
+"""What tests ask of a platform's database beside the platform, whichever kind it is."""
+
+from sqlalchemy import inspect, text
+
+from custody.server.store import Store
+
+
+def make_impatient(store: Store) -> None:
+    """Its one writing connection waits for the lock of all writers for a millisecond, not for seconds."""
+    with store.write() as db:
+        db.execute(text(IMPATIENCE[kind_of(store)]))
+
+
+IMPATIENCE = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET lock_timeout = '1ms'"}
+
+
+def kind_of(store: Store) -> str:
+    with store.read() as db:
+        return db.get_bind().dialect.name
+
+
+def everything_stored(store: Store) -> str:
+    """Every value of every table as text, bytes in the forms that databases show them in."""
+    with store.read() as db:
+        tables = inspect(db.connection()).get_table_names()
+        rows = [row for table in tables for row in db.execute(text(f'SELECT * FROM "{table}"'))]
+    return "\n".join(_shown(value) for row in rows for value in row)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).decode("latin-1")
+    return str(value)

@@ -1,0 +1,155 @@
+"""A PostgreSQL server for one test run: Debian's own programs, a folder of its own, a Unix socket and no port."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+from sqlalchemy import URL
+
+from custody.server.store import Store
+
+PROGRAMS = Path("/usr/lib/postgresql")
+# Where it is set, a run without PostgreSQL fails instead of skipping: CI must not pass by leaving out.
+REQUIRED = "CUSTODY_REQUIRE_POSTGRESQL"
+# initdb refuses root.
+SERVANTS = ("postgres", "nobody")
+START_SECONDS = 60
+# Nothing of a test needs to outlive the machine. Few connections: what a test leaves open is noticed.
+SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_connections": "100",
+    "shared_buffers": "32MB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "log_min_messages": "fatal",
+}
+# Lives as long as our end of its standard input is open: the server ends with us, however we end.
+WATCH = """
+"$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 60 start >/dev/null && echo ready || cat "$2/log"
+read -r _
+"$1/pg_ctl" -D "$2/data" -m immediate stop >/dev/null
+rm -rf "$2"
+"""
+TEMPLATE = "with_tables"
+
+
+def find_programs() -> Path | None:
+    """The newest version's programs."""
+    found = [path.parent for path in PROGRAMS.glob("*/bin/initdb") if path.parent.parent.name.isdecimal()]
+    return max(found, key=lambda path: int(path.parent.name), default=None)
+
+
+def is_required() -> bool:
+    return os.environ.get(REQUIRED, "") not in {"", "0"}
+
+
+@dataclass
+class Server:
+    """A running server; ``folder`` holds its socket."""
+
+    folder: Path
+    names: Iterator[int] = field(default_factory=count)
+
+    def url(self, database: str) -> str:
+        url = URL.create(
+            "postgresql", username="custody", database=database, query={"host": str(self.folder)}
+        )
+        return url.render_as_string(hide_password=False)
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a fresh database that has the tables; dropped at the end, whoever is still connected."""
+        name = f"test_{next(self.names)}"
+        self.administer("CREATE DATABASE {} TEMPLATE {}", name, TEMPLATE)
+        try:
+            yield self.url(name)
+        finally:
+            self.administer("DROP DATABASE {} WITH (FORCE)", name)
+
+    @contextmanager
+    def empty_database(self, options: str = "") -> Iterator[str]:
+        """Without tables."""
+        name = f"test_{next(self.names)}"
+        self.administer("CREATE DATABASE {} TEMPLATE template0 " + options, name)
+        try:
+            yield self.url(name)
+        finally:
+            self.administer("DROP DATABASE {} WITH (FORCE)", name)
+
+    def administer(self, statement: str, *names: str) -> None:
+        with closing(self.connect("postgres")) as connection:
+            connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+    def connect(self, database: str) -> psycopg.Connection:
+        """A session beside the platform's, each statement its own transaction."""
+        return psycopg.connect(host=str(self.folder), user="custody", dbname=database, autocommit=True)
+
+    def make_template(self) -> None:
+        self.administer("CREATE DATABASE {} TEMPLATE template0", TEMPLATE)
+        Store.open(self.url(TEMPLATE)).close()
+
+
+@contextmanager
+def running_server(programs: Path) -> Iterator[Server]:
+    """One server; it and its folder are gone afterwards, even where this process is killed."""
+    servant = _servant()
+    folder = Path(tempfile.mkdtemp(prefix="custody-pg-"))
+    if servant is not None:
+        shutil.chown(folder, servant)
+    _create_cluster(programs, folder, servant)
+    watch = subprocess.Popen(
+        ["/bin/sh", "-c", WATCH, "watch", str(programs), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        user=servant,
+        cwd=folder,
+        # An interrupt at the keyboard is for the tests: the server ends when they have ended.
+        start_new_session=True,
+    )
+    with watch:
+        try:
+            assert watch.stdout is not None
+            first = watch.stdout.readline()
+            assert first == "ready\n", first + watch.communicate(timeout=START_SECONDS)[0]
+            server = Server(folder)
+            server.make_template()
+            yield server
+        finally:
+            assert watch.stdin is not None
+            watch.stdin.close()
+            watch.wait(START_SECONDS)
+
+
+def _servant() -> str | None:
+    """Whom to run the server as: ourselves unless we are root."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in SERVANTS if name in known)
+
+
+def _create_cluster(programs: Path, folder: Path, servant: str | None) -> None:
+    command = [
+        programs / "initdb", "--pgdata", folder / "data", "--username", "custody", "--auth", "trust",
+        "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync", "--no-instructions",
+    ]  # fmt: skip
+    made = subprocess.run(
+        command, user=servant, cwd=folder, capture_output=True, text=True, check=False, timeout=START_SECONDS
+    )
+    assert made.returncode == 0, made.stderr
+    settings = SETTINGS | {"unix_socket_directories": str(folder)}
+    with (folder / "data" / "postgresql.conf").open("a") as file:
+        file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
