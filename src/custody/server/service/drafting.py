@@ -11,9 +11,9 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.selection import Candidate, Plan, RandomSource, Selection, select_coins
 from custody.server.domain.timing import SEQUENCE, choose_locktime
 from custody.server.service.coins import Purse, coins_to_spend, purse_of
+from custody.server.service.descriptors import policy_of
 from custody.server.service.market import Quote
 from custody.server.service.payments import Intent
-from custody.server.service.policies import policy_of
 from custody.server.store.models import Vault
 from multisig import (
     CHANGE,

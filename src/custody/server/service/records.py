@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, NullString
+from custody.server.service.descriptors import policy_of
 from custody.server.service.limits import vault_limits
-from custody.server.service.policies import policy_of
 from custody.server.store.models import ChainCoin, CoinLock, User, Vault, VaultSigner
 from multisig import RECEIVE
 

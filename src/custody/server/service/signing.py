@@ -22,8 +22,8 @@ from custody.server.domain.errors import (
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit import AuditLog
+from custody.server.service.descriptors import policy_of
 from custody.server.service.finalising import Finaliser
-from custody.server.service.policies import policy_of
 from custody.server.service.proposal_records import collected_signatures
 from custody.server.service.transitions import Lifecycle
 from custody.server.store.models import Decision, Key, Proposal, Signature, Vault, VaultScript, VaultSigner

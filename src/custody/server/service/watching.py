@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from custody.server.service.policies import policy_of
+from custody.server.service.descriptors import policy_of
 from custody.server.store.models import Vault, VaultScript
 from multisig import CHANGE, RECEIVE
 
