@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from signerd.core.rules.ledger import Asked, Ledger
 from signerd.core.rules.spending import Moment, Spent
-from signerd.core.states import State
 from signerd.journal import rows
 
 
@@ -48,13 +47,9 @@ class SpendingBook:
 
 
 def read_spent(connection: sqlite3.Connection, item: Asked) -> Spent:
-    """With the coins it spends, and whether its transaction is there to stay."""
-    row = connection.execute(
-        "SELECT settled, state FROM proposals WHERE psbt_id = ?", (item.psbt_id,)
-    ).fetchone()
-    settled = row is not None and row["state"] == State.CONFIRMED.value and bool(row["settled"])
+    """With the coins it spends."""
     coins = frozenset(rows.read_coins(connection, item.psbt_id))
-    return Spent(item.psbt_id, item.vault_id, item.at, item.amount, coins, settled)
+    return Spent(item.psbt_id, item.vault_id, item.at, item.amount, coins)
 
 
 def _minute(moment: datetime) -> datetime:

@@ -32,7 +32,6 @@ class Signed:
     coin: int
     amount: int
     at: datetime
-    settled: bool = False
 
 
 @cache
@@ -62,14 +61,10 @@ class World:
         return {name for name, (days, most) in names.items() if self.spent(days, amount, coin) > most}
 
     def spent(self, days: int, amount: int, coin: int) -> int:
-        """Each proposal spends one coin: of those that spend the same, the largest that can still confirm counts."""
-        within = {number for number, s in self.signed.items() if s.at > self.seen - timedelta(days=days)}
-        known = {number for number, s in self.signed.items() if s.at > self.seen - timedelta(days=7)}
+        """Each proposal spends one coin: of those that spend the same the largest counts, whatever is said of its end."""
         largest = dict.fromkeys(range(COINS), 0)
-        for number in within:
-            item = self.signed[number]
-            replaced = any(self.signed[n].settled and self.signed[n].coin == item.coin for n in known)
-            if item.settled or not replaced:
+        for item in self.signed.values():
+            if item.at > self.seen - timedelta(days=days):
                 largest[item.coin] = max(largest[item.coin], item.amount)
         largest[coin] = max(largest[coin], amount)
         return sum(largest.values())
@@ -82,9 +77,6 @@ class World:
         self.desk.journal.poll(replace(record.snapshot, status=status, confirmations=confirmations))
         if self.desk.journal.head() != before:
             self.seen = max(self.seen, self.desk.now)
-        if number in self.signed:
-            after = self.desk.journal.record(f"p-{number}")
-            self.signed[number].settled = after.state is State.CONFIRMED and after.snapshot.confirmations >= 6
 
 
 # Around the windows' ends, and back.

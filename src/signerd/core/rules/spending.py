@@ -1,7 +1,8 @@
 """What counts as spent: the most that the signatures which left this machine can pay out together.
 
 Of signed transactions that spend a same coin only one can confirm, so that a fee bump is not counted beside what it
-replaces; which of them it will be is for the network to say, so that the largest counts.
+replaces; which of them it will be is for the network to say, so that the largest counts. No chain is asked: that one of
+them has confirmed would be the platform's word, which frees no limit, as it lifts no hold (ADR 12).
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ class Spent:
     """A proposal that this machine signed, or whose device is being asked now.
 
     ``at``: when, by the largest time that the journal had seen. ``amount``: its payments in satoshis, without what
-    comes back. ``settled``: the platform says that so many blocks lie on it that it stays.
+    comes back.
     """
 
     psbt_id: str
@@ -24,7 +25,6 @@ class Spent:
     at: datetime
     amount: int
     outpoints: frozenset[OutPoint] = frozenset()
-    settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,8 @@ def most_spent(within: timedelta, moment: Moment, spent: Sequence[Spent], this: 
     Something is in the window until exactly ``within`` after it was signed. What seems to lie in the future counts.
     """
     begin = moment.furthest - within
-    others = (item for item in possible(spent) if item.psbt_id != this.psbt_id and item.at > begin)
+    others = (item for item in spent if item.psbt_id != this.psbt_id and item.at > begin)
     return worst_case([*others, this])
-
-
-def possible(spent: Sequence[Spent]) -> tuple[Spent, ...]:
-    """Without what can no longer confirm: another one that we signed spends a coin of it, and is settled.
-
-    Only one of our own can free a limit: the platform's word about a transaction that the person never saw does not.
-    """
-    gone = {outpoint: item.psbt_id for item in spent if item.settled for outpoint in item.outpoints}
-    return tuple(
-        item for item in spent if item.settled or not any(outpoint in gone for outpoint in item.outpoints)
-    )
 
 
 def worst_case(spent: Iterable[Spent]) -> int:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import OutPoint
-from signerd.core.rules.spending import Moment, Spent, most_spent, possible, worst_case
+from signerd.core.rules.spending import Moment, Spent, most_spent, worst_case
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -19,9 +19,9 @@ def coins(*numbers: int) -> frozenset[OutPoint]:
     return frozenset(COINS[n] for n in numbers)
 
 
-def spent(name: str, amount: int, *numbers: int, hours: float = 0, settled: bool = False) -> Spent:
+def spent(name: str, amount: int, *numbers: int, hours: float = 0) -> Spent:
     """Signed so many hours before noon."""
-    return Spent(name, "v", NOON - timedelta(hours=hours), amount, coins(*numbers), settled)
+    return Spent(name, "v", NOON - timedelta(hours=hours), amount, coins(*numbers))
 
 
 some_spent = st.builds(
@@ -31,7 +31,6 @@ some_spent = st.builds(
     at=st.integers(-30 * 60, 60).map(lambda minutes: NOON + timedelta(minutes=minutes)),
     amount=st.integers(0, 1000),
     outpoints=st.frozensets(st.sampled_from(COINS), min_size=1, max_size=3),
-    settled=st.booleans(),
 )
 several = st.lists(some_spent, max_size=6)
 
@@ -68,12 +67,7 @@ def test_where_all_spend_one_coin_the_largest_counts(items: list[Spent]) -> None
 @given(several, some_spent, st.integers(-48 * 60, 48 * 60), st.integers(-48 * 60, 48 * 60))
 def test_a_window_counts_what_the_model_counts(items: list[Spent], this: Spent, now: int, seen: int) -> None:
     moment = Moment(NOON + timedelta(minutes=now), NOON + timedelta(minutes=seen))
-    settled_coins = {coin for item in items if item.settled for coin in item.outpoints}
-    counted = [
-        item
-        for item in items
-        if item.at > moment.furthest - DAY and (item.settled or not item.outpoints & settled_coins)
-    ]
+    counted = [item for item in items if item.at > moment.furthest - DAY]
     total = most_spent(DAY, moment, items, this)
     assert brute_force([*counted, this]) <= total <= sum(item.amount for item in [*counted, this])
     assert total >= this.amount
@@ -84,11 +78,6 @@ def test_f_a_clock_set_back_frees_nothing(items: list[Spent], this: Spent, back:
     true = Moment(NOON, NOON)
     wrong = Moment(NOON - timedelta(minutes=back), NOON)
     assert most_spent(DAY, wrong, items, this) == most_spent(DAY, true, items, this)
-
-
-@given(several, some_spent)
-def test_only_a_settled_rival_takes_something_out_of_the_count(items: list[Spent], more: Spent) -> None:
-    assert set(possible([*items, replace(more, settled=False)])) >= set(possible(items))
 
 
 def test_a_payment_leaves_the_window_exactly_when_it_is_as_old_as_the_window() -> None:
@@ -109,9 +98,6 @@ def test_a_fee_bump_is_not_counted_beside_what_it_replaces() -> None:
     assert most_spent(DAY, Moment(NOON, NOON), [first], bump) == 50
 
 
-def test_what_a_settled_one_of_ours_replaced_does_not_count() -> None:
-    first = spent("first", 50, 0)
-    cancel = spent("cancel", 0, 0, settled=True)
-    this = spent("this", 3, 4)
-    assert most_spent(DAY, Moment(NOON, NOON), [first, cancel], this) == 3
-    assert most_spent(DAY, Moment(NOON, NOON), [first, replace(cancel, settled=False)], this) == 53
+def test_a_cancel_frees_nothing_before_the_window_ends() -> None:
+    first, cancel = spent("first", 50, 0), spent("cancel", 0, 0)
+    assert most_spent(DAY, Moment(NOON, NOON), [first, cancel], spent("this", 3, 4)) == 53
