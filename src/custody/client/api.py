@@ -1,5 +1,6 @@
 """Every call, described once. ``Client`` and ``AsyncClient`` inherit these as plain and as awaitable methods."""
 
+from custody.client.calls.address_book import AddressBookCalls
 from custody.client.calls.keys import KeyCalls
 from custody.client.calls.people import PeopleCalls
 from custody.client.calls.proposals import ProposalCalls
@@ -7,5 +8,5 @@ from custody.client.calls.sign_in import SignInCalls
 from custody.client.calls.vaults import VaultCalls
 
 
-class Api(SignInCalls, PeopleCalls, KeyCalls, VaultCalls, ProposalCalls):
+class Api(SignInCalls, PeopleCalls, KeyCalls, VaultCalls, ProposalCalls, AddressBookCalls):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

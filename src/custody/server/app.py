@@ -15,6 +15,7 @@ from custody.server.background import Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
+from custody.server.service.address_book import AddressBook
 from custody.server.service.audit import AuditLog
 from custody.server.service.changes import Changes
 from custody.server.service.drafting import Drafter
@@ -151,6 +152,7 @@ def _wire(
         people=People(clock, audit),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         changes=changes,
+        address_book=AddressBook(clock, audit),
         vaults=Vaults(clock, random, audit),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),

@@ -26,6 +26,7 @@ class Category(StrEnum):
     PEOPLE = "PEOPLE"
     KEYS = "KEYS"
     VAULTS = "VAULTS"
+    ADDRESS_BOOK = "ADDRESS_BOOK"
     PROPOSALS = "PROPOSALS"
     SIGNING = "SIGNING"
     CHAIN = "CHAIN"

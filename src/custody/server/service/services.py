@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from custody.server.service.address_book import AddressBook
 from custody.server.service.audit import AuditLog
 from custody.server.service.changes import Changes
 from custody.server.service.idempotency import Idempotency
@@ -27,6 +28,7 @@ class Services:
     people: People
     keys: Keys
     changes: Changes
+    address_book: AddressBook
     vaults: Vaults
     proposals: Proposals
     signing: Signing

@@ -1,0 +1,36 @@
+"""What may stand in a workspace's address book."""
+
+from custody.server.domain.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
+from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
+
+# A book is read whole, by people: more than a thousand names are a directory, and belong elsewhere.
+MAX_ENTRIES = 1_000
+
+
+class BookIsFull(StateConflict):
+    hint = "Remove entries that nobody needs any more."
+
+
+class AlreadyInBook(StateConflict):
+    hint = "Rename the entry that is there, or choose another name."
+
+
+def canonical_address(text: str, network: Network) -> str:
+    """The one way of writing an address: two entries for one place must be seen to be the same.
+
+    Raises WrongNetworkAddress, Invalid (P28).
+    """
+    try:
+        canonical = encode_address(decode_address(text, network), network)
+    except WrongNetwork as error:
+        faults = (Fault("/address", str(error), "wrong-network"),)
+        raise WrongNetworkAddress(str(error), faults=faults) from error
+    except InvalidAddress as error:
+        raise Invalid(str(error), faults=(Fault("/address", str(error)),)) from error
+    assert canonical is not None, "a script that an address gave has an address"
+    return canonical
+
+
+def name_key(name: str) -> str:
+    """What two names must differ in: a payer who picks by name must not have to look at the case of letters."""
+    return " ".join(name.casefold().split())

@@ -1,0 +1,57 @@
+"""The canonical form of an address, and when two names are one."""
+
+import pytest
+
+from custody.server.domain.address_book import canonical_address, name_key
+from custody.server.domain.errors import Invalid, WrongNetworkAddress
+from multisig import Network, encode_address
+from tests.support.wallets import foreign_script
+
+SCRIPT = foreign_script("shop")
+SHOP = encode_address(SCRIPT, Network.REGTEST)
+
+
+@pytest.mark.parametrize("text", [SHOP, SHOP.upper()])
+def test_an_address_has_one_way_of_writing(text: str) -> None:
+    assert canonical_address(text, Network.REGTEST) == SHOP
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHOP[:8].upper() + SHOP[8:],
+        SHOP[:-1],
+        SHOP + "q",
+        SHOP + " ",
+        "",
+        "x" * 200,
+        f"bitcoin:{SHOP}",
+        "' OR 1=1 --",
+    ],
+)
+def test_what_is_no_address_is_refused(text: str) -> None:
+    """P28, P50: mixed case among them."""
+    with pytest.raises(Invalid) as caught:
+        canonical_address(text, Network.REGTEST)
+    assert caught.value.faults[0].pointer == "/address"
+
+
+@pytest.mark.parametrize("network", [Network.MAINNET, Network.SIGNET])
+def test_another_networks_address_is_told_apart(network: Network) -> None:
+    """P28."""
+    with pytest.raises(WrongNetworkAddress, match="another network"):
+        canonical_address(str(encode_address(SCRIPT, network)), Network.REGTEST)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Shop", "shop", True),
+        ("Shop  1", "shop 1", True),
+        ("STRASSE", "straße", True),
+        ("Shop 1", "Shop 2", False),
+        ("Shop1", "Shop 1", False),
+    ],
+)
+def test_names_that_a_reader_takes_for_one_are_one(one: str, other: str, same: bool) -> None:
+    assert (name_key(one) == name_key(other)) is same
