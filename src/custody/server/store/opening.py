@@ -38,6 +38,6 @@ def _parse(url: str) -> URL:
 def _not_a_url() -> CannotOpen:
     return CannotOpen(
         "CUSTODY_DATABASE_URL is not the URL of a database that the platform can use.",
-        "Write it like sqlite:////var/lib/custody/custody.db or postgresql://user:password@host/custody, with "
-        "characters such as / and @ of the password percent-encoded.",
+        "Write it like sqlite:////var/lib/custody/custody.db or postgresql://user:password@host/custody; an @ of "
+        "the password is written %40.",
     )

@@ -1,6 +1,7 @@
 """SQLite: one file, for one machine."""
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ from custody.server.store.database import (
 
 _PRAGMAS = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
-    "journal_mode=WAL",
     # FULL: a commit that was answered survives a power cut.
     "synchronous=FULL",
     "foreign_keys=ON",
 )
+RETRY_SECONDS = 0.005
 # The low byte is the error, the rest says more about it (https://sqlite.org/rescode.html).
 _PRIMARY = 0xFF
 
@@ -84,6 +85,7 @@ def _engine(url: URL, *, begin: str, query_only: bool, pool_size: int) -> Engine
         connection.isolation_level = None
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
+        _write_ahead(connection)
         if query_only:
             connection.execute("PRAGMA query_only=ON")
 
@@ -92,3 +94,17 @@ def _engine(url: URL, *, begin: str, query_only: bool, pool_size: int) -> Engine
         connection.exec_driver_sql(begin)
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """A new file's first change of mode is refused at once while another process opens it too: no handler waits there."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if trouble_of(error) is not Trouble.BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(RETRY_SECONDS)
+        else:
+            return

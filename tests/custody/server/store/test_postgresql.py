@@ -1,0 +1,249 @@
+"""What PostgreSQL alone has: a server that can be busy, go away, or leave a commit unanswered."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url, select, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
+from custody.server.store import CannotOpen, Store
+from custody.server.store.models import Organisation
+from custody.server.store.postgresql import (
+    _SESSION,
+    BUSY_TIMEOUT_MS,
+    IDLE_TIMEOUT_MS,
+    STATEMENT_TIMEOUT_MS,
+    WRITER_KEY,
+)
+from tests.support.cutting import cutting_line
+from tests.support.postgresql import Server
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def database(postgresql: Server) -> Iterator[str]:
+    with postgresql.database() as url:
+        yield url
+
+
+class Beside:
+    """A session beside the platform's, for what another program, or an administrator, would do."""
+
+    def __init__(self, server: Server, database: str) -> None:
+        self._connect = lambda: closing(server.connect(make_url(database).database))
+
+    def ask(self, query: str, *values: object) -> list[tuple]:
+        with self._connect() as connection:
+            cursor = connection.execute(query, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def end_sessions(self) -> int:
+        """As an administrator does, and as a restart does to all."""
+        ended = self.ask(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return len(ended)
+
+
+@pytest.fixture
+def beside(postgresql: Server, database: str) -> Beside:
+    return Beside(postgresql, database)
+
+
+def organisation(name: str) -> Organisation:
+    return Organisation(name=name, created_at=NOW)
+
+
+def names(store: Store) -> list[str]:
+    with store.read() as db:
+        return list(db.scalars(select(Organisation.name).order_by(Organisation.id)))
+
+
+def setting(store: Store, name: str, *, writing: bool) -> str:
+    with store.write() if writing else store.read() as db:
+        return db.scalar(text(f"SHOW {name}"))
+
+
+@pytest.mark.parametrize("writing", [True, False])
+def test_every_session_has_its_deadlines(store: Store, writing: bool) -> None:
+    deadlines = {
+        "lock_timeout": BUSY_TIMEOUT_MS,
+        "statement_timeout": STATEMENT_TIMEOUT_MS,
+        "idle_in_transaction_session_timeout": IDLE_TIMEOUT_MS,
+    }
+    for name, milliseconds in deadlines.items():
+        assert setting(store, name, writing=writing) == f"{milliseconds // 1000}s"
+    assert setting(store, "synchronous_commit", writing=writing) == "on"
+
+
+def test_readers_have_a_snapshot_and_writers_the_newest(store: Store) -> None:
+    assert setting(store, "transaction_isolation", writing=False) == "repeatable read"
+    assert setting(store, "transaction_read_only", writing=False) == "on"
+    assert setting(store, "transaction_isolation", writing=True) == "read committed"
+
+
+def test_a_writer_holds_the_lock_of_all_writers_to_the_end_of_its_transaction(
+    store: Store, beside: Beside
+) -> None:
+    held = "SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32) + objid::bigint = %s"
+    with store.write():
+        assert beside.ask(held, WRITER_KEY) == [("ExclusiveLock",)]
+    assert beside.ask(held, WRITER_KEY) == []
+
+
+def test_a_session_that_ended_while_it_was_idle_is_replaced_unseen(store: Store, beside: Beside) -> None:
+    with store.write() as db:
+        db.add(organisation("before"))
+    assert names(store) == ["before"]
+    assert beside.end_sessions() == 2
+    with store.write() as db:
+        db.add(organisation("after"))
+    beside.end_sessions()
+    assert names(store) == ["before", "after"]
+
+
+def test_a_session_that_ends_in_the_middle_changes_nothing(store: Store, beside: Beside) -> None:
+    def write() -> None:
+        with store.write() as db:
+            db.add(organisation("half"))
+            db.flush()
+            beside.end_sessions()
+            db.add(organisation("other half"))
+
+    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
+        write()
+    assert names(store) == []
+
+
+def test_a_reader_whose_session_ends_is_told(store: Store, beside: Beside) -> None:
+    def read() -> None:
+        with store.read() as db:
+            db.execute(text("SELECT 1"))
+            beside.end_sessions()
+            db.execute(text("SELECT 1"))
+
+    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
+        read()
+
+
+def test_a_commit_that_is_answered_by_the_servers_end_is_not_called_undone(
+    store: Store, beside: Beside
+) -> None:
+    beside.ask(
+        "CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(10); RETURN NULL; END $$"
+    )
+    beside.ask(
+        "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON organisations DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION end_session()"
+    )
+    with pytest.raises(OutcomeUnknown), store.write() as db:
+        db.add(organisation("perhaps"))
+
+
+def test_a_commit_without_an_answer_may_have_been_made(
+    postgresql: Server, database: str, store: Store, tmp_path: Path
+) -> None:
+    """The connection breaks after COMMIT was sent: here it was made, and "nothing was changed" would have been a lie."""
+    socket_name = ".s.PGSQL.5432"
+    with cutting_line(tmp_path / socket_name, postgresql.folder / socket_name, b"COMMIT\0") as line:
+        through = Store.open(make_url(database).set(query={"host": str(tmp_path)}).render_as_string())
+        line.armed.set()
+        with pytest.raises(OutcomeUnknown), through.write() as db:
+            db.add(organisation("made"))
+        line.armed.clear()
+        assert names(store) == ["made"]
+        assert names(through) == ["made"]
+        through.close()
+
+
+def test_a_commit_that_the_server_refuses_is_no_riddle(store: Store, beside: Beside) -> None:
+    beside.ask(
+        "ALTER TABLE workspaces ALTER CONSTRAINT fk_workspaces_organisation_id_organisations"
+        " DEFERRABLE INITIALLY DEFERRED"
+    )
+    with pytest.raises(IntegrityError), store.write() as db:
+        db.execute(
+            text(
+                "INSERT INTO workspaces (organisation_id, name, description, network, chain, created_at)"
+                " VALUES (7, '', '', 'testnet', 'regtest', now())"
+            )
+        )
+
+
+def test_a_process_that_stops_in_the_middle_does_not_hold_the_lock(store: Store, beside: Beside) -> None:
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid = %s"
+
+    def write() -> None:
+        with store.write() as db:
+            pid = db.scalar(text("SELECT pg_backend_pid()"))
+            db.add(organisation("half"))
+            db.flush()
+            db.execute(text("SET idle_in_transaction_session_timeout = '1ms'"))
+            while beside.ask(sessions, pid) == [(1,)]:
+                pass
+            db.add(organisation("other half"))
+
+    with pytest.raises(DatabaseUnavailable) as told:
+        write()
+    assert told.value.hint.startswith("Nothing was changed")
+    assert names(store) == []
+
+
+def test_a_statement_that_takes_too_long_is_given_up(store: Store) -> None:
+    with store.write() as db:
+        db.execute(text("SET statement_timeout = '1ms'"))
+    with pytest.raises(DatabaseUnavailable, match="busy"), store.write() as db:
+        db.execute(text("SELECT pg_sleep(20)"))
+
+
+def test_a_thread_that_waits_for_its_turn_does_not_wait_for_ever(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr("custody.server.store.store.BUSY_TIMEOUT_MS", 1)
+    told: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            with store.write():
+                pass
+        except DatabaseUnavailable as error:
+            told.append(error)
+
+    with store.write():
+        waiting = threading.Thread(target=write)
+        waiting.start()
+        waiting.join()
+    assert [str(error) for error in told] == ["The database is busy."]
+
+
+def test_an_error_names_the_rule_and_not_the_row(store: Store) -> None:
+    """P49: PostgreSQL adds "Failing row contains (…)", and quotes a value that it cannot read."""
+    for statement in (
+        "INSERT INTO organisations (name) VALUES (:secret)",
+        "INSERT INTO organisations (name, created_at) VALUES ('o', CAST(:secret AS varchar)::timestamptz)",
+    ):
+        with pytest.raises(DBAPIError) as refused, store.write() as db:
+            db.execute(text(statement), {"secret": "hunter2"})
+        assert "hunter2" not in f"{refused.value} {refused.value.orig} {refused.value.__cause__}"
+
+
+def test_a_database_that_cannot_store_every_letter_is_refused(postgresql: Server) -> None:
+    with (
+        postgresql.empty_database("ENCODING 'LATIN1' LOCALE 'C'") as url,
+        pytest.raises(CannotOpen, match="LATIN1"),
+    ):
+        Store.open(url)
+
+
+def test_another_process_that_migrates_is_waited_for_and_not_for_ever(
+    store: Store, database: str, monkeypatch
+) -> None:
+    monkeypatch.setitem(_SESSION, "lock_timeout", 1)
+    with store.write(), pytest.raises(DatabaseUnavailable, match="busy"):
+        Store.open(database)
