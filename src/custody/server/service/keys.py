@@ -24,7 +24,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.service.audit import AuditLog
 from custody.server.service.people import chain_of_network
 from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
-from multisig import DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey
+from multisig import RECEIVE, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey, p2wpkh
 from multisig import Profile as ProfilePolicy
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
@@ -223,6 +223,7 @@ class Keys:
                     key_id=key.id,
                     xpub=str(xpub),
                     derivation_base_path=str(path),
+                    receive_script=p2wpkh(xpub.derive_public_key(RECEIVE, 0)),
                     created_at=self._clock(),
                 )
             )

@@ -72,13 +72,14 @@ class KeyAccount(Base):
 
 
 class Profile(Base):
-    """The member's own BIP-84 account, registered with a key."""
+    """The member's own BIP-84 account, registered with a key. ``receive_script`` is that of its one address (0/0)."""
 
     __tablename__ = "profiles"
 
     key_id: Mapped[str] = mapped_column(ForeignKey("keys.id"), primary_key=True)
     xpub: Mapped[str]
     derivation_base_path: Mapped[str]
+    receive_script: Mapped[bytes] = mapped_column(index=True)
     created_at: Mapped[datetime]
 
 

@@ -613,10 +613,14 @@ def upgrade() -> None:
         sa.Column("key_id", sa.String(), nullable=False),
         sa.Column("xpub", sa.String(), nullable=False),
         sa.Column("derivation_base_path", sa.String(), nullable=False),
+        sa.Column("receive_script", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.ForeignKeyConstraint(["key_id"], ["keys.id"], name=op.f("fk_profiles_key_id_keys")),
         sa.PrimaryKeyConstraint("key_id", name=op.f("pk_profiles")),
     )
+    with op.batch_alter_table("profiles", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_profiles_receive_script"), ["receive_script"], unique=False)
+
     op.create_table(
         "proposals",
         sa.Column("id", sa.String(), nullable=False),
