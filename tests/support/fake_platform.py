@@ -198,6 +198,7 @@ class FakePlatform:
             "address": self.vault.address(0, 0),
             "created_at": STAMP,
             "updated_at": STAMP,
+            "limit_error": "Spending policies cannot be read.",
             "signers": [],
             "descriptor": self.vault.descriptor,
             "chain": "regtest",

@@ -2,11 +2,12 @@
 
 from custody.client.calls.address_book import AddressBookCalls
 from custody.client.calls.keys import KeyCalls
+from custody.client.calls.limits import LimitCalls
 from custody.client.calls.people import PeopleCalls
 from custody.client.calls.proposals import ProposalCalls
 from custody.client.calls.sign_in import SignInCalls
 from custody.client.calls.vaults import VaultCalls
 
 
-class Api(SignInCalls, PeopleCalls, KeyCalls, VaultCalls, ProposalCalls, AddressBookCalls):
+class Api(SignInCalls, PeopleCalls, KeyCalls, VaultCalls, ProposalCalls, AddressBookCalls, LimitCalls):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

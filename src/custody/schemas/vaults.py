@@ -6,21 +6,20 @@ from pydantic import Field, StrictInt, model_validator
 
 from custody.schemas.common import (
     ApiNetwork,
-    CyclePeriod,
     DecimalText,
     IntId,
     Name,
     NullString,
-    Request,
     Shape,
     Timestamp,
 )
+from custody.schemas.limits import CycleFields, VaultLimits
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and Coldcard).
 MAX_SIGNERS = 15
 
 
-class CreateWalletRequest(Request):
+class CreateWalletRequest(CycleFields):
     """``POST /api/v1/create_wallet``. ``signers`` are user ids; ``transaction_limit`` is in BTC."""
 
     workspace_id: IntId
@@ -29,8 +28,6 @@ class CreateWalletRequest(Request):
     m: Annotated[StrictInt, Field(ge=1, le=MAX_SIGNERS)]
     signers: Annotated[list[IntId], Field(min_length=1, max_length=MAX_SIGNERS)]
     transaction_limit: DecimalText
-    cycle_period: CyclePeriod
-    cycle_day: Annotated[StrictInt, Field(ge=1, le=31)]
 
     @model_validator(mode="after")
     def _consistent(self) -> "CreateWalletRequest":
@@ -38,20 +35,11 @@ class CreateWalletRequest(Request):
             raise ValueError("signers: each member can be a signer of a vault once")
         if self.m > len(self.signers):
             raise ValueError(f"m: {self.m} signatures cannot be asked of {len(self.signers)} signers")
-        if self.cycle_period == "W" and self.cycle_day > 7:
-            raise ValueError("cycle_day: a weekly cycle starts on a day from 1 (Monday) to 7 (Sunday)")
         return self
 
 
-class VaultLimits(Shape):
-    """``detailed_vault_limits``: decimal strings in BTC. ``Limit`` is the maximum of a single movement."""
-
-    limit: str = Field(alias="Limit")
-    cycle_period: CyclePeriod = Field(alias="CyclePeriod")
-    cycle_day: int = Field(alias="CycleDay")
-    used: str = Field(alias="Used")
-    unused: str = Field(alias="Unused")
-    next_reset: Timestamp = Field(alias="NextReset")
+def _is_absent(value: object) -> bool:
+    return value is None
 
 
 class VaultSigner(Shape):
@@ -64,7 +52,10 @@ class VaultSigner(Shape):
 
 
 class Vault(Shape):
-    """The specification's Vault, with ``descriptor`` (checksum and key origins) and the balance beside it."""
+    """The specification's Vault, with ``descriptor`` (checksum and key origins) and the balance beside it.
+
+    ``limit_error`` stands in the place of ``detailed_vault_limits`` while spending policies cannot be read.
+    """
 
     id: str
     user_id: str
@@ -78,8 +69,8 @@ class Vault(Shape):
     address: str
     created_at: Timestamp
     updated_at: Timestamp
-    detailed_vault_limits: VaultLimits | None = None
-    limit_error: str | None = None
+    detailed_vault_limits: VaultLimits | None = Field(default=None, exclude_if=_is_absent)
+    limit_error: str | None = Field(default=None, exclude_if=_is_absent)
     signers: list[VaultSigner]
     descriptor: str
     # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never inferred.
@@ -88,3 +79,9 @@ class Vault(Shape):
     confirmed_sats: int
     unconfirmed_sats: int
     locked_sats: int
+
+    @model_validator(mode="after")
+    def _limits_or_why_not(self) -> "Vault":
+        if (self.detailed_vault_limits is None) == (self.limit_error is None):
+            raise ValueError("a vault has either detailed_vault_limits or limit_error")
+        return self

@@ -22,11 +22,14 @@ from custody.server.service.drafting import Drafter
 from custody.server.service.finalising import Finaliser
 from custody.server.service.idempotency import Idempotency
 from custody.server.service.keys import Keys
+from custody.server.service.limits import Limits
+from custody.server.service.limits_administration import LimitAdministration
 from custody.server.service.mail import FileMailer, Mailer
 from custody.server.service.market import Market
 from custody.server.service.operator import Operator
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
+from custody.server.service.policies import PolicyStore, StoredPolicies
 from custody.server.service.proposals import Proposals
 from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
@@ -84,6 +87,7 @@ class Outside:
     random: RandomBytes = secrets.token_bytes
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     mailer: Mailer | None = None
+    policies: PolicyStore = field(default_factory=StoredPolicies)
     # Which coins, where the change stands, the lock time: unpredictable, so that the chain tells less.
     rng: RandomSource = field(default_factory=secrets.SystemRandom)
 
@@ -142,6 +146,7 @@ def _wire(
     sessions = Sessions(store, clock, random, audit)
     changes, lifecycle = background.changes, background.lifecycle
     drafter = Drafter(clock, world.rng)
+    limits = Limits(clock, world.policies)
     services = Services(
         store=store,
         secrets=Secrets(settings.secrets_file or settings.state / "secrets.json", random),
@@ -153,8 +158,9 @@ def _wire(
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         changes=changes,
         address_book=AddressBook(clock, audit),
-        vaults=Vaults(clock, random, audit),
-        proposals=Proposals(clock, random, audit, changes, background.market, drafter),
+        vaults=Vaults(clock, random, audit, limits),
+        limits=LimitAdministration(clock, audit, world.policies, limits),
+        proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )

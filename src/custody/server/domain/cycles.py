@@ -1,10 +1,34 @@
 """Spending cycles: when the current one began and when the counters reset, at 00:00 UTC."""
 
 from calendar import monthrange
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal
 
 CyclePeriod = Literal["W", "M"]
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """How often a counter begins anew, and on which day. Raises ValueError for a day that the period does not have."""
+
+    period: CyclePeriod
+    day: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.day <= (7 if self.period == "W" else 31):
+            raise ValueError(
+                "a cycle starts on a day from 1 to 7 (Monday is 1), or from 1 to 31 of the month"
+            )
+
+    def start(self, now: datetime) -> datetime:
+        return cycle_start(now, self.period, self.day)
+
+    def next_reset(self, now: datetime) -> datetime:
+        return next_reset(now, self.period, self.day)
+
+    def __str__(self) -> str:
+        return f"{self.period} from day {self.day}"
 
 
 def cycle_start(now: datetime, period: CyclePeriod, day: int) -> datetime:

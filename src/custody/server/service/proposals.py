@@ -18,7 +18,7 @@ from custody.server.service.audit import AuditLog
 from custody.server.service.changes import Changes
 from custody.server.service.coins import lock_coins
 from custody.server.service.drafting import Draft, Drafter
-from custody.server.service.limits import require_within_limit
+from custody.server.service.limits import Limits, Movement
 from custody.server.service.market import Market
 from custody.server.service.payments import Intent, read_intent, read_rate
 from custody.server.service.proposal_records import proposal_records
@@ -55,6 +55,7 @@ class Proposals:
         changes: Changes,
         market: Market,
         drafter: Drafter,
+        limits: Limits,
     ) -> None:
         self._clock = clock
         self._random = random
@@ -62,6 +63,7 @@ class Proposals:
         self._changes = changes
         self._market = market
         self._drafter = drafter
+        self._limits = limits
 
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreatePsbtRequest
@@ -69,7 +71,7 @@ class Proposals:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
         Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, InsufficientFunds, LockedFunds,
-        VaultLimitExceeded, ChainUnavailable.
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable, ChainUnavailable.
         """
         if request.replaces_psbt_id is not None:
             raise _invalid("/replaces_psbt_id", "This platform does not replace proposals yet.")
@@ -78,15 +80,17 @@ class Proposals:
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         draft = self._drafter.draft(db, vault, intent, rate, quote)
-        movement = _movement(db, vault, intent, draft)
-        require_within_limit(db, vault, movement, self._clock())
+        movement = Movement(_leaving(db, vault, intent, draft), self._clock())
+        self._limits.require_role(db, caller, access, movement)
+        self._limits.require_vault(db, vault, movement)
         proposal = self._insert(db, caller, vault, request, intent, draft, movement)
         self._audit.record(
             db,
             caller,
             Category.PROPOSALS,
             "PROPOSAL_CREATED",
-            f"proposal {proposal.id} of vault {vault.id}, {movement} sat with the fee, tx {proposal.txid_expected}",
+            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat with the fee, "
+            f"tx {proposal.txid_expected}",
             access=access,
         )
         self._changes.after_commit(db)
@@ -100,9 +104,9 @@ class Proposals:
         request: wire.CreatePsbtRequest,
         intent: Intent,
         draft: Draft,
-        movement: Sats,
+        movement: Movement,
     ) -> Proposal:
-        now = self._clock()
+        now = movement.proposed_at
         proposal_id = new_id(self._random)
         lock_coins(db, vault.chain, [coin.outpoint for coin in draft.selection.coins], proposal_id)
         proposal = Proposal(
@@ -124,7 +128,7 @@ class Proposals:
             contract_ids=request.contract_ids or [],
             m=vault.m,
             n=vault.n,
-            movement_sats=movement,
+            movement_sats=movement.amount,
             expires_at=now + PROPOSAL_LIFETIME,
             created_at=now,
             updated_at=now,
@@ -173,7 +177,7 @@ def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
     return vault
 
 
-def _movement(db: Session, vault: Vault, intent: Intent, draft: Draft) -> Sats:
+def _leaving(db: Session, vault: Vault, intent: Intent, draft: Draft) -> Sats:
     """What leaves the vault: payments to itself do not count, the fee does."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     own = set(

@@ -1,9 +1,8 @@
 """Stored vaults as the specification's record, for many at once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import cast
 
 from sqlalchemy import and_, case, func, select
@@ -11,8 +10,10 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, NullString
+from custody.schemas.limits import VaultLimits
+from custody.server.domain.errors import PolicyUnavailable
 from custody.server.service.descriptors import policy_of
-from custody.server.service.limits import vault_limits
+from custody.server.service.limits import Limits
 from custody.server.store.models import ChainCoin, CoinLock, User, Vault, VaultSigner
 from multisig import RECEIVE
 
@@ -26,11 +27,24 @@ class Balance:
     locked: int = 0
 
 
-def vault_records(db: Session, vaults: Sequence[Vault], now: datetime) -> list[wire.Vault]:
-    """In the order given."""
+def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[wire.Vault]:
+    """In the order given. Where the policies cannot be read, every record says so in the limits' place."""
     ids = [vault.id for vault in vaults]
     signers, balances = _signers(db, ids), balances_of(db, ids)
-    return [_record(db, vault, signers[vault.id], balances.get(vault.id, Balance()), now) for vault in vaults]
+    known, trouble = _limits(db, limits, vaults)
+    return [
+        _record(vault, signers[vault.id], balances.get(vault.id, Balance()), known.get(vault.id), trouble)
+        for vault in vaults
+    ]
+
+
+def _limits(
+    db: Session, limits: Limits, vaults: Sequence[Vault]
+) -> tuple[Mapping[str, VaultLimits], str | None]:
+    try:
+        return limits.of_vaults(db, vaults), None
+    except PolicyUnavailable as error:
+        return {}, error.detail
 
 
 def balances_of(db: Session, vault_ids: Iterable[str]) -> dict[str, Balance]:
@@ -79,7 +93,11 @@ def _signer(signer: VaultSigner, first_name: str | None, surname: str | None) ->
 
 
 def _record(
-    db: Session, vault: Vault, signers: list[wire.VaultSigner], balance: Balance, now: datetime
+    vault: Vault,
+    signers: list[wire.VaultSigner],
+    balance: Balance,
+    limits: VaultLimits | None,
+    limit_error: str | None,
 ) -> wire.Vault:
     return wire.Vault(
         id=vault.id,
@@ -94,7 +112,8 @@ def _record(
         address=vault.address,
         created_at=vault.created_at,
         updated_at=vault.updated_at,
-        detailed_vault_limits=vault_limits(db, vault, now),
+        detailed_vault_limits=limits,
+        limit_error=limit_error,
         signers=signers,
         descriptor=vault.descriptor,
         chain=vault.chain,

@@ -7,6 +7,7 @@ from custody.server.service.audit import AuditLog
 from custody.server.service.changes import Changes
 from custody.server.service.idempotency import Idempotency
 from custody.server.service.keys import Keys
+from custody.server.service.limits_administration import LimitAdministration
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
 from custody.server.service.secrets import Secrets
@@ -30,6 +31,7 @@ class Services:
     changes: Changes
     address_book: AddressBook
     vaults: Vaults
+    limits: LimitAdministration
     proposals: Proposals
     signing: Signing
     # How long an approval that met the threshold waits for the broadcast before it answers.

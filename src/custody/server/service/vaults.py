@@ -11,6 +11,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit import AuditLog
 from custody.server.service.keys import active_key
+from custody.server.service.limits import Limits
 from custody.server.service.records import vault_records
 from custody.server.service.watching import watch_vault
 from custody.server.store.models import Key, KeyAccount, Membership, Vault, VaultSigner
@@ -33,10 +34,11 @@ SCRIPT_TYPE = "p2wsh"
 
 
 class Vaults:
-    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog) -> None:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, limits: Limits) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
+        self._limits = limits
 
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWalletRequest
@@ -66,7 +68,7 @@ class Vaults:
             f"vault {vault.id}, {vault.m} of {vault.n}, code {policy.verification_code}",
             access=access,
         )
-        return vault_records(db, [vault], self._clock())[0]
+        return vault_records(db, self._limits, [vault])[0]
 
     def in_workspace(self, db: Session, access: WorkspaceAccess) -> list[wire.Vault]:
         """The workspace's vaults, the oldest first."""
@@ -75,7 +77,7 @@ class Vaults:
             .where(Vault.workspace_id == access.workspace_id)
             .order_by(Vault.created_at, Vault.id)
         )
-        return vault_records(db, list(db.scalars(query)), self._clock())
+        return vault_records(db, self._limits, list(db.scalars(query)))
 
     @staticmethod
     def _require_free_name(db: Session, access: WorkspaceAccess, name: str) -> None:

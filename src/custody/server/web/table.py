@@ -1,6 +1,6 @@
 """Every endpoint of the platform: the routes, the OpenAPI document and the permission tests are made from this."""
 
-from custody.server.web import address_book, auth, keys, people, proposals, vaults
+from custody.server.web import address_book, auth, keys, limits, people, proposals, vaults
 from custody.server.web.endpoint import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -8,6 +8,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *people.ENDPOINTS,
     *keys.ENDPOINTS,
     *vaults.ENDPOINTS,
+    *limits.ENDPOINTS,
     *address_book.ENDPOINTS,
     *proposals.ENDPOINTS,
 )

@@ -26,7 +26,9 @@ def test_the_record_has_every_field_of_the_specification(desk):
         "Used",
         "Unused",
         "NextReset",
+        "PerCycle",
     }
+    assert "limit_error" not in vault
     assert [signer["key_index"] for signer in vault["signers"]] == [0, 1, 2]
     assert vault["signers"][0]["first_name"] == {"String": "", "Valid": False}
     assert datetime.fromisoformat(vault["created_at"]).utcoffset().total_seconds() == 0

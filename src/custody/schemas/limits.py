@@ -1,0 +1,107 @@
+"""Spending limits: those of a role, for each member and cycle, and those of a vault. Amounts are decimal strings in BTC."""
+
+from typing import Annotated
+
+from pydantic import Field, StrictInt, ValidationInfo, field_validator
+
+from custody.schemas.common import CyclePeriod, DecimalText, IntId, Request, Shape, TextId, Timestamp
+from custody.schemas.queries import QueryId
+
+CycleDay = Annotated[StrictInt, Field(ge=1, le=31)]
+
+
+class CycleFields(Request):
+    """When the counters begin anew, at 00:00 UTC. ``cycle_day``: 1 (Monday) to 7 for W; 1 to 31 for M, where a day that
+    a month does not have is its last.
+    """
+
+    cycle_period: CyclePeriod
+    cycle_day: CycleDay
+
+    @field_validator("cycle_day")
+    @classmethod
+    def _day_of_period(cls, day: int, info: ValidationInfo) -> int:
+        if info.data.get("cycle_period") == "W" and day > 7:
+            raise ValueError("a weekly cycle starts on a day from 1 (Monday) to 7 (Sunday)")
+        return day
+
+
+class UpdateRolePoliciesRequest(CycleFields):
+    """``POST /api/v1/update-role-policies``: replaces what each member who holds the role may move in a cycle."""
+
+    role_id: IntId
+    workspace_id: IntId
+    new_transaction_limit: DecimalText
+
+
+class UpdateVaultRequest(CycleFields):
+    """``POST /api/v1/update-vault``: replaces a vault's limit and cycle, and nothing else of it."""
+
+    vault_id: TextId
+    workspace_id: IntId
+    transaction_limit: DecimalText
+
+
+class RoleQuery(Request):
+    workspace_id: QueryId
+    role_id: QueryId
+
+
+class CheckRoleQuery(RoleQuery):
+    """``uuid`` is the member's user id; ``role_id`` the role that the member holds."""
+
+    uuid: QueryId
+    amount_to_check: DecimalText
+
+
+class VaultQuery(Request):
+    workspace_id: QueryId
+    vault_id: TextId
+
+
+class CheckVaultQuery(VaultQuery):
+    amount_to_check: DecimalText
+
+
+class RoleLimit(Shape):
+    """A role's policy in one workspace. What is used of it differs by member: see ``MyLimits``."""
+
+    role_id: int
+    workspace_id: int
+    limit: str = Field(alias="Limit")
+    cycle_period: CyclePeriod = Field(alias="CyclePeriod")
+    cycle_day: int = Field(alias="CycleDay")
+    next_reset: Timestamp = Field(alias="NextReset")
+
+
+class MyLimits(RoleLimit):
+    """``Unused`` is ``Limit - Used``, and zero where the limit was lowered under what was used already."""
+
+    used: str = Field(alias="Used")
+    unused: str = Field(alias="Unused")
+
+
+class VaultLimits(Shape):
+    """``detailed_vault_limits``. ``Limit`` is the maximum of a single movement, and ``Used`` informs; where ``PerCycle``
+    is true, an operator made it the limit of the cycle's sum.
+    """
+
+    limit: str = Field(alias="Limit")
+    cycle_period: CyclePeriod = Field(alias="CyclePeriod")
+    cycle_day: int = Field(alias="CycleDay")
+    used: str = Field(alias="Used")
+    unused: str = Field(alias="Unused")
+    next_reset: Timestamp = Field(alias="NextReset")
+    per_cycle: bool = Field(default=False, alias="PerCycle")
+
+
+class LimitError(Shape):
+    """Stands in the place of a vault's limits while spending policies cannot be read; nothing moves meanwhile."""
+
+    limit_error: str
+
+
+class LimitCheck(Shape):
+    """Whether an amount would fit now. It reserves nothing."""
+
+    success: bool = Field(alias="Success")

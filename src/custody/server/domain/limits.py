@@ -1,0 +1,72 @@
+"""What a spending limit lets through. Amounts in satoshi; no clock and no database.
+
+A movement is counted from the moment it is proposed: its amount is reserved, and given back when the proposal ends
+without its transaction reaching the network. Versions of one movement (a payment and its fee bumps) spend the same
+coins, so that one of them at most is mined: the largest that still can be is what they count for, once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from custody.server.domain.cycles import Cycle
+from multisig.units import SATS_PER_BTC, Sats
+
+
+@dataclass(frozen=True)
+class SpendingPolicy:
+    """A limit for each cycle. For a vault that is not ``is_per_cycle`` it bounds each movement, and the cycle informs."""
+
+    limit: Sats
+    cycle: Cycle
+    is_per_cycle: bool = True
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A version of a movement that may leave, or has left. ``family`` is what the versions have in common."""
+
+    family: str
+    amount: int
+
+
+def used_of(reservations: Iterable[Reservation]) -> int:
+    """Each family for its largest version. May be more than there are coins: the same ones can move again and again."""
+    largest: dict[str, int] = {}
+    for reservation in reservations:
+        largest[reservation.family] = max(reservation.amount, largest.get(reservation.family, 0))
+    return sum(largest.values())
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a cycle holds when a movement is proposed: ``others``, and ``held`` by earlier versions of the same movement."""
+
+    others: int
+    held: int = 0
+
+    @property
+    def used(self) -> int:
+        return self.others + self.held
+
+
+def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
+    """Equal to the limit passes, one satoshi more does not (P19).
+
+    A version that raises nothing passes too, though the limit be lower by now: what it stands for was let through, and
+    keeps its reservation (P22).
+    """
+    if requested <= usage.held:
+        return True
+    before = usage.others if policy.is_per_cycle else 0
+    return before + requested <= policy.limit
+
+
+def unused_of(limit: int, used: int) -> int:
+    """Never below zero: a limit may be lowered under what is used already."""
+    return max(0, limit - used)
+
+
+def in_btc(amount: int) -> str:
+    """Bitcoin with all eight places; unlike ``format_btc`` also of a sum above 21 million."""
+    whole, fraction = divmod(amount, SATS_PER_BTC)
+    return f"{whole}.{fraction:08d}"

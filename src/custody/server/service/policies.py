@@ -1,0 +1,63 @@
+"""Where spending policies are kept: behind an interface, for an operator may keep them elsewhere, out of reach at times."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.cycles import Cycle, CyclePeriod
+from custody.server.domain.limits import SpendingPolicy
+from custody.server.store.models import Role, Vault
+from multisig import Sats
+
+
+class PolicyStore(Protocol):
+    """Every call raises PolicyUnavailable where the store cannot be reached; then nothing moves.
+
+    It is asked inside the transaction of the movement, which holds the one write lock: an implementation that talks to
+    another machine answers within a second or gives up. A role or vault whose policy was never replaced has that of its
+    row.
+    """
+
+    def of_role(self, db: Session, role_id: int) -> SpendingPolicy: ...
+
+    def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
+        """Of every vault named."""
+        ...
+
+    def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None: ...
+
+    def replace_of_vault(self, db: Session, vault_id: str, policy: SpendingPolicy) -> None: ...
+
+
+class StoredPolicies:
+    """The platform's own: columns of the role and of the vault, so that a change counts from its commit on."""
+
+    def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
+        role = db.get_one(Role, role_id)
+        return SpendingPolicy(Sats(role.limit_sats), _cycle(role))
+
+    def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
+        vaults = db.scalars(select(Vault).where(Vault.id.in_(vault_ids)))
+        return {
+            vault.id: SpendingPolicy(Sats(vault.limit_sats), _cycle(vault), vault.is_per_cycle)
+            for vault in vaults
+        }
+
+    def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
+        _replace(db.get_one(Role, role_id), policy)
+
+    def replace_of_vault(self, db: Session, vault_id: str, policy: SpendingPolicy) -> None:
+        vault = db.get_one(Vault, vault_id)
+        _replace(vault, policy)
+        vault.is_per_cycle = policy.is_per_cycle
+
+
+def _cycle(row: Role | Vault) -> Cycle:
+    return Cycle(cast("CyclePeriod", row.cycle_period), row.cycle_day)
+
+
+def _replace(row: Role | Vault, policy: SpendingPolicy) -> None:
+    row.limit_sats = policy.limit
+    row.cycle_period, row.cycle_day = policy.cycle.period, policy.cycle.day
