@@ -1,0 +1,64 @@
+"""Whether a vault keeps enough signers when somebody loses a key, a place or a permission."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Select, false, func, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.users import PermissionName
+from custody.server.store.models import Key, Membership, RolePermission, Vault, VaultSigner
+
+
+def vaults_left_short(
+    db: Session,
+    *,
+    without_key: str | None = None,
+    without_member: int | None = None,
+    without_role: int | None = None,
+) -> list[Vault]:
+    """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
+
+    ``without_key``: a key's id. ``without_member``: a membership's id, of one who leaves or may no longer approve.
+    ``without_role``: the id of a role that loses PAYMENT_APPROVE, and with it all who hold it. A vault that is short
+    already and loses nobody by this is not named. Asked before the change, in its transaction.
+    """
+    lost = _lost(without_key, without_member, without_role)
+    losing = _able(lost).distinct()
+    left = dict(db.execute(_counted(_able(~lost), losing)).all())
+    query = select(Vault).where(Vault.id.in_(losing)).order_by(Vault.created_at, Vault.id)
+    return [vault for vault in db.scalars(query) if left.get(vault.id, 0) < vault.m]
+
+
+def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) -> ColumnElement[bool]:
+    named: Sequence[ColumnElement[bool]] = [
+        column == value
+        for column, value in (
+            (VaultSigner.key_id, key_id),
+            (Membership.id, membership_id),
+            (Membership.role_id, role_id),
+        )
+        if value is not None
+    ]
+    return or_(false(), *named)
+
+
+def _able(which: ColumnElement[bool]) -> Select[str]:
+    """The vault of every signer who can sign: the seat's own key is active, and a role there carries PAYMENT_APPROVE."""
+    return (
+        select(VaultSigner.vault_id)
+        .join(Vault, Vault.id == VaultSigner.vault_id)
+        .join(Key, Key.id == VaultSigner.key_id)
+        .join(
+            Membership,
+            (Membership.workspace_id == Vault.workspace_id) & (Membership.user_id == VaultSigner.user_id),
+        )
+        .join(RolePermission, RolePermission.role_id == Membership.role_id)
+        .where(
+            Key.status == "active", RolePermission.permission == PermissionName.PAYMENT_APPROVE.value, which
+        )
+    )
+
+
+def _counted(able: Select[str], among: Select[str]) -> Select[str, int]:
+    seats = able.where(VaultSigner.vault_id.in_(among)).subquery()
+    return select(seats.c.vault_id, func.count()).group_by(seats.c.vault_id)
