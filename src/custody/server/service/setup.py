@@ -11,20 +11,18 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.passwords import check_new_password
-from custody.server.domain.permissions import ADMINISTRATOR, FIRST_ROLES, RoleTemplate
 from custody.server.domain.ports import Clock
 from custody.server.service.audit import AuditLog
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import add_membership, permissions_of
 from custody.server.service.signin import add_account, find_user
+from custody.server.service.workspaces import found_organisation, found_workspace
 from custody.server.store import Store
-from custody.server.store.models import Organisation, Role, RolePermission, User, Workspace
+from custody.server.store.models import Role, User, Workspace
 from multisig import Network
 
 # As `custody.schemas.auth.Password` asks of everybody.
 MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS = 8, 256
-# A new role's limit begins anew with each month.
-FIRST_CYCLE = ("M", 1)
 OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")
 
 
@@ -70,24 +68,10 @@ class Setup:
         """
         hashed = self._hash(person)
         with self._store.write() as db:
-            _check_chain(db, chain)
-            now = self._clock()
-            org = Organisation(name=_name("organisation", organisation), created_at=now)
-            db.add(org)
-            db.flush()
-            place = Workspace(
-                organisation_id=org.id,
-                name=_name("workspace", workspace),
-                description="",
-                network=chain.api_name,
-                chain=chain.value,
-                created_at=now,
-            )
-            db.add(place)
-            db.flush()
-            for template in FIRST_ROLES:
-                self._add_role(db, place, template)
-            return self._place(db, place, ADMINISTRATOR.name, person, hashed)
+            org = found_organisation(db, self._clock, _name("organisation", organisation))
+            name = _name("workspace", workspace)
+            founded = found_workspace(db, self._clock, org, name=name, description="", chain=chain)
+            return self._place(db, founded.workspace, founded.administrator, person, hashed)
 
     def add_member(self, *, workspace_id: int, role: str, person: NewPerson) -> Placed:
         """A person, with a new account where there is none, in a role of a workspace. Raises NotFound, Invalid."""
@@ -96,7 +80,7 @@ class Setup:
             place = db.get(Workspace, workspace_id)
             if place is None:
                 raise NotFound(f"There is no workspace {workspace_id}.")
-            return self._place(db, place, role, person, hashed)
+            return self._place(db, place, _role(db, place, role), person, hashed)
 
     def _hash(self, person: NewPerson) -> str | None:
         if person.password is None:
@@ -106,30 +90,9 @@ class Setup:
         check_new_password(person.password, _email(person.email))
         return self._passwords.hash(person.password)
 
-    def _add_role(self, db: Session, place: Workspace, template: RoleTemplate) -> None:
-        now = self._clock()
-        role = Role(
-            workspace_id=place.id,
-            name=template.name,
-            description=template.description,
-            limit_sats=template.limit,
-            cycle_period=FIRST_CYCLE[0],
-            cycle_day=FIRST_CYCLE[1],
-            created_at=now,
-            updated_at=now,
-        )
-        db.add(role)
-        db.flush()
-        db.add_all(RolePermission(role_id=role.id, permission=name.value) for name in template.permissions)
-
     def _place(
-        self, db: Session, place: Workspace, role_name: str, person: NewPerson, hashed: str | None
+        self, db: Session, place: Workspace, role: Role, person: NewPerson, hashed: str | None
     ) -> Placed:
-        role = db.scalars(
-            select(Role).where(Role.workspace_id == place.id, Role.name == role_name)
-        ).one_or_none()
-        if role is None:
-            raise NotFound(f"Workspace {place.id} has no role called {role_name}.")
         user = self._account(db, person, hashed)
         db.flush()
         add_membership(db, self._clock, user.id, place.id, role.id)
@@ -171,13 +134,11 @@ class Setup:
         )
 
 
-def _check_chain(db: Session, chain: Network) -> None:
-    """What ``testnet`` means is one thing on one platform: profile addresses name no workspace."""
-    other = db.scalars(
-        select(Workspace.chain).where(Workspace.network == chain.api_name, Workspace.chain != chain.value)
-    ).first()
-    if other is not None:
-        raise StateConflict(f"On this platform, {chain.api_name} means {other}.")
+def _role(db: Session, place: Workspace, name: str) -> Role:
+    role = db.scalars(select(Role).where(Role.workspace_id == place.id, Role.name == name)).one_or_none()
+    if role is None:
+        raise NotFound(f"Workspace {place.id} has no role called {name}.")
+    return role
 
 
 def _email(text: str) -> str:

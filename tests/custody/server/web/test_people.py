@@ -3,6 +3,7 @@
 import pytest
 
 from custody.server.domain.permissions import RoleTemplate
+from custody.server.service.workspaces import add_first_role
 from custody.server.store.models import Membership, Workspace
 from multisig import Sats
 from tests.support.platform import START, As, World
@@ -45,7 +46,7 @@ def second_workspace(world: World, *templates: RoleTemplate) -> int:
         db.add(place)
         db.flush()
         for template in templates:
-            world.platform.setup._add_role(db, place, template)
+            add_first_role(db, world.clock, place, template)
         return place.id
 
 
