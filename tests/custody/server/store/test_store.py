@@ -35,6 +35,11 @@ def workspace(**changes: object) -> Workspace:
     return Workspace(**{**values, "created_at": NOW, **changes})
 
 
+def role(**changes: object) -> Role:
+    values = {"workspace_id": 1, "name": "r", "description": "", "limit_sats": 0, "cycle_period": "M"}
+    return Role(**{**values, "cycle_day": 1, "created_at": NOW, "updated_at": NOW, **changes})
+
+
 def emails(store: Store) -> list[str]:
     with store.read() as db:
         return list(db.scalars(select(User.email).order_by(User.id)))
@@ -184,20 +189,20 @@ def test_the_database_refuses_a_role_of_another_workspace(store: Store) -> None:
         Organisation(id=1, name="o", created_at=NOW),
         workspace(id=1, name="one"),
         workspace(id=2, name="two"),
-        Role(
-            id=1,
-            workspace_id=1,
-            name="r",
-            description="",
-            limit_sats=0,
-            cycle_period="M",
-            cycle_day=1,
-            created_at=NOW,
-            updated_at=NOW,
-        ),
+        role(id=1),
     )
     with pytest.raises(IntegrityError):
         write_rows(store, Membership(user_id=1, workspace_id=2, role_id=1, created_at=NOW))
+
+
+def test_a_deleted_roles_id_is_never_given_again(store: Store) -> None:
+    """The audit log, and invitations that were decided, name roles by id."""
+    write_rows(store, Organisation(id=1, name="o", created_at=NOW), workspace(id=1), role())
+    with store.write() as db:
+        db.delete(db.get_one(Role, 1))
+    write_rows(store, role())
+    with store.read() as db:
+        assert list(db.scalars(select(Role.id))) == [2]
 
 
 @pytest.mark.parametrize(

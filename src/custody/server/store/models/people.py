@@ -39,7 +39,10 @@ class Workspace(Base):
 
 
 class Role(Base):
-    """A named set of permissions in one workspace, and what each member who holds it may move in a cycle."""
+    """A named set of permissions in one workspace, and what each member who holds it may move in a cycle.
+
+    A deleted role's id is never given to another: the audit log and invitations that were decided still name it.
+    """
 
     __tablename__ = "roles"
     __table_args__ = (
@@ -47,6 +50,7 @@ class Role(Base):
         UniqueConstraint("id", "workspace_id"),
         CheckConstraint("limit_sats >= 0", name="limit"),
         CheckConstraint("cycle_period IN ('W', 'M')", name="cycle_period"),
+        {"sqlite_autoincrement": True},
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -84,11 +88,13 @@ class Membership(Base):
 
 
 class Invitation(Base):
-    """A place in a workspace that is offered to an address. One address has one open offer for each workspace."""
+    """A place in a workspace that is offered to an address. One address has one open offer for each workspace.
+
+    ``role_id`` is no foreign key: an offer that was decided outlives its role. A membership's is.
+    """
 
     __tablename__ = "invitations"
     __table_args__ = (
-        ForeignKeyConstraint(["role_id", "workspace_id"], ["roles.id", "roles.workspace_id"]),
         CheckConstraint("status IN ('pending', 'accepted', 'declined', 'expired', 'revoked')", name="status"),
         Index(
             "uq_invitations_pending",

@@ -168,6 +168,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_roles")),
         sa.UniqueConstraint("id", "workspace_id", name=op.f("uq_roles_id_workspace_id")),
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_roles_workspace_id_name")),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "users",
@@ -261,11 +262,6 @@ def upgrade() -> None:
             ["organisation_id"],
             ["organisations.id"],
             name=op.f("fk_invitations_organisation_id_organisations"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["role_id", "workspace_id"],
-            ["roles.id", "roles.workspace_id"],
-            name=op.f("fk_invitations_role_id_workspace_id_roles"),
         ),
         sa.ForeignKeyConstraint(
             ["workspace_id"], ["workspaces.id"], name=op.f("fk_invitations_workspace_id_workspaces")
