@@ -1,0 +1,305 @@
+"""Two platforms over one database, asked at the same moment: every race has one winner, and the audit chains stay whole.
+
+Both requests are at the door of their writing transaction before either may take it; who goes first is the database's.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+
+from custody.schemas.auth import REFRESH_COOKIE
+from custody.server.app import Outside, Platform, Settings, open_platform
+from custody.server.service.audit import verify
+from custody.server.store import Store
+from custody.server.store.models import CoinLock, Job, Proposal, User
+from tests.support.asgi import asgi_client
+from tests.support.backends import Unreliable
+from tests.support.custody import Desk, ok, open_desk, refused
+from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
+
+PATIENCE_SECONDS = 30
+ALICE = "alice@example.org"
+
+
+@dataclass
+class Meeting:
+    """The first callers, as many as there are platforms, go on together; later ones are not held up."""
+
+    parties: int
+    barrier: threading.Barrier = field(init=False)
+    came: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.barrier = threading.Barrier(self.parties)
+
+    def join(self) -> None:
+        with self.lock:
+            self.came += 1
+            is_awaited = self.came <= self.parties
+        if is_awaited:
+            self.barrier.wait(PATIENCE_SECONDS)
+
+
+@dataclass
+class Pair:
+    """One desk, whose database a second platform serves too."""
+
+    desk: Desk
+    second: Platform
+    https: tuple[httpx.Client, httpx.Client]
+    node: Unreliable
+
+    @property
+    def platforms(self) -> tuple[Platform, Platform]:
+        return self.desk.world.platform, self.second
+
+    def elsewhere(self, person: As) -> As:
+        """The same person and session, at the second platform."""
+        return As(self.https[1], person.headers)
+
+    def at_once(self, first: Callable[[], object], second: Callable[[], object]) -> list:
+        """Both, with the writing transactions of the two platforms begun together."""
+        meeting = Meeting(2)
+        stores = [platform.services.store for platform in self.platforms]
+        for store in stores:
+            store.write = partial(_meet_and_write, type(store), store, meeting)
+        try:
+            with ThreadPoolExecutor(2) as pool:
+                return [future.result() for future in [pool.submit(first), pool.submit(second)]]
+        finally:
+            for store in stores:
+                del store.write
+
+    def each_at_once(self, act: Callable[[As], object], person: As) -> list:
+        return self.at_once(lambda: act(person), lambda: act(self.elsewhere(person)))
+
+    def count(self, *what: object) -> int:
+        with self.second.services.store.read() as db:
+            return db.scalar(select(func.count()).select_from(what[0]).where(*what[1:]))
+
+
+def _meet_and_write(kind: type[Store], store: Store, meeting: Meeting):
+    meeting.join()
+    return kind.write(store)
+
+
+@pytest.fixture
+def pair(tmp_path, database: str) -> Iterator[Pair]:
+    with (
+        open_desk(tmp_path / "state", database_url=database) as desk,
+        _second(tmp_path, desk, database) as pair,
+    ):
+        yield pair
+        assert verify(pair.second.services.store) == ()
+
+
+@contextmanager
+def _second(tmp_path, desk: Desk, database: str) -> Iterator[Pair]:
+    """The embedded chain has one owner; the second platform reaches it as it would a node."""
+    world = desk.world
+    outside = Outside(clock=world.clock, hasher=CHEAP, mailer=world.mail)
+    settings = Settings(state=tmp_path / "state", database_url=database, broadcast_wait_seconds=0)
+    second = open_platform(settings, outside)
+    node = Unreliable(desk.chain)
+    for platform in (world.platform, second):
+        platform.background.backends["regtest"] = node
+    try:
+        with asgi_client(second.asgi) as http:
+            yield Pair(desk, second, (world.http, http), node)
+    finally:
+        second.close()
+
+
+def a_send(pair: Pair, amount: int) -> dict:
+    return {
+        "wallet_id": pair.desk.vault["id"],
+        "workspace_id": pair.desk.workspace_id,
+        "tx_type": "send",
+        "recipients": ["bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"],
+        "amounts_sats": [amount],
+    }
+
+
+def create(pair: Pair, amount: int, key: str | None = None) -> Callable[[As], httpx.Response]:
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return lambda person: person.post("/api/v1/create-psbt", a_send(pair, amount), **headers)
+
+
+def test_p26_one_idempotency_key_has_one_effect(pair: Pair) -> None:
+    pair.desk.deposit(500_000, 500_000)
+    answers = pair.each_at_once(create(pair, 100_000, "k" * 20), pair.desk.admin)
+    assert ok(answers[0]) == ok(answers[1])
+    assert pair.count(Proposal) == pair.count(CoinLock) == 1
+
+
+def test_one_idempotency_key_with_two_bodies_has_the_effect_of_one(pair: Pair) -> None:
+    """P41."""
+    pair.desk.deposit(500_000, 500_000)
+    admin = pair.desk.admin
+    answers = pair.at_once(
+        lambda: create(pair, 100_000, "k" * 20)(admin),
+        lambda: create(pair, 100_001, "k" * 20)(pair.elsewhere(admin)),
+    )
+    answers.sort(key=lambda answer: answer.status_code)
+    ok(answers[0])
+    refused(answers[1], 422, "IDEMPOTENCY_KEY_REUSED")
+    assert pair.count(Proposal) == 1
+
+
+def test_p16_a_coin_is_in_one_of_two_proposals(pair: Pair) -> None:
+    pair.desk.deposit(500_000)
+    answers = pair.each_at_once(create(pair, 100_000), pair.desk.admin)
+    answers.sort(key=lambda answer: answer.status_code)
+    ok(answers[0])
+    refused(answers[1], 409, "LOCKED_FUNDS")
+    assert pair.count(Proposal) == pair.count(CoinLock) == 1
+
+
+def test_p11_the_two_last_signers_and_both_workers_make_one_broadcast(pair: Pair) -> None:
+    desk = pair.desk
+    desk.deposit(500_000)
+    psbt_id = ok(desk.propose(150_000))["psbt_id"]
+    desk.approve("alice", psbt_id)
+    bodies = {
+        name: {
+            "psbt_id": psbt_id,
+            "workspace_id": desk.workspace_id,
+            "psbt_base64": desk.signed(name, psbt_id).to_base64(),
+        }
+        for name in ("bob", "carol")
+    }
+    bob, carol = desk.signers["bob"], pair.elsewhere(desk.signers["carol"])
+    answers = pair.at_once(
+        lambda: bob.post("/api/v1/sign-psbt", bodies["bob"]),
+        lambda: carol.post("/api/v1/sign-psbt", bodies["carol"]),
+    )
+    assert [ok(answer)["status"] for answer in answers] == ["SIGNED", "SIGNED"]
+    assert [ok(answer)["collected_signatures"] for answer in answers] == [2, 2]
+    assert pair.count(Job, Job.kind == "broadcast") == 1
+    workers = [platform.background.outbox() for platform in pair.platforms]
+    assert sum(pair.at_once(workers[0].run_due, workers[1].run_due)) == 1
+    assert pair.node.broadcasts == [desk.proposal(psbt_id)["txid"]]
+    assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
+
+
+def test_an_approval_and_the_end_of_its_proposal_do_not_both_count(pair: Pair) -> None:
+    """The threshold's signature at one platform, and the decline that loses it at the other."""
+    desk = pair.desk
+    desk.deposit(500_000)
+    psbt_id = ok(desk.propose(150_000))["psbt_id"]
+    desk.approve("alice", psbt_id)
+    assert desk.decline("bob", psbt_id).status_code == 200
+    body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
+    signed = body | {"psbt_base64": desk.signed("carol", psbt_id).to_base64()}
+    carol = desk.signers["carol"]
+    approved, declined = pair.at_once(
+        lambda: carol.post("/api/v1/sign-psbt", signed),
+        lambda: pair.elsewhere(carol).post(
+            "/api/v1/sign-psbt", body | {"decision": "reject", "reason": "second thoughts"}
+        ),
+    )
+    status = desk.proposal(psbt_id)["status"]
+    if status == "SIGNED":
+        assert "cannot take a signature back" in ok(declined)["detail"]
+        assert pair.count(Job, Job.kind == "broadcast") == 1
+    else:
+        assert status == "REJECTED"
+        refused(approved, 409, "STATE_CONFLICT")
+        assert pair.count(Job, Job.kind == "broadcast") == pair.count(CoinLock) == 0
+
+
+def test_p40_one_refresh_token_used_twice_at_once_leaves_one_line_of_successors(pair: Pair) -> None:
+    world = pair.desk.world
+    signed_in = world.login(ALICE)
+    sid = signed_in.json()["sid"]
+
+    def refresh(http: httpx.Client, token: str) -> httpx.Response:
+        cookie = {"Cookie": f"{REFRESH_COOKIE}={token}"}
+        return http.post("/auth/refresh", json={"sid": sid}, headers=cookie)
+
+    def both(first: str, second: str) -> list[httpx.Response]:
+        for http in pair.https:
+            http.cookies.clear()
+        return pair.at_once(partial(refresh, pair.https[0], first), partial(refresh, pair.https[1], second))
+
+    token = signed_in.cookies[REFRESH_COOKIE]
+    first, second = both(token, token)
+    tokens = [ok(answer) and answer.cookies[REFRESH_COOKIE] for answer in (first, second)]
+    assert len({*tokens, token}) == 3
+    # Whoever held both would be two people: the first successor that is used ends the other, and with it the session.
+    assert sorted(answer.status_code for answer in both(*tokens)) == [200, 401]
+    assert world.audit_actions().count("REFRESH_TOKEN_REUSED") == 1
+
+
+def test_p38_one_mailed_code_signs_in_once(pair: Pair) -> None:
+    world = pair.desk.world
+    ok(world.http.post("/auth/register", json={"email": "dora@example.org", "password": PASSWORD}))
+    token = ok(world.login("dora@example.org"))["token_2fa"]
+    body = {"token_2fa": token, "otp": world.mail.newest_code()}
+    answers = pair.at_once(*(partial(http.post, "/auth/otp-validate", json=body) for http in pair.https))
+    assert sorted(answer.status_code for answer in answers) == [200, 401]
+
+
+def test_p39_one_address_registered_twice_is_one_account(pair: Pair) -> None:
+    body = {"email": "dora@example.org", "password": PASSWORD}
+    answers = pair.at_once(*(partial(http.post, "/auth/register", json=body) for http in pair.https))
+    assert ok(answers[0]) == ok(answers[1])
+    assert pair.count(User, User.email == "dora@example.org") == 1
+    assert {mail.subject for mail in pair.desk.world.mail.sent[-2:]} == {
+        "Your custody account",
+        "You already have an account",
+    }
+
+
+def test_one_device_becomes_one_persons(pair: Pair) -> None:
+    """Two people hold it at the same time, as thieves and owners do."""
+    world, device = pair.desk.world, seed(9)
+    people = []
+    for email in ("dora@example.org", "emil@example.org"):
+        world.member(pair.desk.workspace_id, email)
+        people.append(world.as_user(email))
+    offer = key_offer(device)
+    bodies = [
+        {**offer, "proof": sign_challenge(device, ok(person.post("/api/v1/key-challenge", offer)))}
+        for person in people
+    ]
+    answers = pair.at_once(
+        lambda: people[0].post("/api/v1/register-key", bodies[0]),
+        lambda: pair.elsewhere(people[1]).post("/api/v1/register-key", bodies[1]),
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+def test_a_vaults_account_is_taken_by_one_vault(pair: Pair) -> None:
+    """The signers have one free account left: two vaults at once, under two names."""
+    desk = pair.desk
+    body = {
+        "workspace_id": desk.workspace_id, "network": "testnet", "m": 1, "signers": [desk.user_ids["alice"]],
+        "transaction_limit": "1", "cycle_period": "M", "cycle_day": 1,
+    }  # fmt: skip
+    answers = pair.at_once(
+        lambda: desk.admin.post("/api/v1/create_wallet", body | {"name": "one"}),
+        lambda: pair.elsewhere(desk.admin).post("/api/v1/create_wallet", body | {"name": "other"}),
+    )
+    answers.sort(key=lambda answer: answer.status_code)
+    ok(answers[0])
+    refused(answers[1], 409, "KEY_ACCOUNTS_EXHAUSTED")
+
+
+def test_one_device_is_registered_once_however_often_it_is_sent(pair: Pair) -> None:
+    world = pair.desk.world
+    world.member(pair.desk.workspace_id, "dora@example.org")
+    dora = world.as_user("dora@example.org")
+    answers = pair.at_once(
+        lambda: register_key(dora, seed(8)), lambda: register_key(pair.elsewhere(dora), seed(8))
+    )
+    assert {answer.status_code for answer in answers} == {200}
+    assert len(ok(dora.get("/api/v1/keys"))) == 1
