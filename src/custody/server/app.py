@@ -24,7 +24,8 @@ from custody.server.service.idempotency import Idempotency
 from custody.server.service.keys import Keys
 from custody.server.service.limits import Limits
 from custody.server.service.limits_administration import LimitAdministration
-from custody.server.service.mail import FileMailer, Mailer
+from custody.server.service.mail import SENDER, FileMailer, Mailer
+from custody.server.service.mail_jobs import MailJobs
 from custody.server.service.market import Market
 from custody.server.service.operator import Operator
 from custody.server.service.passwords import Passwords
@@ -59,6 +60,10 @@ class Settings(BaseSettings):
 
     # Where several servers are to share one copy; else it is in the state folder.
     secrets_file: Path | None = None
+
+    mail_from: str = SENDER
+    # Where people's own page is, for links in mails; without it a mail says in words what to do.
+    public_url: str | None = None
 
     @property
     def chain_folder(self) -> Path:
@@ -113,15 +118,16 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = Store.open(settings.database)
     audit, changes = AuditLog(world.clock, world.random), Changes()
-    background = _background(settings, world, store, audit, changes)
-    services, setup = _wire(settings, world, store, audit, background)
+    mailer = world.mailer or FileMailer(settings.mail_folder, world.clock, world.random, settings.mail_from)
+    background = _background(settings, world, store, audit, changes, mailer)
+    services, setup = _wire(settings, world, store, audit, background, mailer)
     asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
     operator = Operator(store, world.clock, world.random)
     return Platform(services, setup, operator, background, asgi, store.close)
 
 
 def _background(
-    settings: Settings, world: Outside, store: Store, audit: AuditLog, changes: Changes
+    settings: Settings, world: Outside, store: Store, audit: AuditLog, changes: Changes, mailer: Mailer
 ) -> Background:
     backends: dict[str, ChainBackend] = {}
     return Background(
@@ -134,14 +140,19 @@ def _background(
         market=Market(backends),
         backends=backends,
         chain_folder=settings.chain_folder,
+        mail_jobs=MailJobs(mailer, {}, settings.public_url),
     )
 
 
 def _wire(
-    settings: Settings, world: Outside, store: Store, audit: AuditLog, background: Background
+    settings: Settings,
+    world: Outside,
+    store: Store,
+    audit: AuditLog,
+    background: Background,
+    mailer: Mailer,
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
-    mailer = world.mailer or FileMailer(settings.mail_folder, clock, random)
     passwords = Passwords(world.hasher)
     sessions = Sessions(store, clock, random, audit)
     changes, lifecycle = background.changes, background.lifecycle

@@ -17,6 +17,7 @@ from custody.server.service.broadcast import Broadcaster
 from custody.server.service.changes import Changes
 from custody.server.service.expiry import Expiry
 from custody.server.service.finalising import BROADCAST
+from custody.server.service.mail_jobs import MAIL, MailJobs
 from custody.server.service.market import Market
 from custody.server.service.operator import FUND, MINE, OperatorTasks
 from custody.server.service.outbox import Handler, Outbox
@@ -40,12 +41,13 @@ class Background:
     market: Market
     backends: dict[str, ChainBackend]
     chain_folder: Path
+    mail_jobs: MailJobs
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
         """Raises ChainUnavailable where the embedded chain is open in another program."""
         chain = await run_in_threadpool(self.open_chain)
-        workers = Workers(self.outbox(), self.watchers(), self.expiry(), self.changes)
+        workers = self.workers()
         workers.start()
         try:
             yield
@@ -59,8 +61,15 @@ class Background:
         self.backends[chain.network.value] = chain
         return chain
 
+    def workers(self) -> Workers:
+        return Workers(self.outbox(), self.mail_outbox(), self.watchers(), self.expiry(), self.changes)
+
+    def mail_outbox(self) -> Outbox:
+        """A worker of its own for mail: a mail server that hangs must not keep a transaction from the network."""
+        return Outbox(self.store, self.clock, new_id(self.random), {MAIL: self.mail_jobs})
+
     def outbox(self) -> Outbox:
-        """A worker for every kind of job that this process can do."""
+        """A worker for every other kind of job that this process can do."""
         broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
         handlers: dict[str, Handler] = {BROADCAST: broadcaster}
         for backend in self.backends.values():

@@ -7,7 +7,8 @@ CustodyError
 ├── StateConflict · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · PsbtDiffers · SignatureInvalid ·
 │   WalletAddressMismatch · IdempotencyKeyReused
-└── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable · OutcomeUnknown
+└── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable · OutcomeUnknown · MailUnavailable ·
+    MailRefused
 
 The web layer maps every leaf to its HTTP status, in one table.
 """
@@ -176,6 +177,18 @@ class ChainUnavailable(CustodyError):
 class PolicyUnavailable(CustodyError):
     code = ErrorCode.POLICY_UNAVAILABLE
     hint = "Spending policies cannot be read, so that nothing can be moved. Try again later."
+
+
+class MailUnavailable(CustodyError):
+    code = ErrorCode.BACKEND_UNAVAILABLE
+    hint = "Nothing was mailed. Try again later."
+
+
+class MailRefused(CustodyError):
+    """The mail server takes no mail for this address, and will not later either."""
+
+    code = ErrorCode.BACKEND_UNAVAILABLE
+    hint = "Ask the platform's operator: the mail server takes nothing for this address."
 
 
 class DatabaseUnavailable(CustodyError):

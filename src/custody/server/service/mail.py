@@ -28,16 +28,45 @@ class Mail:
 
 
 class Mailer(Protocol):
-    def send(self, mail: Mail) -> None: ...
+    def send(self, mail: Mail) -> None:
+        """Returns when somebody else has taken the mail over. Raises MailUnavailable, and MailRefused for good."""
+        ...
+
+
+class Letterhead:
+    """Turns a mail into a message with its headers. Raises ValueError where one would break out of its header (P50)."""
+
+    def __init__(self, sender: str, clock: Clock, random: RandomBytes) -> None:
+        self._sender = address_of(sender)
+        self._clock = clock
+        self._random = random
+
+    @property
+    def sender(self) -> Address:
+        return self._sender
+
+    def message(self, mail: Mail) -> EmailMessage:
+        message = EmailMessage()
+        message["From"] = self._sender
+        message["To"] = address_of(mail.to)
+        message["Subject"] = mail.subject
+        message["Date"] = format_datetime(self._clock())
+        # RFC 5322, section 3.6.4: unique, and nothing of this machine in it.
+        message["Message-ID"] = f"<{new_id(self._random)}@{self._sender.domain}>"
+        # RFC 3834, section 5: no out-of-office answer comes back.
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(mail.text)
+        return message
 
 
 class FileMailer:
     """One ``.eml`` file for each message, readable by the owner alone; names sort by time."""
 
-    def __init__(self, folder: Path, clock: Clock, random: RandomBytes) -> None:
+    def __init__(self, folder: Path, clock: Clock, random: RandomBytes, sender: str = SENDER) -> None:
         self._folder = folder
         self._clock = clock
         self._random = random
+        self._letterhead = Letterhead(sender, clock, random)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def send(self, mail: Mail) -> None:
@@ -46,18 +75,14 @@ class FileMailer:
         target = self._folder / name
         # A reader of the folder sees whole messages only.
         draft = target.with_suffix(".part")
+        message = self._letterhead.message(mail).as_bytes(policy=SMTP)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(self._message(mail).as_bytes(policy=SMTP))
+            file.write(message)
         draft.rename(target)
 
-    def _message(self, mail: Mail) -> EmailMessage:
-        message = EmailMessage()
-        message["From"] = SENDER
-        # Quoted where need be: an address may hold what a header would read as something else.
-        local, _, domain = mail.to.rpartition("@")
-        message["To"] = Address(username=local, domain=domain)
-        message["Subject"] = mail.subject
-        message["Date"] = format_datetime(self._clock())
-        message.set_content(mail.text)
-        return message
+
+def address_of(text: str) -> Address:
+    """Quoted where need be: an address may hold what a header would read as something else."""
+    local, _, domain = text.rpartition("@")
+    return Address(username=local, domain=domain)

@@ -1,4 +1,4 @@
-"""The threads that work beside the requests: the outbox, and one watcher for each chain."""
+"""The threads that work beside the requests: the outbox, the mail, and one watcher for each chain."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -23,8 +23,11 @@ JOIN_SECONDS = 10.0
 class Workers:
     """Started and stopped with the server. Stopping waits for what is under way; a kill loses nothing either."""
 
-    def __init__(self, outbox: Outbox, watchers: Sequence[Watcher], expiry: Expiry, changes: Changes) -> None:
+    def __init__(
+        self, outbox: Outbox, mails: Outbox, watchers: Sequence[Watcher], expiry: Expiry, changes: Changes
+    ) -> None:
         self._outbox = outbox
+        self._mails = mails
         self._watchers = watchers
         self._expiry = expiry
         self._changes = changes
@@ -34,6 +37,7 @@ class Workers:
     def start(self) -> None:
         self._threads = [
             threading.Thread(target=self._run_outbox, name="outbox"),
+            threading.Thread(target=self._run_mails, name="mail"),
             *(
                 threading.Thread(target=self._run_watcher, args=(each,), name="watcher")
                 for each in self._watchers
@@ -52,6 +56,12 @@ class Workers:
         seen = self._changes.version
         while not self._stopping.is_set():
             _survive("outbox", lambda: (self._outbox.run_due(), self._expiry.run_due()))
+            seen = self._changes.wait(seen, OUTBOX_SECONDS)
+
+    def _run_mails(self) -> None:
+        seen = self._changes.version
+        while not self._stopping.is_set():
+            _survive("mail", self._mails.run_due)
             seen = self._changes.wait(seen, OUTBOX_SECONDS)
 
     def _run_watcher(self, watcher: Watcher) -> None:

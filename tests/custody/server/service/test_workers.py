@@ -3,7 +3,6 @@
 import pytest
 
 from custody.server.domain.errors import ChainUnavailable, Invalid
-from custody.server.service.workers import Workers
 from multisig import Network, decode_address
 from tests.support.backends import Unreliable
 from tests.support.custody import SHOP, ok, open_desk
@@ -16,7 +15,7 @@ PATIENCE = 20.0
 def running(desk):
     """The desk with its workers at work."""
     background = desk.world.platform.background
-    workers = Workers(background.outbox(), background.watchers(), background.expiry(), background.changes)
+    workers = background.workers()
     workers.start()
     yield desk
     workers.stop()
@@ -54,7 +53,7 @@ def test_the_last_approval_waits_for_its_broadcast(tmp_path, database):
         background = desk.world.platform.background
         desk.deposit(500_000)
         psbt_id = ok(desk.propose(150_000))["psbt_id"]
-        workers = Workers(background.outbox(), background.watchers(), background.expiry(), background.changes)
+        workers = background.workers()
         workers.start()
         try:
             desk.approve("alice", psbt_id)
