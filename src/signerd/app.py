@@ -38,6 +38,7 @@ from signerd.faults import FaultPoint, no_fault
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.runner import Runner
+from signerd.troubles import Troubles
 
 REGISTRATIONS_FILE = "registrations.json"
 """The proofs that Ledgers returned for the vaults that they know."""
@@ -157,11 +158,13 @@ def _wire(
 ) -> Daemon:
     platform = Platform(account.client, fault=outside.fault)
     devices, feed, keys_due = Devices(bridge, outside.fault), Feed(), asyncio.Event()
+    troubles = Troubles(feed)
     runner = Runner(
         journal,
         devices,
         platform,
         feed,
+        troubles,
         signed_in=account.signed_in,
         keys_due=keys_due,
         jitter=outside.jitter,
@@ -174,6 +177,7 @@ def _wire(
         account.signed_in,
         outside.jitter,
         outside.clock,
+        troubles,
         only=frozenset(config.platform.workspaces),
         long_poll_seconds=config.platform.long_poll_seconds,
         sleep=outside.sleep,
@@ -188,4 +192,4 @@ def _wire(
         lambda: datetime.fromtimestamp(outside.now(), UTC),
         outside.sleep,
     )
-    return Daemon(state, config, journal, account, platform, devices, feed, runner, follower, keys)
+    return Daemon(state, config, journal, account, platform, devices, feed, troubles, runner, follower, keys)

@@ -22,10 +22,10 @@ from signerd.core.audit import Note
 from signerd.core.effects import REGISTRATION
 from signerd.core.review import Review, review
 from signerd.core.states import State
-from signerd.core.text import plain
+from signerd.core.text import plain, said
 from signerd.core.values import Record, Snapshot, Surroundings
 from signerd.devices import Devices
-from signerd.errors import PlatformError, SignedOut, SignerdError
+from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.loopback.shapes import (
@@ -51,8 +51,10 @@ from signerd.loopback.views import (
     proposal_view,
     vault_view,
 )
+from signerd.notes import notes_of
 from signerd.pinning import Pinning
 from signerd.runner import Runner
+from signerd.troubles import Troubles
 
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
@@ -69,6 +71,7 @@ class Daemon:
     platform: Platform
     doing: Devices
     feed: Feed
+    troubles: Troubles
     runner: Runner
     follower: Follower
     keys: KeyWatch
@@ -109,6 +112,8 @@ class Daemon:
     async def status(self) -> Status:
         entries, head = self.journal.head()
         heard, keys = self.follower.state, self.journal.own_keys()
+        ready, unlisted = await self._devices_ready()
+        notes = notes_of(self.account, self.follower, self.journal, self.troubles)
         return Status(
             version=__version__,
             network=str(self.journal.network),
@@ -119,45 +124,22 @@ class Daemon:
             platform_reachable=heard.reachable,
             secrets=self.account.mode,
             fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
-            devices_ready=sum(device.state is DeviceState.READY for device in await self.doing.all()),
+            devices_ready=ready,
             vaults_pinned=len(self.journal.pins()),
             waiting_for_you=len(self.journal.records([State.WAITING_PERSON, State.INTERRUPTED])),
             journal_entries=entries,
             journal_head=head.hex(),
             position=self.feed.last,
-            notes=tuple(self._notes()),
+            notes=tuple(dict.fromkeys((*notes, *unlisted))),
         )
 
-    def _notes(self) -> list[str]:
-        notes = []
-        if not self.account.signed_in.is_set():
-            notes.append("Nobody is signed in: run `signerd login`.")
-        elif self.follower.state.trouble is not None:
-            notes.append(f"The platform: {plain(self.follower.state.trouble)}")
-        if self.account.trouble is not None:
-            notes.append(f"The renewed session cannot be stored: {self.account.trouble}")
-        if not self.journal.own_keys():
-            notes.append("No key is registered: connect your device and run `signerd register`.")
-        revoked = self.journal.keys.revocation()
-        if revoked is not None:
-            notes.append(f"{revoked.sentence} {revoked.advice}")
-        notes += [
-            f"Vault {plain(vault.name)}: {vault.fault}" for vault in seen_vaults(self.journal) if vault.fault
-        ]
-        if self.journal.lowered:
-            notes.append(f"Lowered in the configuration: {', '.join(sorted(self.journal.lowered))}.")
-        notes += [
-            f"rules.toml has rules for a vault that is not pinned here: {plain(vault_id)}"
-            for vault_id in sorted(
-                self.journal.rules.vault_ids - {pin.vault_id for pin in self.journal.pins()}
-            )
-        ]
-        notes += [
-            f"Proposal {record.psbt_id}: {record.alarm}"
-            for record in self.journal.unsettled()
-            if record.alarm
-        ]
-        return notes
+    async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
+        """How many there are, and why that is not known: a status is given whatever the library does."""
+        try:
+            present = await self.doing.all()
+        except DeviceError as error:
+            return 0, (said(error),)
+        return sum(device.state is DeviceState.READY for device in present), ()
 
     async def devices(self) -> tuple[DeviceView, ...]:
         return tuple(self._device_view(device) for device in await self.doing.all())

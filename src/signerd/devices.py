@@ -27,6 +27,7 @@ from signerd.core.effects import SignOnDevice
 from signerd.core.text import plain, said
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.faults import FaultPoint, no_fault
+from signerd.keeping import unforeseen
 
 OnProgress = Callable[[Progress], None]
 
@@ -87,7 +88,13 @@ class Devices:
     fault: FaultPoint = no_fault
 
     async def all(self) -> tuple[Device, ...]:
-        return tuple(device for device in await self.bridge.list() if device.state is not DeviceState.ABSENT)
+        """Those that are there. Raises DeviceFailed where the library cannot say it."""
+        try:
+            listed = await self.bridge.list()
+        except Exception as error:
+            _log.exception("the devices could not be listed")
+            raise DeviceFailed(unforeseen("Listing the devices")) from error
+        return tuple(device for device in listed if device.state is not DeviceState.ABSENT)
 
     async def ready(self, fingerprint: Fingerprint) -> Device | None:
         """The device that holds this master key and can be asked now."""

@@ -2,7 +2,7 @@
 
 Three kinds of tasks beside each other: following the platform, asking devices, delivering what is decided. Each takes
 up after a restart exactly where the journal says. A journal that cannot be written ends them all: then nothing is
-signed any more.
+signed any more. A mistake in the device library ends none: it is told, and what failed is tried again, later each time.
 """
 
 import asyncio
@@ -25,11 +25,13 @@ from signerd.core.effects import (
 )
 from signerd.core.engine import Step
 from signerd.core.states import State
-from signerd.core.text import plain
+from signerd.core.text import plain, said
 from signerd.devices import Devices
-from signerd.errors import IllegalEvent
+from signerd.errors import DeviceError, IllegalEvent
 from signerd.feed import Feed
 from signerd.journal import Journal
+from signerd.keeping import Keeper
+from signerd.troubles import Troubles
 
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.
@@ -38,6 +40,7 @@ DEVICE_PAUSE_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 5.0
 # Rules about hours and windows count in minutes.
 TIME_PASSES_SECONDS = 60.0
+DEVICES = "devices"
 RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 
 
@@ -50,6 +53,7 @@ class Runner:
         devices: Devices,
         platform: Platform,
         feed: Feed,
+        troubles: Troubles,
         *,
         signed_in: asyncio.Event,
         keys_due: asyncio.Event,
@@ -64,6 +68,8 @@ class Runner:
         self._keys_due = keys_due
         self._jitter = jitter
         self._sleep = sleep
+        self._troubles = troubles
+        self._keeper = Keeper(troubles, jitter, sleep)
         self._look = asyncio.Event()
         # By master key: two devices of one seed must not be asked for the same payment at once (S6).
         self._at_device: dict[Fingerprint, asyncio.Task[None]] = {}
@@ -76,8 +82,9 @@ class Runner:
             self.perform(self.journal.restart())
             # The configured limits may be others than those it was judged by.
             self.perform(self.journal.reconsider())
-            tasks.create_task(self._devices.bridge.watch())
-            tasks.create_task(self._hear_devices())
+            watch = self._devices.bridge.watch
+            tasks.create_task(self._keeper.keep(DEVICES, "Looking for devices", watch))
+            tasks.create_task(self._keeper.keep(DEVICES, "Listening to devices", self._hear_devices))
             tasks.create_task(self._match_devices())
             if self.journal.rules.hang_on_time:
                 tasks.create_task(self._notice_time())
@@ -122,16 +129,26 @@ class Runner:
     # --- devices ---------------------------------------------------------------------------------------------------
 
     async def _hear_devices(self) -> None:
+        # What changed before this stream began, no event of it tells.
+        self._look.set()
         async for event in self._devices.bridge.events():
             self.feed.add(event.device_id, "device", f"{event.device.model} is {event.new}.")
             self._look.set()
 
     async def _match_devices(self) -> None:
         """Give every approved proposal to its device as soon as that is ready, one at a time for each device."""
+        pause = Backoff(self._jitter)
         while True:
             self._look.clear()
-            for record in self.journal.records([State.WAITING_DEVICE]):
-                await self._offer(record.psbt_id)
+            try:
+                for record in self.journal.records([State.WAITING_DEVICE]):
+                    await self._offer(record.psbt_id)
+            except DeviceError as error:
+                self._troubles.stand(DEVICES, {DEVICES: said(error)})
+                await self._sleep(pause.next())
+                continue
+            self._troubles.stand(DEVICES, {})
+            pause.reset()
             try:
                 async with asyncio.timeout(LOOK_AGAIN_SECONDS):
                     await self._look.wait()

@@ -296,12 +296,13 @@ async def test_the_real_platforms_tag_spares_an_unchanged_list(desk: Desk) -> No
     platform = Platform(account.client)
     (workspace,) = workspaces_of(await platform.user())
     first, tag = await platform.awaiting(workspace, None, 0)
-    assert first == ()
+    assert first is not None
+    assert first.items == ()
     assert tag is not None
     assert await platform.awaiting(workspace, tag, 0) == (None, tag)
     psbt_id = ok(desk.propose(PAID))["psbt_id"]
     changed, other = await platform.awaiting(workspace, tag, 0)
     assert changed is not None
-    assert [snapshot.psbt_id for snapshot in changed] == [psbt_id]
+    assert [snapshot.psbt_id for snapshot in changed.items] == [psbt_id]
     assert other != tag
     await account.close()

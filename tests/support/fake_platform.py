@@ -72,6 +72,8 @@ class FakePlatform:
     refresh_token: str = "refresh-0"
     keys: list[dict[str, Any]] = field(default_factory=list)
     workspace_network: str = "testnet"
+    bad_proposals: list[Any] = field(default_factory=list)
+    bad_vaults: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         issued = self.folder / "issued"
@@ -118,7 +120,9 @@ class FakePlatform:
         signed: dict[tuple[str, str], Callable[[], httpx.Response]] = {
             ("POST", "/auth/logout"): lambda: httpx.Response(200, json={"success": True}),
             ("GET", "/api/v1/get-user-info"): lambda: httpx.Response(200, json=self._user()),
-            ("GET", "/api/v1/list-wallets"): lambda: httpx.Response(200, json=[self._vault()]),
+            ("GET", "/api/v1/list-wallets"): lambda: httpx.Response(
+                200, json=[*self.bad_vaults, self._vault()]
+            ),
             ("GET", "/api/v1/psbt"): lambda: self._psbt(request),
             ("POST", "/api/v1/sign-psbt"): lambda: self._sign(body, request.headers["idempotency-key"]),
             ("POST", "/api/v1/key-challenge"): lambda: httpx.Response(200, json=self._challenge(body)),
@@ -219,8 +223,10 @@ class FakePlatform:
             for psbt_id, snapshot in self.proposals.items()
             if psbt_id not in done and snapshot.status == "PENDING"
         ]
-        ids = [item["psbt_id"] for item in waiting]
-        first = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
+        waiting = [*self.bad_proposals, *waiting]
+        ids = [item.get("psbt_id") if isinstance(item, dict) else None for item in waiting]
+        after = query.get("after")
+        first = ids.index(after) + 1 if after is not None and after in ids else 0
         waiting = waiting[first : first + int(query.get("limit", 1000))]
         etag = '"' + hashlib.sha256(json.dumps(waiting).encode()).hexdigest() + '"'
         if request.headers.get("if-none-match") == etag:

@@ -4,19 +4,22 @@ A long poll where the platform offers one; an ETag everywhere, so that an unchan
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
 from signerd.account.backoff import Backoff
+from signerd.account.listing import Listed, Unreadable
 from signerd.account.platform import Platform
 from signerd.account.wire import Workspace, workspaces_of
 from signerd.core.effects import Effect
 from signerd.core.text import said
 from signerd.core.values import Snapshot
-from signerd.errors import PlatformError, PlatformRefused, SignedOut
+from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
 from signerd.journal import Journal
+from signerd.troubles import Troubles
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
@@ -27,8 +30,15 @@ SHORTEST_ROUND_SECONDS = 2.0
 LEARN_EVERY_SECONDS = 60.0
 # While something is followed one by one, which no long poll tells of, a round lasts no longer.
 FOLLOWING_ROUND_SECONDS = 20
+# What was left out of a list is tried again while the list does not change: later each time, and at least so often.
+LEFT_OUT_SECONDS = 600.0
+LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
+UNFORESEEN = "judging it failed in a way that nobody foresaw: signerd's own messages say how."
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
 FOLLOWED_A_ROUND = 20
+
+
+_log = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
@@ -59,6 +69,7 @@ class Follower:
     signed_in: asyncio.Event
     jitter: Callable[[], float]
     clock: Clock
+    troubles: Troubles
     only: frozenset[int] = frozenset()
     long_poll_seconds: int = 50
     sleep: Sleep = asyncio.sleep
@@ -113,36 +124,37 @@ class Follower:
     # --- one workspace -----------------------------------------------------------------------------------------------
 
     async def _follow(self, workspace: Workspace) -> None:
-        etag: str | None = None
-        listed: set[str] = set()
-        learnt: float | None = None
-        following = False
+        following = _Following(workspace, Backoff(self.jitter, longest=LEFT_OUT_SECONDS))
 
         async def one_round() -> None:
-            nonlocal etag, listed, learnt, following
-            now = self.clock()
-            wait = (
-                min(self.long_poll_seconds, FOLLOWING_ROUND_SECONDS) if following else self.long_poll_seconds
-            )
-            # Also what would be due before the round is over.
-            if learnt is None or now - learnt + wait >= LEARN_EVERY_SECONDS:
-                await self.learn_vaults(workspace)
-                learnt = now
-            snapshots, fresh = await self.platform.awaiting(workspace, etag, wait)
-            if snapshots is not None:
-                await self._take(workspace, snapshots)
-                listed = {snapshot.psbt_id for snapshot in snapshots}
-            # Only what was taken is not asked for again.
-            etag = fresh
-            following = await self._follow_known(workspace, listed)
-            self.state.rounds += 1
+            await self._round(following)
 
-        while True:
-            began = self.clock()
-            await self.patiently(one_round)
-            rest = SHORTEST_ROUND_SECONDS - (self.clock() - began)
-            if rest > 0:
-                await self.sleep(rest)
+        try:
+            while True:
+                began = self.clock()
+                await self.patiently(one_round)
+                rest = SHORTEST_ROUND_SECONDS - (self.clock() - began)
+                if rest > 0:
+                    await self.sleep(rest)
+        finally:
+            for group in (LISTED, KNOWN, VAULTS):
+                self.troubles.stand(f"{group} {workspace.id}", {})
+
+    async def _round(self, following: "_Following") -> None:
+        workspace, now = following.workspace, self.clock()
+        longest = FOLLOWING_ROUND_SECONDS if following.one_by_one else self.long_poll_seconds
+        wait = min(self.long_poll_seconds, longest)
+        # Also what would be due before the round is over.
+        if following.learnt is None or now - following.learnt + wait >= LEARN_EVERY_SECONDS:
+            await self.learn_vaults(workspace)
+            following.learnt = now
+        listed, etag = await self.platform.awaiting(workspace, following.tag(now), wait)
+        if listed is not None:
+            following.listed = await self._take(following, listed)
+        # Only what was taken is not asked for again.
+        following.etag = etag
+        following.one_by_one = await self._follow_known(workspace, following.listed)
+        self.state.rounds += 1
 
     async def learn_now(self) -> None:
         """Ask for the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""
@@ -151,18 +163,43 @@ class Follower:
 
     async def learn_vaults(self, workspace: Workspace) -> None:
         """Take the platform's word about the vaults; what waits is judged anew where it changed."""
-        learnt = [self.journal.learn(claim) for claim in await self.platform.vaults(workspace)]
+        listed = await self.platform.vaults(workspace)
+        self._tell(VAULTS, workspace, listed.unreadable)
+        learnt = [self.journal.learn(claim) for claim in listed.items]
         for heard in learnt:
             self.sink.perform(heard.effects)
         if any(heard.news for heard in learnt):
             self.sink.perform(self.journal.reconsider())
 
-    async def _take(self, workspace: Workspace, snapshots: tuple[Snapshot, ...]) -> None:
+    async def _take(self, following: "_Following", listed: Listed[Snapshot]) -> set[str]:
+        """Every proposal of the list by itself; the ids that the list named, also of what is left out."""
+        workspace = following.workspace
         known = {claim.vault_id for claim in self.journal.claims()}
-        if any(snapshot.vault_id not in known for snapshot in snapshots):
+        if any(snapshot.vault_id not in known for snapshot in listed.items):
             await self.learn_vaults(workspace)
-        for snapshot in snapshots:
+        failed = (self._poll(snapshot) for snapshot in listed.items)
+        left_out = (*listed.unreadable, *(found for found in failed if found is not None))
+        self._tell(LISTED, workspace, left_out)
+        following.leaves_out(bool(left_out), self.clock())
+        return {snapshot.psbt_id for snapshot in listed.items} | {found.name for found in listed.unreadable}
+
+    def _poll(self, snapshot: Snapshot) -> Unreadable | None:
+        """Record and judge it. What nobody foresaw is that proposal's failure: nothing of it was recorded."""
+        try:
             self.sink.perform(self.journal.poll(snapshot).effects)
+        except SignerdError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever one proposal makes of us, the others go on
+            _log.exception("the proposal %s could not be taken", snapshot.psbt_id)
+            return Unreadable(snapshot.psbt_id, UNFORESEEN)
+        return None
+
+    def _tell(self, group: str, workspace: Workspace, left_out: Iterable[Unreadable]) -> None:
+        what = "vault" if group == VAULTS else "proposal"
+        sentences = {
+            found.name: f"The platform's {what} {found.name} is left out: {found.why}" for found in left_out
+        }
+        self.troubles.stand(f"{group} {workspace.id}", sentences)
 
     async def _follow_known(self, workspace: Workspace, listed: set[str]) -> bool:
         """What became of those that no longer await us, a few at a time, each in its turn; whether there are any."""
@@ -173,11 +210,43 @@ class Follower:
         ]
         after = [psbt_id for psbt_id in open_ones if psbt_id > self._turn]
         before = [psbt_id for psbt_id in open_ones if psbt_id <= self._turn]
+        left_out = []
         for psbt_id in islice((*sorted(after), *sorted(before)), FOLLOWED_A_ROUND):
             self._turn = psbt_id
-            try:
-                snapshot = await self.platform.proposal(psbt_id, workspace)
-            except PlatformRefused:
-                continue  # It is gone there, or no longer ours to see: what is known of it stays.
-            self.sink.perform(self.journal.poll(snapshot).effects)
+            found = await self._ask_about(psbt_id, workspace)
+            if found is not None:
+                left_out.append(found)
+        self._tell(KNOWN, workspace, left_out)
         return bool(open_ones)
+
+    async def _ask_about(self, psbt_id: str, workspace: Workspace) -> Unreadable | None:
+        try:
+            return self._poll(await self.platform.proposal(psbt_id, workspace))
+        except PlatformRefused:
+            return None  # It is gone there, or no longer ours to see: what is known of it stays.
+        except PlatformAnswersWrongly as error:
+            return Unreadable(psbt_id, said(error))
+
+
+@dataclass
+class _Following:
+    """How far one workspace is followed. ``listed``: the ids in the list that ``etag`` is of."""
+
+    workspace: Workspace
+    pause: Backoff
+    etag: str | None = None
+    listed: set[str] = field(default_factory=set)
+    learnt: float | None = None
+    one_by_one: bool = False
+    again_at: float | None = None
+
+    def tag(self, now: float) -> str | None:
+        """None where the whole list is to be read again: something of it was left out, and a while has passed."""
+        return None if self.again_at is not None and now >= self.again_at else self.etag
+
+    def leaves_out(self, anything: bool, now: float) -> None:
+        if anything:
+            self.again_at = now + self.pause.next()
+        else:
+            self.again_at = None
+            self.pause.reset()

@@ -1,16 +1,19 @@
 """The platform as the daemon uses it: the core's values in and out, and failures that say whether to try again."""
 
 import base64
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from custody.client import ApiError, AsyncClient, BadAnswer, Unreachable
+from custody.client import ApiError, AsyncClient, BadAnswer, ProposalList, Unreachable
 from custody.client import SignedOut as ClientSignedOut
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
-from custody.schemas.proposals import SignPsbtRequest
+from custody.schemas.proposals import Proposal, SignPsbtRequest
 from custody.schemas.users import User
+from custody.schemas.vaults import Vault
+from signerd.account.listing import Listed, entries, last_id, read_each, taken
 from signerd.account.wire import Workspace, claim_of, snapshot_of
 from signerd.core import events
 from signerd.core.claims import VaultClaim
@@ -24,14 +27,21 @@ from signerd.errors import (
     PlatformUnreachable,
     SessionError,
     SignedOut,
+    SignerdError,
 )
 from signerd.faults import FaultPoint, no_fault
+from signerd.keeping import unforeseen
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_log = logging.getLogger(__name__)
+
 # One page of proposals: some thousand bytes each.
 PAGE = 200
+PROPOSALS = "/api/v1/psbt"
+# A platform that never ends its list of bad entries is not followed for ever.
+MOST_LISTED = 100 * PAGE
 # Answers that say nothing about the request itself: it may be repeated as it is.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 # Said about the caller's rights today, which an administrator may give back: the signature stays ready.
@@ -58,6 +68,12 @@ def translated(
             raise SignedOut("nobody is signed in to the platform, or the session has ended") from error
         except ApiError as error:
             raise _api_error(error) from error
+        except SignerdError:
+            raise
+        except Exception as error:
+            # A mistake in the client is this call's failure; what follows the platform and delivers to it goes on.
+            _log.exception("asking the platform failed in an unforeseen way: %s", call.__name__)
+            raise PlatformAnswersWrongly(unforeseen("Asking the platform")) from error
         platform.fault(f"platform:after:{call.__name__}")
         return answer
 
@@ -83,28 +99,44 @@ class Platform:
         return await self._client.user_info()
 
     @translated
-    async def vaults(self, workspace: Workspace) -> tuple[VaultClaim, ...]:
-        return tuple(claim_of(shape, workspace) for shape in await self._client.list_wallets(workspace.id))
+    async def vaults(self, workspace: Workspace) -> Listed[VaultClaim]:
+        make = partial(claim_of, workspace=workspace)
+        try:
+            shapes = await self._client.list_wallets(workspace.id)
+        except BadAnswer:
+            plan = entries(self._client.core, "/api/v1/list-wallets", {"workspace_id": workspace.id})
+            return read_each((await self._client.run(plan)).items, "id", Vault, make)
+        return taken(((shape.id, shape) for shape in shapes), make)
 
     @translated
     async def awaiting(
         self, workspace: Workspace, etag: str | None, wait_seconds: int
-    ) -> tuple[tuple[Snapshot, ...] | None, str | None]:
+    ) -> tuple[Listed[Snapshot] | None, str | None]:
         """All proposals that await this signer; None where the list is still the one of ``etag``.
 
         The tag is that of a single page: with more than one there is none, and the next call asks for all again.
         """
-        answer = await self._client.proposals(
-            workspace.id,
-            awaiting_me=True,
-            limit=PAGE,
-            etag=etag,
-            wait_seconds=wait_seconds if etag else None,
-        )
-        if answer.not_modified:
-            return None, answer.etag
+        try:
+            answer = await self._client.proposals(
+                workspace.id,
+                awaiting_me=True,
+                limit=PAGE,
+                etag=etag,
+                wait_seconds=wait_seconds if etag else None,
+            )
+            if answer.not_modified:
+                return None, answer.etag
+            shapes, tag = await self._pages(workspace, answer)
+        except BadAnswer:
+            return await self._one_by_one(workspace)
+        make = partial(snapshot_of, workspace=workspace)
+        return taken(((shape.psbt_id, shape) for shape in shapes), make), tag
+
+    async def _pages(
+        self, workspace: Workspace, answer: ProposalList
+    ) -> tuple[tuple[Proposal, ...], str | None]:
         if len(answer.items) < PAGE:
-            return tuple(snapshot_of(shape, workspace) for shape in answer.items), answer.etag
+            return answer.items, answer.etag
         found = {shape.psbt_id: shape for shape in answer.items}
         page = answer.items
         while len(page) >= PAGE:
@@ -117,7 +149,23 @@ class Platform:
             if all(shape.psbt_id in found for shape in page):
                 break
             found.update((shape.psbt_id, shape) for shape in page)
-        return tuple(snapshot_of(shape, workspace) for shape in found.values()), None
+        return tuple(found.values()), None
+
+    async def _one_by_one(self, workspace: Workspace) -> tuple[Listed[Snapshot], str | None]:
+        """The same list where an entry of it makes no sense: that one is left out."""
+        query = {"workspace_id": workspace.id, "awaiting": "me", "limit": PAGE}
+        page = await self._client.run(entries(self._client.core, PROPOSALS, query))
+        found, tag = list(page.items), page.etag if len(page.items) < PAGE else None
+        after = last_id(page.items, "psbt_id")
+        # As above: a page that ends where the one before it ended would come for ever.
+        while len(page.items) >= PAGE and after is not None and len(found) < MOST_LISTED:
+            page = await self._client.run(entries(self._client.core, PROPOSALS, {**query, "after": after}))
+            last = last_id(page.items, "psbt_id")
+            if last == after:
+                break
+            found, after = [*found, *page.items], last
+        make = partial(snapshot_of, workspace=workspace)
+        return read_each(found, "psbt_id", Proposal, make), tag
 
     @translated
     async def proposal(self, psbt_id: str, workspace: Workspace) -> Snapshot:

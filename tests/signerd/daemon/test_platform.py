@@ -1,7 +1,6 @@
 """A platform that fails, lies about what it sent, or says no: nothing is lost, nothing is made twice."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -112,7 +111,6 @@ async def test_f_an_unreachable_platform_is_said_and_waited_for(
     "answer",
     [
         lambda: httpx.Response(200, content=b"<html>captive portal</html>"),
-        lambda: httpx.Response(200, json=[{"psbt_id": "p-1"}]),
         lambda: httpx.Response(200, json={"not": "a list"}),
         lambda: httpx.Response(204),
         lambda: httpx.Response(500, content=b"oops"),
@@ -126,16 +124,6 @@ async def test_f_garbage_for_a_list_is_said_and_survived(
         await until(lambda: daemon.follower.state.trouble is not None)
         platform.after = lambda _request: None
         await until_state(daemon, "p-1", State.WAITING_PERSON)
-
-
-@pytest.mark.parametrize("psbt_id", ["../p", "p 1", "p\x1b[2J", "", "x" * 65])
-async def test_f_an_id_that_is_none_is_not_taken(
-    prepared: Path, platform: FakePlatform, bridge: FakeBridge, psbt_id: str
-) -> None:
-    platform.proposals = {psbt_id: replace(HONEST, psbt_id=psbt_id)}
-    async with daemon_at(prepared, platform, bridge) as daemon:
-        await until(lambda: "id" in (daemon.follower.state.trouble or ""))
-        assert daemon.journal.records() == ()
 
 
 async def test_s14_a_workspace_on_another_network_is_not_followed(

@@ -1,0 +1,192 @@
+"""One bad entry in a list of the platform's is left out by its name and told; the others go on (F)."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from signerd.core.states import State
+from signerd.core.values import Snapshot
+from signerd.daemon import Daemon
+from signerd.errors import JournalUnwritable
+from signerd.journal import Journal
+from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.desk import snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+
+pytestmark = pytest.mark.anyio
+HONEST = snapshot_of(spend())
+
+
+def bad(platform: FakePlatform, **fields: Any) -> dict[str, Any]:
+    return {**platform._shape(replace(HONEST, psbt_id="p-9")), **fields}
+
+
+def without(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != name}
+
+
+async def notes(daemon: Daemon) -> list[str]:
+    return [note for note in (await daemon.status()).notes if "left out" in note]
+
+
+BAD = {
+    "a status of the future": lambda p: bad(p, status="HALF_SIGNED"),
+    "a kind of the future": lambda p: bad(p, tx_type="swap"),
+    "a text for a figure": lambda p: bad(p, fee_sats="1,000"),
+    "a field that is missing": lambda p: without(bad(p), "vault_id"),
+    "a vault's id that is none": lambda p: bad(p, vault_id="../v"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+async def test_f_one_bad_proposal_is_left_out_by_its_id_and_the_others_are_signed(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, kind: str
+) -> None:
+    platform.bad_proposals = [BAD[kind](platform)]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        (note,) = await notes(daemon)
+        assert "proposal p-9 is left out" in note
+        assert [line.kind for line in daemon.feed.since(0, "p-9")] == ["attention"]
+        assert {record.psbt_id for record in daemon.journal.records()} == {"p-1"}
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        platform.bad_proposals = []
+        platform.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2")
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        assert await notes(daemon) == []
+        # It was told once, however often the list came.
+        assert len(daemon.feed.since(0, "p-9")) == 1
+
+
+@pytest.mark.parametrize("entry", [None, 7, "p-1", [], {}, {"psbt_id": 9}], ids=repr)
+async def test_f_what_is_no_proposal_at_all_is_named_by_its_place(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, entry: object
+) -> None:
+    platform.bad_proposals = [entry]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        (note,) = await notes(daemon)
+        assert "proposal entry 1 is left out" in note
+
+
+@pytest.mark.parametrize("psbt_id", ["../p", "p 1", "p\x1b[2J", "", "x" * 65])
+async def test_f_an_id_that_is_none_is_not_taken(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, psbt_id: str
+) -> None:
+    platform.proposals = {psbt_id: replace(HONEST, psbt_id=psbt_id), "p-2": replace(HONEST, psbt_id="p-2")}
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        (note,) = await notes(daemon)
+        assert "entry 1" in note
+        assert "\x1b" not in note
+        assert len(daemon.journal.records()) == 1
+
+
+async def test_f_a_flood_of_bad_ones_is_counted(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.bad_proposals = [bad(platform, psbt_id=f"p-9{n}", status="ODD") for n in range(300)]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        found = [
+            note
+            for note in (await daemon.status()).notes
+            if "left out" in note or "more of this kind" in note
+        ]
+        assert len(found) == 6
+        assert found[-1] == "And 295 more of this kind."
+
+
+async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    """It was signed, so that no list has it: each is asked for by its id, and one answer makes no sense."""
+    other = snapshot_of(spend(n_inputs=3), "p-2")
+    platform.proposals["p-2"] = other
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        for psbt_id, acknowledged in (("p-1", ()), ("p-2", ("conflict",))):
+            await until_state(daemon, psbt_id, State.WAITING_PERSON)
+            await approve(daemon, psbt_id, *acknowledged)
+            await until_state(daemon, psbt_id, State.SUBMITTED)
+
+        def odd(request: httpx.Request) -> httpx.Response | None:
+            single = request.url.params.get("psbt_id") == "p-1"
+            return httpx.Response(200, json=bad(platform, psbt_id="p-1", status="ODD")) if single else None
+
+        platform.after = odd
+        platform.proposals["p-2"] = replace(other, status=ProposalStatus.CONFIRMED, confirmations=1)
+        await until_state(daemon, "p-2", State.CONFIRMED)
+        assert any("proposal p-1 is left out" in note for note in await notes(daemon))
+        assert daemon.journal.record("p-1").state is State.SUBMITTED
+
+
+async def test_f_one_bad_vault_hides_no_other(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.bad_vaults = [{"id": "vault-9", "name": 7}]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        (vault,) = await daemon.vaults()
+        assert vault.pinned
+        assert any("vault vault-9 is left out" in note for note in await notes(daemon))
+
+
+async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_ends_nothing(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, wrong = Journal.poll, [True]
+
+    def sometimes(journal: Journal, snapshot: Snapshot) -> object:
+        if snapshot.psbt_id == "p-1" and wrong[0]:
+            raise RecursionError("nobody foresaw it")
+        return poll(journal, snapshot)
+
+    monkeypatch.setattr(Journal, "poll", sometimes)
+    platform.proposals["p-2"] = replace(HONEST, psbt_id="p-2")
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        (note,) = await notes(daemon)
+        assert "proposal p-1 is left out" in note
+        wrong[0] = False
+        # Though the platform's list does not change.
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        assert await notes(daemon) == []
+
+
+async def test_f_a_journal_that_cannot_be_written_is_no_bad_proposal(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwritable(_journal: Journal, _snapshot: Snapshot) -> object:
+        raise JournalUnwritable("the journal cannot be written: disk full")
+
+    monkeypatch.setattr(Journal, "poll", unwritable)
+    with pytest.raises(JournalUnwritable):
+        async with daemon_at(prepared, platform, bridge) as daemon:
+            await until(daemon.task.done)
+
+
+async def test_f_a_mistake_in_the_client_is_that_calls_failure(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        sound = daemon.account.client.sign_psbt
+        left = [3]
+
+        async def sometimes(*args: Any, **kwargs: Any) -> object:
+            if left[0]:
+                left[0] -= 1
+                raise ZeroDivisionError("nobody foresaw it")
+            return await sound(*args, **kwargs)
+
+        monkeypatch.setattr(daemon.account.client, "sign_psbt", sometimes)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        assert left == [0]
+    assert len(platform.signatures("p-1")) == 1
