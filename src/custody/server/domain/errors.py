@@ -4,7 +4,7 @@ CustodyError
 ├── Unauthenticated · TokenExpired · OtpInvalid
 ├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded · VaultLimitExceeded
 ├── NotFound
-├── StateConflict · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
+├── StateConflict · LastAdmin · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · PsbtDiffers · SignatureInvalid ·
 │   WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable · OutcomeUnknown · MailUnavailable ·
@@ -102,6 +102,11 @@ class NotFound(CustodyError):
 class StateConflict(CustodyError):
     code = ErrorCode.STATE_CONFLICT
     hint = "Read the current state again before trying anything else."
+
+
+class LastAdmin(CustodyError):
+    code = ErrorCode.LAST_ADMIN
+    hint = "Give it to another member first."
 
 
 class LockedFunds(CustodyError):

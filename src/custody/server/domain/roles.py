@@ -1,0 +1,89 @@
+"""Who may change what somebody may do: nobody grants what they do not hold, and the last administrator stays.
+
+Permissions of one workspace go in; a refusal comes out, or nothing. All of it follows from one thought: what a member can
+bring about by changing roles and members must be no more than what the member may do already (P26).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.errors import LastAdmin, PermissionDenied, StateConflict
+from custody.server.domain.permissions import permissions_not_held
+
+Permissions = frozenset[PermissionName]
+
+# What nobody holds, nobody can grant: a workspace that lost one of these would need its operator to mend the database.
+KEPT = (PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS)
+# A list of roles is read whole, by people who must pick one.
+MAX_ROLES = 100
+
+
+class RoleExists(StateConflict):
+    hint = "Change the role that is there, or choose another name."
+
+
+class TooManyRoles(StateConflict):
+    hint = "Delete roles that nobody holds."
+
+
+class RoleInUse(StateConflict):
+    hint = "Give its members another role and revoke its open invitations first."
+
+
+@dataclass(frozen=True)
+class Staff:
+    """What each role of a workspace carries, and which one each member holds, by id."""
+
+    roles: Mapping[int, Permissions]
+    members: Mapping[int, int]
+
+    def without(self, user_id: int) -> "Staff":
+        return replace(self, members={user: role for user, role in self.members.items() if user != user_id})
+
+    def with_member(self, user_id: int, role_id: int) -> "Staff":
+        return replace(self, members={**self.members, user_id: role_id})
+
+    def with_role(self, role_id: int, permissions: Permissions) -> "Staff":
+        return replace(self, roles={**self.roles, role_id: permissions})
+
+    @property
+    def held(self) -> Permissions:
+        """By anybody."""
+        return frozenset[PermissionName]().union(*(self.roles[role] for role in self.members.values()))
+
+
+def require_grantable(granted: Permissions, held: Permissions) -> None:
+    """For whatever gives somebody permissions: a role offered, a role changed, a permission added to one.
+
+    Raises PermissionDenied.
+    """
+    missing = permissions_not_held(granted, held)
+    if missing:
+        raise PermissionDenied(f"You cannot grant what you do not hold: {in_words(missing)}.")
+
+
+def require_reach(carried: Permissions, held: Permissions) -> None:
+    """For whatever changes or takes away a role or a member's place: nobody does it to those who may do more.
+
+    Raises PermissionDenied.
+    """
+    missing = permissions_not_held(carried, held)
+    if missing:
+        raise PermissionDenied(
+            f"This role carries {in_words(missing)}, which yours does not: only somebody who holds it may change that."
+        )
+
+
+def require_administrators(before: Staff, after: Staff) -> None:
+    """Of KEPT, a change takes nothing from the workspace as a whole (P27).
+
+    What was lost before, by an operator's hand, stops no other change. Raises LastAdmin.
+    """
+    gone = (before.held - after.held).intersection(KEPT)
+    if gone:
+        raise LastAdmin(f"Nobody in the workspace would hold {in_words(gone)} any more.")
+
+
+def in_words(permissions: Iterable[PermissionName]) -> str:
+    return ", ".join(sorted(permissions))
