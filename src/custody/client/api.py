@@ -1,6 +1,7 @@
 """Every call, described once. ``Client`` and ``AsyncClient`` inherit these as plain and as awaitable methods."""
 
 from custody.client.calls.address_book import AddressBookCalls
+from custody.client.calls.invitations import InvitationCalls
 from custody.client.calls.keys import KeyCalls
 from custody.client.calls.limits import LimitCalls
 from custody.client.calls.people import PeopleCalls
@@ -9,5 +10,14 @@ from custody.client.calls.sign_in import SignInCalls
 from custody.client.calls.vaults import VaultCalls
 
 
-class Api(SignInCalls, PeopleCalls, KeyCalls, VaultCalls, ProposalCalls, AddressBookCalls, LimitCalls):
+class Api(
+    SignInCalls,
+    PeopleCalls,
+    KeyCalls,
+    VaultCalls,
+    ProposalCalls,
+    AddressBookCalls,
+    InvitationCalls,
+    LimitCalls,
+):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

@@ -21,6 +21,7 @@ from custody.server.service.changes import Changes
 from custody.server.service.drafting import Drafter
 from custody.server.service.finalising import Finaliser
 from custody.server.service.idempotency import Idempotency
+from custody.server.service.invitations import Invitations
 from custody.server.service.keys import Keys
 from custody.server.service.limits import Limits
 from custody.server.service.limits_administration import LimitAdministration
@@ -156,7 +157,7 @@ def _wire(
     passwords = Passwords(world.hasher)
     sessions = Sessions(store, clock, random, audit)
     changes, lifecycle = background.changes, background.lifecycle
-    drafter = Drafter(clock, world.rng)
+    drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits = Limits(clock, world.policies)
     services = Services(
         store=store,
@@ -165,9 +166,10 @@ def _wire(
         idempotency=Idempotency(clock),
         sessions=sessions,
         signin=SignIn(store, clock, random, audit, sessions, passwords, mailer),
-        people=People(clock, audit),
+        people=people,
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         changes=changes,
+        invitations=Invitations(clock, random, audit, people),
         address_book=AddressBook(clock, audit),
         vaults=Vaults(clock, random, audit, limits),
         limits=LimitAdministration(clock, audit, world.policies, limits),

@@ -15,8 +15,9 @@ from custody.server.domain.tokens import new_id
 from custody.server.service.audit import AuditLog
 from custody.server.service.broadcast import Broadcaster
 from custody.server.service.changes import Changes
-from custody.server.service.expiry import Expiry
+from custody.server.service.expiry import Expiry, Sweep, Sweeps
 from custody.server.service.finalising import BROADCAST
+from custody.server.service.invitation_expiry import InvitationExpiry
 from custody.server.service.mail_jobs import MAIL, MailJobs
 from custody.server.service.market import Market
 from custody.server.service.operator import FUND, MINE, OperatorTasks
@@ -85,5 +86,6 @@ class Background:
             for chain in self.backends
         ]
 
-    def expiry(self) -> Expiry:
-        return Expiry(self.store, self.clock, self.audit, self.lifecycle)
+    def expiry(self) -> Sweep:
+        proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
+        return Sweeps((proposals, InvitationExpiry(self.store, self.clock, self.audit)))

@@ -1,4 +1,8 @@
-"""Ending proposals that waited too long for their signatures."""
+"""Ending what waited too long: proposals for their signatures, and others' sweeps in the same turn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from sqlalchemy import select
 
@@ -14,6 +18,24 @@ from custody.server.store.models import Proposal
 
 # One transaction stays short however many are due.
 BATCH = 100
+
+
+class Sweep(Protocol):
+    """Ends what waited too long."""
+
+    def run_due(self) -> int:
+        """Ends what is due, and returns how many."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """Several, one after the other."""
+
+    parts: Sequence[Sweep]
+
+    def run_due(self) -> int:
+        return sum(part.run_due() for part in self.parts)
 
 
 class Expiry:

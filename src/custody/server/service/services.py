@@ -6,6 +6,7 @@ from custody.server.service.address_book import AddressBook
 from custody.server.service.audit import AuditLog
 from custody.server.service.changes import Changes
 from custody.server.service.idempotency import Idempotency
+from custody.server.service.invitations import Invitations
 from custody.server.service.keys import Keys
 from custody.server.service.limits_administration import LimitAdministration
 from custody.server.service.people import People
@@ -29,6 +30,7 @@ class Services:
     people: People
     keys: Keys
     changes: Changes
+    invitations: Invitations
     address_book: AddressBook
     vaults: Vaults
     limits: LimitAdministration

@@ -7,7 +7,7 @@ import structlog
 
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.changes import Changes
-from custody.server.service.expiry import Expiry
+from custody.server.service.expiry import Sweep
 from custody.server.service.outbox import Outbox
 from custody.server.service.watcher import Watcher
 
@@ -24,7 +24,7 @@ class Workers:
     """Started and stopped with the server. Stopping waits for what is under way; a kill loses nothing either."""
 
     def __init__(
-        self, outbox: Outbox, mails: Outbox, watchers: Sequence[Watcher], expiry: Expiry, changes: Changes
+        self, outbox: Outbox, mails: Outbox, watchers: Sequence[Watcher], expiry: Sweep, changes: Changes
     ) -> None:
         self._outbox = outbox
         self._mails = mails

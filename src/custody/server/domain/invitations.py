@@ -1,0 +1,92 @@
+"""The life of an invitation: one table, (status, event) → status. How long it is good, and how many may be out."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from custody.schemas.invitations import InvitationStatus as Status
+from custody.server.domain.errors import PermissionDenied, StateConflict
+
+# As long as GitHub's to an organisation.
+INVITATION_LIFETIME = timedelta(days=7)
+# Each one is a mail to somebody who did not ask for it.
+MAX_PENDING_IN_WORKSPACE = 100
+
+
+@dataclass(frozen=True)
+class Rate:
+    """At most ``limit`` invitations in any ``window``, whatever became of them."""
+
+    limit: int
+    window: timedelta
+
+
+# Of a whole organisation, so that more workspaces do not make more mails.
+ORGANISATION_RATE = Rate(100, timedelta(hours=1))
+# To one address from one organisation: revoking and inviting again must not fill a mailbox.
+ADDRESS_RATE = Rate(5, timedelta(days=1))
+
+
+class Event(StrEnum):
+    """What happens to an invitation."""
+
+    ACCEPT = "accept"
+    DECLINE = "decline"
+    REVOKE = "revoke"
+    EXPIRE = "expire"
+
+
+TRANSITIONS: dict[tuple[Status, Event], Status] = {
+    (Status.PENDING, Event.ACCEPT): Status.ACCEPTED,
+    (Status.PENDING, Event.DECLINE): Status.DECLINED,
+    (Status.PENDING, Event.REVOKE): Status.REVOKED,
+    (Status.PENDING, Event.EXPIRE): Status.EXPIRED,
+}
+_WHAT_BECAME_OF_IT = {
+    Status.PENDING: "is waiting for its answer",
+    Status.ACCEPTED: "was accepted already",
+    Status.DECLINED: "was declined",
+    Status.EXPIRED: "has expired",
+    Status.REVOKED: "was revoked",
+}
+
+
+class InvitationDecided(StateConflict):
+    """The event cannot happen to an invitation in that status."""
+
+    hint = "Ask an administrator of the workspace for a new one, if it is still wanted."
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(f"This invitation {_WHAT_BECAME_OF_IT[status]}.")
+        self.status = status
+
+
+class AlreadyInvited(StateConflict):
+    hint = "Wait for the answer, or revoke it with POST /api/v1/revoke-invite before you invite again."
+
+
+class TooManyPending(StateConflict):
+    hint = "Revoke what is no longer wanted with POST /api/v1/revoke-invite."
+
+
+class NoLongerGranted(StateConflict):
+    hint = "Ask an administrator of the workspace for a new invitation."
+
+
+class NotTheInvitee(PermissionDenied):
+    """P46. The id is not secret from its guesser, for it cannot be guessed; the address stays untold."""
+
+    hint = "Sign in with the account of the address that the invitation was sent to."
+
+
+def next_status(status: Status, event: Event) -> Status:
+    """The status after ``event``. Raises InvitationDecided."""
+    try:
+        return TRANSITIONS[status, event]
+    except KeyError:
+        raise InvitationDecided(status) from None
+
+
+def status_at(stored: Status, expires_at: datetime, now: datetime) -> Status:
+    """The status that counts: a pending one whose time has passed is expired, whether or not that was written down."""
+    return next_status(stored, Event.EXPIRE) if stored is Status.PENDING and now >= expires_at else stored

@@ -1,0 +1,412 @@
+"""Invitations through HTTP: who may offer what to whom, and whose answer counts."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select
+
+from custody.schemas.users import PermissionName
+from custody.server.domain import invitations as rules
+from custody.server.domain.permissions import EVERY_PERMISSION
+from custody.server.service import invitations as service
+from custody.server.store.models import Invitation, Membership, Role, RolePermission, User
+from tests.support.platform import PASSWORD, START, As, World
+
+ADMIN, MANAGER, GUEST, EVE = (
+    "admin@example.org",
+    "manager@example.org",
+    "guest@example.net",
+    "eve@example.com",
+)
+MANAGE_USERS = frozenset({PermissionName.MANAGE_USERS})
+ADMINISTRATOR_ROLE, SIGNER_ROLE = 1, 2
+
+
+@pytest.fixture
+def admin(world: World) -> As:
+    """Administrator of workspace 1 in organisation 1."""
+    world.organisation("Acme", ADMIN)
+    return world.as_user(ADMIN)
+
+
+@pytest.fixture
+def eve(world: World, admin: As) -> As:
+    """Administrator of workspace 2 in organisation 2, whose roles are 3 and 4."""
+    world.organisation("Umbrella", EVE)
+    return world.as_user(EVE)
+
+
+@pytest.fixture
+def guest(world: World, admin: As) -> As:
+    return account(world, GUEST)
+
+
+def account(world: World, email: str) -> As:
+    """Registers and signs in, with the code that is mailed to the address."""
+    body = {"email": email, "password": PASSWORD}
+    assert world.http.post("/auth/register", json=body).status_code == 200
+    waiting = world.login(email).json()
+    assert waiting["requires_2FA"] is True
+    code = {"token_2fa": waiting["token_2fa"], "otp": world.mail.newest_code()}
+    answer = world.http.post("/auth/otp-validate", json=code)
+    assert answer.status_code == 200, answer.text
+    world.http.cookies.clear()
+    return As(world.http, {"Authorization": f"Bearer {answer.json()['token']}"})
+
+
+def add_role(world: World, name: str, permissions: frozenset[PermissionName]) -> int:
+    """In workspace 1."""
+    with world.platform.services.store.write() as db:
+        role = Role(
+            workspace_id=1,
+            name=name,
+            description="",
+            limit_sats=0,
+            cycle_period="M",
+            cycle_day=1,
+            created_at=START,
+            updated_at=START,
+        )
+        db.add(role)
+        db.flush()
+        db.add_all(RolePermission(role_id=role.id, permission=each.value) for each in permissions)
+        return role.id
+
+
+def invite(user: As, email: str = GUEST, **changes: object):
+    body = {"invited_email": email, "workspace_context": 1, "org_id": 1, "role_id": SIGNER_ROLE, **changes}
+    return user.post("/api/v1/invite-to-workspace", body)
+
+
+def invited(user: As, email: str = GUEST, **changes: object) -> str:
+    answer = invite(user, email, **changes)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["invite_id"]
+
+
+def decide(user: As, invite_id: str, accept: str = "true"):
+    return user.get("/api/v1/accept-invite", invite_id=invite_id, accept=accept)
+
+
+def revoke(user: As, invite_id: str, workspace_id: int = 1):
+    return user.post("/api/v1/revoke-invite", {"invite_id": invite_id, "workspace_id": workspace_id})
+
+
+def pending(user: As, workspace_id: int = 1) -> list[dict]:
+    answer = user.get("/api/v1/get-pending-workspace-invites", workspace_id=workspace_id)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def own(user: As) -> list[dict]:
+    answer = user.get("/api/v1/get-invites-pending")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def members(user: As) -> list[tuple[str, str]]:
+    rows = user.get("/api/v1/get-users-from-workspace", workspace_id=1).json()
+    return [(row["Email"], row["Role"]["Name"]) for row in rows]
+
+
+def refused(answer, status: int, words: str) -> dict:
+    assert answer.status_code == status, answer.text
+    assert words in answer.json()["detail"]
+    return answer.json()
+
+
+class TestTheWholeWay:
+    def test_from_an_address_without_an_account_to_a_member(self, admin: As, world: World) -> None:
+        invite_id = invited(admin)
+        guest = account(world, GUEST)
+        assert own(guest) == pending(admin)
+        assert own(guest) == [
+            {
+                "InviteUID": invite_id,
+                "InvitedEmail": GUEST,
+                "OrgID": 1,
+                "OrgName": "Acme",
+                "WorkspaceID": 1,
+                "WorkspaceName": "Main",
+                "RoleID": SIGNER_ROLE,
+                "RoleName": "Signer",
+                "InvitedBy": ADMIN,
+                "Status": "pending",
+                "CreatedAt": "2026-03-01T12:00:00.000Z",
+                "ExpiresAt": "2026-03-08T12:00:00.000Z",
+            }
+        ]
+        answer = decide(guest, invite_id)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["Status"] == "accepted"
+        assert own(guest) == pending(admin) == []
+        assert members(admin) == [(ADMIN, "Administrator"), (GUEST, "Signer")]
+        assert guest.get("/api/v1/get-user-info").json()["DefaultWorkspace"] == 1
+        assert world.audit_actions("workspace:1")[-2:] == ["INVITATION_SENT", "INVITATION_ACCEPTED"]
+
+    def test_a_declined_one_leaves_the_lists_and_may_be_offered_again(
+        self, admin: As, guest: As, world: World
+    ) -> None:
+        assert decide(guest, invited(admin), "false").json()["Status"] == "declined"
+        assert own(guest) == pending(admin) == []
+        assert members(admin) == [(ADMIN, "Administrator")]
+        assert world.audit_actions("workspace:1")[-1] == "INVITATION_DECLINED"
+        assert len({one["InviteUID"] for one in [*pending(admin), {"InviteUID": invited(admin)}]}) == 1
+
+    def test_an_address_is_the_same_in_any_case(self, admin: As, guest: As) -> None:
+        invite_id = invited(admin, " Guest@Example.NET ")
+        assert decide(guest, invite_id).status_code == 200
+
+    def test_a_repeated_request_makes_one(self, admin: As) -> None:
+        body = {"invited_email": GUEST, "workspace_context": 1, "org_id": 1, "role_id": SIGNER_ROLE}
+        answers = [
+            admin.post("/api/v1/invite-to-workspace", body, **{"Idempotency-Key": "k"}) for _ in range(2)
+        ]
+        assert answers[0].content == answers[1].content
+        assert len(pending(admin)) == 1
+
+
+class TestTheAnswer:
+    @pytest.mark.parametrize("accept", ["true", "false"])
+    def test_of_another_account_does_not_count(self, admin: As, eve: As, world: World, accept: str) -> None:
+        """P46. The address is not told, nor what became of it."""
+        invite_id = invited(admin)
+        told = refused(decide(eve, invite_id, accept), 403, "another address")
+        assert told["code"] == "PERMISSION_DENIED"
+        assert GUEST not in str(told)
+        assert own(eve) == []
+        assert [row["Status"] for row in pending(admin)] == ["pending"]
+        assert world.audit_actions()[-1] == "PERMISSION_DENIED"
+        revoke(admin, invite_id)
+        assert decide(eve, invite_id, accept).json()["detail"] == told["detail"]
+
+    def test_to_one_that_never_was(self, guest: As) -> None:
+        refused(decide(guest, "0" * 32), 404, "no such invitation")
+
+    @pytest.mark.parametrize("first", ["true", "false"])
+    @pytest.mark.parametrize("second", ["true", "false"])
+    def test_is_given_once(self, admin: As, guest: As, first: str, second: str) -> None:
+        """P46."""
+        invite_id = invited(admin)
+        assert decide(guest, invite_id, first).status_code == 200
+        words = "accepted already" if first == "true" else "was declined"
+        assert refused(decide(guest, invite_id, second), 409, words)["code"] == "STATE_CONFLICT"
+        assert len(members(admin)) == (2 if first == "true" else 1)
+
+    def test_is_given_once_in_a_race(self, admin: As, guest: As) -> None:
+        """P46, with real parallel clients."""
+        invite_id = invited(admin)
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: decide(guest, invite_id).status_code, range(4)))
+        assert sorted(answers) == [200, 409, 409, 409]
+        assert len(members(admin)) == 2
+
+    def test_needs_more_than_the_link(self, admin: As, world: World) -> None:
+        """A mail scanner follows links, without anybody's access token."""
+        invite_id = invited(admin)
+        link = f"/api/v1/accept-invite?invite_id={invite_id}&accept=true"
+        assert world.http.get(link).status_code == 401
+        assert world.http.head(link).status_code == 405
+        assert len(pending(admin)) == 1
+
+    @pytest.mark.parametrize("query", [{}, {"accept": "maybe"}, {"accept": ""}])
+    def test_is_yes_or_no(self, admin: As, guest: As, query: dict) -> None:
+        answer = guest.get("/api/v1/accept-invite", invite_id=invited(admin), **query)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"] == "/accept"
+
+    def test_of_somebody_who_became_a_member_meanwhile(self, admin: As, guest: As, world: World) -> None:
+        invite_id = invited(admin)
+        world.member(1, GUEST)
+        refused(decide(guest, invite_id), 409, "member of this workspace already")
+        assert decide(guest, invite_id, "false").status_code == 200
+
+
+class TestTime:
+    def test_ends_an_invitation(self, admin: As, world: World) -> None:
+        invite_id = invited(admin)
+        world.clock.advance(days=7)
+        guest, admin = account(world, GUEST), world.as_user(ADMIN)
+        assert own(guest) == pending(admin) == []
+        refused(decide(guest, invite_id), 409, "has expired")
+        refused(revoke(admin, invite_id), 409, "has expired")
+
+    def test_spares_it_until_the_last_moment(self, admin: As, world: World) -> None:
+        invite_id = invited(admin)
+        world.clock.advance(days=6, hours=23, minutes=59)
+        assert decide(account(world, GUEST), invite_id).status_code == 200
+
+    def test_is_written_down_by_the_worker(self, admin: As, world: World) -> None:
+        first = invited(admin)
+        world.clock.advance(days=7)
+        admin = world.as_user(ADMIN)
+        invited(admin, "other@example.net")
+        expiry = world.platform.background.expiry()
+        assert (expiry.run_due(), expiry.run_due()) == (1, 0)
+        with world.platform.services.store.read() as db:
+            marked = db.get_one(Invitation, first)
+            assert (marked.status, marked.decided_at) == ("expired", marked.expires_at)
+        assert world.audit_actions("workspace:1")[-1] == "INVITATION_EXPIRED"
+
+    def test_makes_room_for_another_without_the_worker(self, admin: As, world: World) -> None:
+        first = invited(admin)
+        world.clock.advance(days=7)
+        assert invited(world.as_user(ADMIN)) != first
+        assert world.audit_actions("workspace:1")[-2:] == ["INVITATION_EXPIRED", "INVITATION_SENT"]
+
+
+class TestRevoking:
+    def test_takes_the_offer_back(self, admin: As, guest: As, world: World) -> None:
+        invite_id = invited(admin)
+        assert revoke(admin, invite_id).json()["Status"] == "revoked"
+        assert own(guest) == pending(admin) == []
+        refused(decide(guest, invite_id), 409, "was revoked")
+        refused(revoke(admin, invite_id), 409, "was revoked")
+        assert world.audit_actions("workspace:1")[-1] == "INVITATION_REVOKED"
+
+    def test_cannot_undo_an_acceptance(self, admin: As, guest: As) -> None:
+        invite_id = invited(admin)
+        decide(guest, invite_id)
+        refused(revoke(admin, invite_id), 409, "accepted already")
+        assert len(members(admin)) == 2
+
+    def test_another_tenants_invitation_is_not_there(self, admin: As, eve: As) -> None:
+        """P24: neither by its workspace nor from one's own."""
+        invite_id = invited(admin)
+        assert revoke(eve, invite_id).status_code == 404
+        theirs, none = revoke(eve, invite_id, 2), revoke(eve, "0" * 32, 2)
+        assert theirs.status_code == none.status_code == 404
+        assert theirs.json()["detail"] == none.json()["detail"]
+        assert len(pending(admin)) == 1
+
+
+class TestWho:
+    def test_needs_the_permission_for_each_of_the_workspaces_calls(self, admin: As, world: World) -> None:
+        invite_id = invited(admin)
+        world.member(1, MANAGER)
+        signer = world.as_user(MANAGER)
+        for answer in (
+            invite(signer, "other@example.net"),
+            signer.get("/api/v1/get-pending-workspace-invites", workspace_id=1),
+            revoke(signer, invite_id),
+        ):
+            refused(answer, 403, "MANAGE_USERS")
+
+    @pytest.mark.parametrize(
+        "named",
+        [
+            {"workspace_context": 1},
+            {"workspace_context": 999},
+            {"workspace_context": 2, "org_id": 1},
+            {"workspace_context": 2, "org_id": 2, "role_id": SIGNER_ROLE},
+            {"workspace_context": 2, "org_id": 2, "role_id": 999},
+        ],
+    )
+    def test_what_belongs_to_another_tenant_is_not_there(self, admin: As, eve: As, named: dict) -> None:
+        """P24: workspace, organisation and role."""
+        assert invite(eve, **named).status_code == 404
+        assert pending(admin) == pending(eve, 2) == []
+
+    def test_another_tenants_list_is_not_there(self, admin: As, eve: As) -> None:
+        """P24."""
+        assert eve.get("/api/v1/get-pending-workspace-invites", workspace_id=1).status_code == 404
+
+    def test_an_address_of_another_tenant_is_as_good_as_any(self, admin: As, eve: As) -> None:
+        """The answer does not tell that it has an account."""
+        assert set(invite(admin, EVE).json()) == set(invite(admin).json())
+
+    @pytest.mark.parametrize("email", [ADMIN, ADMIN.upper()])
+    def test_a_member_cannot_be_invited(self, admin: As, email: str) -> None:
+        refused(invite(admin, email), 409, "member of this workspace already")
+
+    def test_one_offer_to_an_address_is_open_at_a_time(self, admin: As) -> None:
+        first = invited(admin)
+        refused(invite(admin, role_id=ADMINISTRATOR_ROLE), 409, first)
+        revoke(admin, first)
+        assert invite(admin).status_code == 200
+
+    @pytest.mark.parametrize("email", ["nobody", "a b@example.org", "a@b@c", "a\r\nBcc: x@example.org", ""])
+    def test_an_address_has_a_shape(self, admin: As, email: str) -> None:
+        """P50."""
+        assert invite(admin, email).status_code == 422
+
+
+class TestEscalation:
+    """P26."""
+
+    @pytest.fixture
+    def manager(self, admin: As, world: World) -> As:
+        """May manage users and nothing else, by role 3."""
+        add_role(world, "Manager", MANAGE_USERS)
+        world.member(1, MANAGER, "Manager")
+        return world.as_user(MANAGER)
+
+    def test_inviting_to_more_than_one_has_is_refused(self, manager: As) -> None:
+        told = refused(invite(manager, role_id=ADMINISTRATOR_ROLE), 403, "cannot grant what you do not hold")
+        assert "MANAGE_ROLE" in told["detail"]
+        refused(invite(manager, role_id=SIGNER_ROLE), 403, "PAYMENT_APPROVE")
+        assert invite(manager, role_id=3).status_code == 200
+
+    def test_a_role_that_gained_since_is_not_given(self, manager: As, guest: As, world: World) -> None:
+        usher = add_role(world, "Usher", MANAGE_USERS)
+        invite_id = invited(manager, role_id=usher)
+        with world.platform.services.store.write() as db:
+            db.add(RolePermission(role_id=usher, permission="MANAGE_ROLE"))
+        refused(decide(guest, invite_id), 409, "may not grant this role any more")
+        assert len(own(guest)) == 1
+        assert decide(guest, invite_id, "false").status_code == 200
+
+    @pytest.mark.parametrize("loss", ["membership", "permission", "role"])
+    def test_an_inviter_who_lost_theirs_gives_nothing(
+        self, admin: As, guest: As, world: World, loss: str
+    ) -> None:
+        """Who was removed or set back cannot leave a door open behind them."""
+        world.member(1, MANAGER, "Administrator")
+        invite_id = invited(world.as_user(MANAGER), role_id=ADMINISTRATOR_ROLE)
+        every_other = add_role(world, "Other", EVERY_PERMISSION - MANAGE_USERS)
+        with world.platform.services.store.write() as db:
+            inviter = db.scalars(select(User.id).where(User.email == MANAGER)).one()
+            held = db.scalars(select(Membership).where(Membership.user_id == inviter)).one()
+            if loss == "membership":
+                db.delete(held)
+            else:
+                held.role_id = {"role": SIGNER_ROLE, "permission": every_other}[loss]
+        refused(decide(guest, invite_id), 409, "may not grant this role any more")
+        assert (GUEST, "Administrator") not in members(admin)
+
+
+class TestBounds:
+    def test_are_what_the_rules_say(self) -> None:
+        assert rules.MAX_PENDING_IN_WORKSPACE == 100
+        assert (rules.ORGANISATION_RATE.limit, rules.ADDRESS_RATE.limit) == (100, 5)
+
+    def test_on_open_invitations(self, admin: As, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(service, "MAX_PENDING_IN_WORKSPACE", 2)
+        first = invited(admin, "1@example.net")
+        invited(admin, "2@example.net")
+        refused(invite(admin, "3@example.net"), 409, "2 invitations to this workspace are open")
+        revoke(admin, first)
+        assert invite(admin, "3@example.net").status_code == 200
+
+    def test_on_mails_to_one_address(self, admin: As, eve: As, world: World) -> None:
+        """Revoking and inviting again does not fill a mailbox."""
+        for _ in range(5):
+            revoke(admin, invited(admin))
+        told = invite(admin)
+        assert refused(told, 429, GUEST)["code"] == "RATE_LIMITED"
+        assert int(told.headers["Retry-After"]) == 24 * 3600
+        assert invite(admin, "other@example.net").status_code == 200
+        assert invite(eve, workspace_context=2, org_id=2, role_id=4).status_code == 200
+        world.clock.advance(days=1)
+        assert invite(world.as_user(ADMIN)).status_code == 200
+
+    def test_on_mails_of_one_organisation(
+        self, admin: As, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(service, "ORGANISATION_RATE", rules.Rate(2, rules.ORGANISATION_RATE.window))
+        invited(admin, "1@example.net")
+        world.clock.advance(minutes=10)
+        revoke(admin, invited(admin, "2@example.net"))
+        told = invite(admin, "3@example.net")
+        refused(told, 429, "your organisation")
+        assert int(told.headers["Retry-After"]) == 50 * 60
