@@ -36,7 +36,7 @@ from signerd.troubles import Troubles
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.
 DEVICE_PAUSE_SECONDS = 2.0
-# A change of state that no event told of is noticed after this long.
+# While something waits for a device, a change of its state that no event told of is noticed after this long.
 LOOK_AGAIN_SECONDS = 5.0
 # Rules about hours and windows count in minutes.
 TIME_PASSES_SECONDS = 60.0
@@ -140,8 +140,9 @@ class Runner:
         pause = Backoff(self._jitter)
         while True:
             self._look.clear()
+            waiting = self.journal.records([State.WAITING_DEVICE])
             try:
-                for record in self.journal.records([State.WAITING_DEVICE]):
+                for record in waiting:
                     await self._offer(record.psbt_id)
             except DeviceError as error:
                 self._troubles.stand(DEVICES, {DEVICES: said(error)})
@@ -150,7 +151,8 @@ class Runner:
             self._troubles.stand(DEVICES, {})
             pause.reset()
             try:
-                async with asyncio.timeout(LOOK_AGAIN_SECONDS):
+                # What comes to wait for a device is told: until then nobody need be woken.
+                async with asyncio.timeout(LOOK_AGAIN_SECONDS if waiting else None):
                     await self._look.wait()
             except TimeoutError:
                 continue

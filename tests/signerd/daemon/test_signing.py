@@ -16,6 +16,7 @@ from firmware_bridge import (
     RefusedByPerson,
 )
 from multisig import ChangeTo, build_psbt, sats
+from signerd import runner
 from signerd.core.states import State
 from tests.support.daemons import (
     approve,
@@ -114,6 +115,33 @@ async def test_s19_what_the_device_should_not_have_signed_is_not_submitted(
         await approve(daemon, "p-1")
         await until_state(daemon, "p-1", State.INTERRUPTED)
     assert platform.told() == []
+
+
+class Counting(FakeBridge):
+    """How often the devices were looked through."""
+
+    looks = 0
+
+    async def list(self) -> tuple[Device, ...]:
+        self.looks += 1
+        return await super().list()
+
+
+async def test_devices_are_looked_through_only_while_something_waits_for_one(
+    prepared: Path, platform: FakePlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle daemon is not woken for it; one that waits notices also what no event told of."""
+    monkeypatch.setattr(runner, "LOOK_AGAIN_SECONDS", 0.001)
+    bridge = Counting(state=DeviceState.LOCKED)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 5)
+        assert bridge.looks == 0
+        await approve(daemon, "p-1")
+        await until(lambda: bridge.looks > 5)
+        bridge.state = DeviceState.READY
+        await until_state(daemon, "p-1", State.SUBMITTED)
 
 
 class TwoOfOneSeed(FakeBridge):
