@@ -4,6 +4,7 @@ from custody.client.calls.address_book import AddressBookCalls
 from custody.client.calls.invitations import InvitationCalls
 from custody.client.calls.keys import KeyCalls
 from custody.client.calls.limits import LimitCalls
+from custody.client.calls.logs import LogCalls
 from custody.client.calls.people import PeopleCalls
 from custody.client.calls.proposals import ProposalCalls
 from custody.client.calls.sign_in import SignInCalls
@@ -19,5 +20,6 @@ class Api(
     AddressBookCalls,
     InvitationCalls,
     LimitCalls,
+    LogCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

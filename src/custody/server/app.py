@@ -25,6 +25,7 @@ from custody.server.service.invitations import Invitations
 from custody.server.service.keys import Keys
 from custody.server.service.limits import Limits
 from custody.server.service.limits_administration import LimitAdministration
+from custody.server.service.logs import Logs
 from custody.server.service.mail import SENDER, FileMailer, Mailer
 from custody.server.service.mail_jobs import MailJobs
 from custody.server.service.market import Market
@@ -175,6 +176,7 @@ def _wire(
         limits=LimitAdministration(clock, audit, world.policies, limits),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
+        logs=Logs(audit),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, passwords)

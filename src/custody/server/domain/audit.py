@@ -6,7 +6,7 @@ JCS is RFC 8785; rows hold text and integers only, for which the encoding is sho
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
@@ -30,6 +30,7 @@ class Category(StrEnum):
     PROPOSALS = "PROPOSALS"
     SIGNING = "SIGNING"
     CHAIN = "CHAIN"
+    PURCHASES = "PURCHASES"
     AUDIT = "AUDIT"
 
 
@@ -67,6 +68,14 @@ class ChainedRow:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """What the row at a position must hash to, and who says so ("checkpoint 7 of …")."""
+
+    event_hash: bytes
+    source: str
+
+
+@dataclass(frozen=True)
 class ChainFault:
     """The first thing that is wrong with a chain, and where."""
 
@@ -82,32 +91,65 @@ def canonical_json(values: Mapping[str, str | int]) -> bytes:
             raise ValueError("an integer this large has no exact JSON form")
     # Python's encoder escapes what RFC 8785 escapes, in the same way; what differs is the order of the names.
     ordered = dict(sorted(values.items(), key=lambda item: item[0].encode("utf-16-be")))
-    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
+    return _ENCODER.encode(ordered).encode()
+
+
+# Made once: a verification asks it a hundred thousand times.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def event_hash(prev_hash: bytes, row: AuditRow) -> bytes:
-    return sha256(PREFIX + prev_hash + canonical_json(asdict(row))).digest()
+    return sha256(PREFIX + prev_hash + canonical_json(vars(row))).digest()
 
 
-def find_fault(chain_id: str, rows: Iterable[ChainedRow], size: int, head_hash: bytes) -> ChainFault | None:
+def find_fault(
+    chain_id: str,
+    rows: Iterable[ChainedRow],
+    size: int,
+    head_hash: bytes,
+    marks: Mapping[int, Mark] | None = None,
+) -> ChainFault | None:
     """Reads a chain in order of position and names the first row that was edited, removed, reordered or cut.
 
-    ``size`` and ``head_hash`` are the stored head; whoever can rewrite the head too is caught by checkpoints.
+    ``size`` and ``head_hash`` are the stored head. Whoever rewrites the rows and the head consistently is caught by
+    ``marks``: what checkpoints, which are kept elsewhere, say of this chain, by position.
     """
-    previous, position = GENESIS, 0
+    marks = marks or {}
+    previous, position, vouched = GENESIS, 0, 0
     for chained in rows:
         position += 1
         sentence = _fault_of(chained, chain_id, position, previous)
         if sentence is not None:
             return ChainFault(chain_id, position, sentence)
         previous = chained.event_hash
-    if position != size:
+        if position in marks:
+            if marks[position].event_hash != previous:
+                return ChainFault(chain_id, vouched + 1, _rewritten(vouched, position, marks[position]))
+            vouched = position
+    return _fault_at_end(chain_id, position, previous, (size, head_hash), marks)
+
+
+def _fault_at_end(
+    chain_id: str, position: int, last: bytes, head: tuple[int, bytes], marks: Mapping[int, Mark]
+) -> ChainFault | None:
+    if position != head[0]:
         return ChainFault(
-            chain_id, position + 1, f"the chain should have {size} rows but ends after {position}"
+            chain_id, position + 1, f"the chain should have {head[0]} rows but ends after {position}"
         )
-    if previous != head_hash:
+    if last != head[1]:
         return ChainFault(chain_id, position, "the last row is not the one that the head names")
+    missing = max(marks, default=0)
+    if missing > position:
+        sentence = f"the chain was cut after row {position}: {marks[missing].source} names {missing} rows"
+        return ChainFault(chain_id, position + 1, sentence)
     return None
+
+
+def _rewritten(vouched: int, position: int, mark: Mark) -> str:
+    return (
+        f"the chain was rewritten somewhere from row {vouched + 1} to row {position}: "
+        f"{mark.source} names another row {position}"
+    )
 
 
 def _fault_of(chained: ChainedRow, chain_id: str, position: int, previous: bytes) -> str | None:

@@ -1,9 +1,11 @@
 """Appends to the audit chains, and reads them back to check them."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import format_time
@@ -13,6 +15,7 @@ from custody.server.domain.audit import (
     Category,
     ChainedRow,
     ChainFault,
+    Mark,
     chain_of,
     event_hash,
     find_fault,
@@ -22,6 +25,9 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead
+
+# Rows in memory at a time.
+BATCH: Final = 1_000
 
 
 class AuditLog:
@@ -81,43 +87,65 @@ def _locked_head(db: Session, chain_id: str) -> AuditHead:
     return head
 
 
+@dataclass(frozen=True)
+class Verification:
+    """What was read, and the first fault of every chain that has one, the chains in order of name."""
+
+    chains: int
+    rows: int
+    faults: tuple[ChainFault, ...]
+
+
+Marks = Mapping[str, Mapping[int, Mark]]
+
+
 def verify(store: Store) -> tuple[ChainFault, ...]:
-    """The first fault of every chain that has one, the chains in order of name."""
+    """The first fault of every chain that has one, by the database alone."""
+    return read_through(store).faults
+
+
+def read_through(store: Store, marks: Marks | None = None) -> Verification:
+    """Reads every chain in one snapshot. ``marks``: by chain and position, what the checkpoints say."""
+    known = marks or {}
     with store.read() as db:
         heads = {head.chain_id: head for head in db.scalars(select(AuditHead))}
-        chains = sorted({*heads, *db.scalars(select(AuditEvent.chain_id).distinct())})
-        faults = [_verify_chain(db, chain_id, heads.get(chain_id)) for chain_id in chains]
-    return tuple(fault for fault in faults if fault is not None)
-
-
-def _verify_chain(db: Session, chain_id: str, head: AuditHead | None) -> ChainFault | None:
-    if head is None:
-        return ChainFault(chain_id, 1, "the chain has rows but no head")
-    # A fault ends the reading early: the database's cursor must not outlive it.
-    with closing(_rows(db, chain_id)) as rows:
-        return find_fault(chain_id, rows, head.size, head.head_hash)
-
-
-def _rows(db: Session, chain_id: str) -> Generator[ChainedRow, None, None]:
-    query = select(AuditEvent).where(AuditEvent.chain_id == chain_id).order_by(AuditEvent.position)
-    with db.scalars(query.execution_options(yield_per=1_000)) as events:
-        for event in events:
-            yield ChainedRow(_row(event), event.prev_hash, event.event_hash)
-
-
-def _row(event: AuditEvent) -> AuditRow:
-    return AuditRow(
-        event_uid=event.event_uid,
-        chain_id=event.chain_id,
-        position=event.position,
-        org_uid=event.org_uid,
-        workspace_uid=event.workspace_uid,
-        timestamp=format_time(event.timestamp),
-        category=event.category,
-        action=event.action,
-        description=event.description,
-        user_uuid=event.user_uuid,
-        user_name=event.user_name,
-        role_uid=event.role_uid,
-        trace_id=event.trace_id,
+        chains = sorted({*heads, *known, *db.scalars(select(AuditEvent.chain_id).distinct())})
+        faults = [
+            _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
+        ]
+    return Verification(
+        len(chains), sum(head.size for head in heads.values()), tuple(fault for fault in faults if fault)
     )
+
+
+def _verify_chain(
+    db: Session, chain_id: str, head: AuditHead | None, marks: Mapping[int, Mark]
+) -> ChainFault | None:
+    if head is None:
+        has_rows = db.scalars(select(AuditEvent.event_uid).where(AuditEvent.chain_id == chain_id)).first()
+        return ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
+    # A fault ends the reading early: the database's cursor must not outlive it.
+    with closing(chained_rows(db, AuditEvent.chain_id == chain_id)) as rows:
+        return find_fault(chain_id, rows, head.size, head.head_hash, marks)
+
+
+def _gone(marks: Mapping[int, Mark]) -> str:
+    last = max(marks)
+    return f"the whole chain is gone: {marks[last].source} names {last} rows"
+
+
+def chained_rows(
+    db: Session, *conditions: ColumnElement[bool], limit: int | None = None, offset: int | None = None
+) -> Generator[ChainedRow, None, None]:
+    """The rows of one chain in order, a thousand in memory at a time. Close it where it is not read to its end."""
+    query = select(*_COLUMNS).where(*conditions).order_by(AuditEvent.position).limit(limit).offset(offset)
+    with db.execute(query.execution_options(yield_per=BATCH)) as events:
+        for event in events:
+            values = event._asdict()
+            hashes = values.pop("prev_hash"), values.pop("event_hash")
+            values["timestamp"] = format_time(values["timestamp"])
+            yield ChainedRow(AuditRow(**values), *hashes)
+
+
+# Columns, not entities: a verification reads everything, and a session would keep track of each row.
+_COLUMNS = tuple(AuditEvent.__table__.columns)

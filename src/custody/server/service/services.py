@@ -9,6 +9,7 @@ from custody.server.service.idempotency import Idempotency
 from custody.server.service.invitations import Invitations
 from custody.server.service.keys import Keys
 from custody.server.service.limits_administration import LimitAdministration
+from custody.server.service.logs import Logs
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
 from custody.server.service.secrets import Secrets
@@ -36,5 +37,6 @@ class Services:
     limits: LimitAdministration
     proposals: Proposals
     signing: Signing
+    logs: Logs
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float

@@ -21,6 +21,7 @@ from custody.server.domain.errors import (
     CustodyError,
     KeyIsRevoked,
     NotASigner,
+    NotOrgMember,
     PermissionDenied,
     RoleLimitExceeded,
     Unauthenticated,
@@ -34,7 +35,7 @@ from custody.server.web.problems import trace_id_of
 # A longer token is none of ours; do not even hash it.
 MAX_TOKEN_CHARACTERS = 200
 # Attempts to do what one may not: recorded, unlike mistakes.
-REFUSALS = (PermissionDenied, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
+REFUSALS = (PermissionDenied, NotOrgMember, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
 ]

@@ -1,6 +1,6 @@
 """Every endpoint of the platform: the routes, the OpenAPI document and the permission tests are made from this."""
 
-from custody.server.web import address_book, auth, invitations, keys, limits, people, proposals, vaults
+from custody.server.web import address_book, auth, invitations, keys, limits, logs, people, proposals, vaults
 from custody.server.web.endpoint import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -12,4 +12,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *address_book.ENDPOINTS,
     *invitations.ENDPOINTS,
     *proposals.ENDPOINTS,
+    *logs.ENDPOINTS,
 )

@@ -1,0 +1,227 @@
+"""get-logs and export-audit-logs, over HTTP."""
+
+import csv
+import io
+from base64 import b64decode
+
+import pytest
+
+from custody.schemas.logs import AuditLogEntry
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.domain.export import Seen, find_export_fault, read_csv
+from custody.server.service.system import place_of
+from tests.support.custody import ok, refused
+from tests.support.platform import As, World
+
+LOGS, EXPORT = "/api/v1/get-logs", "/api/v1/export-audit-logs"
+HERE = {"org_uid": 1, "workspace_uid": 1}
+# The specification's AuditLogEntry, to the letter.
+FIELDS = ["event_uid", "org_uid", "workspace_uid", "timestamp", "category", "action", "description", "user_uuid",
+          "role_uid", "trace_id", "prev_hash", "event_hash", "user_name"]  # fmt: skip
+
+
+@pytest.fixture
+def alice(world: World) -> As:
+    """Administrator of organisation 1's workspace; the log holds one row: her own coming."""
+    world.organisation("Acme", "alice@example.org")
+    return world.as_user("alice@example.org")
+
+
+def append(
+    world: World, *descriptions: str, category: Category = Category.KEYS, action: str = "TRIED"
+) -> None:
+    services = world.platform.services
+    with services.store.write() as db:
+        place = place_of(db, 1)
+        for description in descriptions:
+            services.audit.record(
+                db, Caller(1, 1, "alice@example.org", "t"), category, action, description, access=place
+            )
+
+
+def rows_of(text: str) -> list[dict]:
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+class TestPage:
+    def test_an_entry_is_as_the_specification_writes_it(self, world: World, alice: As) -> None:
+        page = ok(alice.get(LOGS, **HERE))
+        first = page["logs"][0]
+        assert list(first) == FIELDS
+        assert {name: type(value) for name, value in first.items() if not isinstance(value, str)} == {
+            "user_uuid": int
+        }
+        assert (first["org_uid"], first["workspace_uid"], first["timestamp"]) == (
+            "1",
+            "1",
+            "2026-03-01T12:00:00.000Z",
+        )
+        assert b64decode(first["prev_hash"]) == bytes(32)
+        assert len(b64decode(first["event_hash"])) == 32
+        AuditLogEntry.model_validate(first)
+
+    def test_pages_are_fifty_and_say_how_many_there_are(self, world: World, alice: As) -> None:
+        before = ok(alice.get(LOGS, **HERE))["total"]
+        append(world, *(f"row {number}" for number in range(60)))
+        first = ok(alice.get(LOGS, **HERE))
+        assert (first["page"], first["page_size"], first["total"], len(first["logs"])) == (
+            1,
+            50,
+            60 + before,
+            50,
+        )
+        second = ok(alice.get(LOGS, **HERE, page=2))
+        assert len(second["logs"]) == 10 + before
+        assert second["next_cursor"] is None
+        assert ok(alice.get(LOGS, **HERE, cursor=first["next_cursor"]))["logs"] == second["logs"]
+        assert ok(alice.get(LOGS, **HERE, page=9))["logs"] == []
+
+    def test_a_reader_who_follows_the_cursor_sees_each_row_once_while_others_are_written(
+        self, world: World, alice: As
+    ) -> None:
+        append(world, *(f"row {number}" for number in range(7)))
+        seen, cursor = [], None
+        while True:
+            page = ok(
+                alice.get(
+                    LOGS, **HERE, page_size=3, category="KEYS", **({"cursor": cursor} if cursor else {})
+                )
+            )
+            seen += [entry["description"] for entry in page["logs"]]
+            if len(seen) < 9:
+                append(world, f"late {len(seen)}")
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        assert seen == [*(f"row {number}" for number in range(7)), "late 3", "late 6"]
+
+    def test_days_are_whole_and_in_utc(self, world: World, alice: As) -> None:
+        world.clock.now = world.clock.now.replace(day=9, hour=23, minute=59, second=59, microsecond=999_000)
+        append(world, "the ninth's last")
+        world.clock.advance(milliseconds=1)
+        append(world, "the tenth's first")
+        alice = world.as_user("alice@example.org")
+
+        def found(**days: str) -> list[str]:
+            return [
+                each["description"] for each in ok(alice.get(LOGS, **HERE, category="keys", **days))["logs"]
+            ]
+
+        assert found(from_day="2026-03-10") == ["the tenth's first"]
+        assert found(to_day="2026-03-09") == ["the ninth's last"]
+        assert len(found(from_day="2026-03-09", to_day="2026-03-10")) == 2
+        assert len(found(from_day="0001-01-01", to_day="9999-12-31")) == 2
+
+    @pytest.mark.parametrize(
+        ("query", "sentence"),
+        [
+            ({"from_day": "2026-3-1"}, "a day is written YYYY-MM-DD"),
+            ({"from_day": "2026-02-30"}, "day"),
+            ({"to_day": "1700000000"}, "a day is written YYYY-MM-DD"),
+            ({"to_day": "2026-03-01T00:00:00"}, "a day is written YYYY-MM-DD"),
+            ({"from_day": "2026-03-02", "to_day": "2026-03-01"}, "from_day is later than to_day"),
+            ({"category": "KEY"}, "There is no category KEY; there are SIGN_IN"),
+            ({"category": "' OR 1=1 --"}, "/category"),
+            ({"page": 0}, "/page"),
+            ({"page_size": 501}, "/page_size"),
+            ({"page": 2, "cursor": "5"}, "give page or cursor"),
+            ({"cursor": "x"}, "/cursor"),
+            ({"limit": 5}, "/limit"),
+        ],
+    )
+    def test_what_cannot_be_asked_is_said(self, alice: As, query: dict, sentence: str) -> None:
+        assert sentence in refused(alice.get(LOGS, **HERE, **query), 422, "VALIDATION")["detail"]
+
+    def test_a_workspace_must_be_named(self, alice: As) -> None:
+        refused(alice.get(LOGS, org_uid=1), 422, "VALIDATION")
+
+
+@pytest.mark.parametrize("path", [LOGS, EXPORT])
+class TestWhoMayRead:
+    def test_needs_view_logs(self, world: World, alice: As, path: str) -> None:
+        world.member(1, "bob@example.org")
+        refused(world.as_user("bob@example.org").get(path, **HERE), 403, "PERMISSION_DENIED")
+
+    def test_another_tenants_workspace_is_not_there(self, world: World, alice: As, path: str) -> None:
+        """P24."""
+        world.organisation("Other", "eve@example.org")
+        eve = world.as_user("eve@example.org")
+        refused(eve.get(path, **HERE), 404, "NOT_FOUND")
+        refused(eve.get(path, org_uid=2, workspace_uid=1), 404, "NOT_FOUND")
+
+    def test_the_organisation_named_must_be_ones_own(self, world: World, alice: As, path: str) -> None:
+        """The same answer whether there is such an organisation or not; the attempt is recorded."""
+        world.organisation("Other", "eve@example.org")
+        for org_uid in (2, 99):
+            refused(alice.get(path, org_uid=org_uid, workspace_uid=1), 403, "NOT_ORG_MEMBER")
+        assert world.audit_actions().count("NOT_ORG_MEMBER") == 2
+
+    def test_a_workspace_of_another_of_ones_organisations_is_not_there(
+        self, world: World, alice: As, path: str
+    ) -> None:
+        world.organisation("Other", "eve@example.org")
+        world.member(2, "alice@example.org")
+        refused(alice.get(path, org_uid=2, workspace_uid=1), 404, "NOT_FOUND")
+
+
+class TestExport:
+    def test_holds_everything_and_then_its_own_record_appears(self, world: World, alice: As) -> None:
+        append(world, *(f"row {number}" for number in range(120)))
+        answer = alice.get(EXPORT, **HERE)
+        first = rows_of(ok(answer)["csv"])
+        assert list(first[0]) == [*FIELDS, "position"]
+        assert len(first) == ok(alice.get(LOGS, **HERE))["total"] - 1
+        assert "EXPORTED" not in {row["action"] for row in first}
+        (own,) = rows_of(ok(alice.get(EXPORT, **HERE, category="audit"))["csv"])
+        assert (own["category"], own["action"]) == ("AUDIT", "EXPORTED")
+        assert own["trace_id"] == answer.headers["X-Trace-Id"]
+        assert own["description"] == f"{len(first)} rows"
+
+    def test_says_what_was_asked_for(self, world: World, alice: As) -> None:
+        ok(alice.get(EXPORT, **HERE, from_day="2026-03-01", to_day="2026-03-02", category="KEYS"))
+        last = ok(alice.get(LOGS, **HERE))["logs"][-1]
+        assert last["description"] == "0 rows, from 2026-03-01, to 2026-03-02, category KEYS"
+
+    def test_agrees_with_the_pages(self, world: World, alice: As) -> None:
+        append(world, "a", "b")
+        entries = ok(alice.get(LOGS, **HERE))["logs"]
+        exported = rows_of(ok(alice.get(EXPORT, **HERE))["csv"])
+        assert [{**row, "user_uuid": int(row["user_uuid"])} for row in exported] == [
+            {**entry, "position": str(place)} for place, entry in enumerate(entries, start=1)
+        ]
+
+    def test_a_formula_is_neutralised_and_the_chain_can_still_be_checked(
+        self, world: World, alice: As
+    ) -> None:
+        """P43: a name that a member chose reaches the description of a row."""
+        append(
+            world, '=HYPERLINK("https://example.org")', "+1", "-1", "@SUM(A1)", "\ttab", "\rreturn", "'quoted"
+        )
+        text = ok(alice.get(EXPORT, **HERE))["csv"]
+        cells = [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
+        assert [cell for cell in cells if cell.startswith(("=", "-", "@", "\t", "\r"))] == []
+        seen = Seen()
+        assert find_export_fault(read_csv(io.StringIO(text, newline="")), seen) is None
+        assert seen.gaps == 0
+
+    def test_too_much_is_refused_with_what_to_do(self, world: World, alice: As) -> None:
+        world.platform.services.logs._max_export_rows = 10
+        append(world, *(f"row {number}" for number in range(10)))
+        world.clock.advance(days=1)
+        append(world, "today's")
+        alice = world.as_user("alice@example.org")
+        problem = refused(alice.get(EXPORT, **HERE), 422, "VALIDATION")
+        assert "one export holds at most 10: name fewer days" in problem["detail"]
+        today = world.clock.now.date().isoformat()
+        assert len(rows_of(ok(alice.get(EXPORT, **HERE, from_day=today))["csv"])) == 1
+        assert ok(alice.get(LOGS, **HERE, category="AUDIT"))["total"] == 1
+
+    def test_the_specification_calls_the_workspace_text_here_and_a_number_there(self, world: World) -> None:
+        paths = world.platform.asgi.openapi()["paths"]
+
+        def type_of(path: str) -> str:
+            (found,) = [each for each in paths[path]["get"]["parameters"] if each["name"] == "workspace_uid"]
+            return found["schema"]["type"]
+
+        assert (type_of(EXPORT), type_of(LOGS)) == ("string", "integer")
