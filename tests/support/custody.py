@@ -10,6 +10,7 @@ import httpx
 
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.service.outbox import Outbox
+from custody.server.service.policies import PolicyStore
 from custody.server.service.watcher import Watcher
 from firmware_bridge.virtual.seed import Seed
 from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Vault, encode_address
@@ -147,10 +148,17 @@ def _signatures(device: Seed, item: PsbtInput, digest: bytes, sighash: int) -> d
 
 @contextmanager
 def open_desk(
-    folder: Path, *, database_url: str | None = None, broadcast_wait_seconds: float = 0
+    folder: Path,
+    *,
+    database_url: str | None = None,
+    policies: PolicyStore | None = None,
+    broadcast_wait_seconds: float = 0,
 ) -> Iterator[Desk]:
     with open_world(
-        folder, database_url=database_url, broadcast_wait_seconds=broadcast_wait_seconds
+        folder,
+        database_url=database_url,
+        policies=policies,
+        broadcast_wait_seconds=broadcast_wait_seconds,
     ) as world:
         chain = world.platform.background.open_chain()
         try:

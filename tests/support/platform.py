@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.service.mail import Mail
+from custody.server.service.policies import PolicyStore, StoredPolicies
 from custody.server.service.setup import NewPerson, Placed
 from custody.server.store.models import AuditEvent, Vault
 from firmware_bridge.virtual.seed import Seed
@@ -104,10 +105,22 @@ class As:
 
 
 @contextmanager
-def open_world(folder: Path, *, database_url: str | None = None, **settings: object) -> Iterator[World]:
-    """``database_url``: where it is not given, a SQLite file in the folder."""
+def open_world(
+    folder: Path,
+    *,
+    database_url: str | None = None,
+    policies: PolicyStore | None = None,
+    **settings: object,
+) -> Iterator[World]:
+    """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own."""
     clock, mail = Clock(), KeptMail()
-    outside = Outside(clock=clock, random=secrets.token_bytes, hasher=CHEAP, mailer=mail)
+    outside = Outside(
+        clock=clock,
+        random=secrets.token_bytes,
+        hasher=CHEAP,
+        mailer=mail,
+        policies=policies or StoredPolicies(),
+    )
     platform = open_platform(Settings(state=folder, database_url=database_url, **settings), outside)
     try:
         with asgi_client(platform.asgi) as http:

@@ -1,0 +1,37 @@
+"""A policy store that can be put out of reach."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.orm import Session
+
+from custody.server.domain.errors import PolicyUnavailable
+from custody.server.domain.limits import SpendingPolicy
+from custody.server.service.policies import StoredPolicies
+
+OUT_OF_REACH = "The policy store does not answer."
+
+
+@dataclass
+class RemotePolicies:
+    """Answers as the platform's own does, while it can be reached."""
+
+    is_reachable: bool = True
+    inner: StoredPolicies = field(default_factory=StoredPolicies)
+
+    def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
+        return self._reach().of_role(db, role_id)
+
+    def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
+        return self._reach().of_vaults(db, vault_ids)
+
+    def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
+        self._reach().replace_of_role(db, role_id, policy)
+
+    def replace_of_vault(self, db: Session, vault_id: str, policy: SpendingPolicy) -> None:
+        self._reach().replace_of_vault(db, vault_id, policy)
+
+    def _reach(self) -> StoredPolicies:
+        if not self.is_reachable:
+            raise PolicyUnavailable(OUT_OF_REACH)
+        return self.inner
