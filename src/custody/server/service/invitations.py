@@ -13,7 +13,7 @@ from custody.schemas import invitations as wire
 from custody.schemas.invitations import InvitationStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import NotFound, PermissionDenied, RateLimited, StateConflict
+from custody.server.domain.errors import NotFound, RateLimited, StateConflict
 from custody.server.domain.invitations import (
     ADDRESS_RATE,
     INVITATION_LIFETIME,
@@ -30,10 +30,13 @@ from custody.server.domain.invitations import (
 )
 from custody.server.domain.permissions import permissions_not_held
 from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.roles import require_grantable
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit import AuditLog
 from custody.server.service.invitation_expiry import expire
 from custody.server.service.invitation_records import invitation_record, invitation_records, record_event
+from custody.server.service.mail_jobs import queue_mail
+from custody.server.service.mail_texts import Template
 from custody.server.service.people import People, add_membership, permissions_of
 from custody.server.service.signin import find_user
 from custody.server.service.system import place_of
@@ -58,12 +61,11 @@ class Invitations:
         if request.org_id != access.organisation_id:
             raise NotFound("The workspace and the organisation named do not belong together.")
         role = _role_of(db, request.role_id, access.workspace_id)
-        missing = permissions_not_held(permissions_of(db, role.id), access.permissions)
-        if missing:
-            raise PermissionDenied(f"You cannot grant what you do not hold: {', '.join(sorted(missing))}.")
+        require_grantable(permissions_of(db, role.id), access.permissions)
         self._require_new(db, access, request.invited_email)
         self._require_room(db, access, request.invited_email)
         invitation = self._insert(db, caller, access, request)
+        self._mail(db, invitation)
         record_event(db, self._audit, caller, access, "INVITATION_SENT", invitation)
         return invitation.id
 
@@ -158,6 +160,18 @@ class Invitations:
         db.add(invitation)
         db.flush()
         return invitation
+
+    def _mail(self, db: Session, invitation: Invitation) -> None:
+        shown = invitation_record(db, invitation)
+        values = {
+            "organisation": shown.org_name,
+            "workspace": shown.workspace_name,
+            "role": shown.role_name,
+            "inviter": shown.invited_by,
+            "invite_id": shown.invite_uid,
+            "expires_at": f"{shown.expires_at:%d %B %Y, %H:%M} UTC",
+        }
+        queue_mail(db, Template.INVITATION, shown.invited_email, values, now=self._clock())
 
     def _join(self, db: Session, caller: Caller, invitation: Invitation) -> WorkspaceAccess:
         """Measured again, for days have passed: the role may carry more, and the inviter less, than it did then (P26)."""

@@ -45,13 +45,20 @@ def account(world: World, email: str) -> As:
     """Registers and signs in, with the code that is mailed to the address."""
     body = {"email": email, "password": PASSWORD}
     assert world.http.post("/auth/register", json=body).status_code == 200
+    deliver(world)
     waiting = world.login(email).json()
     assert waiting["requires_2FA"] is True
+    deliver(world)
     code = {"token_2fa": waiting["token_2fa"], "otp": world.mail.newest_code()}
     answer = world.http.post("/auth/otp-validate", json=code)
     assert answer.status_code == 200, answer.text
     world.http.cookies.clear()
     return As(world.http, {"Authorization": f"Bearer {answer.json()['token']}"})
+
+
+def deliver(world: World) -> None:
+    """What the mail worker of a running server would do now."""
+    world.platform.background.mail_outbox().run_due()
 
 
 def add_role(world: World, name: str, permissions: frozenset[PermissionName]) -> int:
@@ -143,6 +150,21 @@ class TestTheWholeWay:
         assert members(admin) == [(ADMIN, "Administrator"), (GUEST, "Signer")]
         assert guest.get("/api/v1/get-user-info").json()["DefaultWorkspace"] == 1
         assert world.audit_actions("workspace:1")[-2:] == ["INVITATION_SENT", "INVITATION_ACCEPTED"]
+
+    def test_the_address_is_told_by_mail(self, admin: As, world: World) -> None:
+        invite_id = invited(admin)
+        assert world.mail.sent == []
+        deliver(world)
+        (mail,) = world.mail.sent
+        assert (mail.to, mail.subject) == (GUEST, "You are invited to Acme")
+        assert f"{ADMIN} invites you to the workspace Main of Acme, as Signer" in mail.text
+        assert invite_id in mail.text
+        assert "The invitation ends on 08 March 2026, 12:00 UTC." in mail.text
+
+    def test_a_refused_one_is_told_to_nobody(self, admin: As, world: World) -> None:
+        assert invite(admin, role_id=999).status_code == 404
+        deliver(world)
+        assert world.mail.sent == []
 
     def test_a_declined_one_leaves_the_lists_and_may_be_offered_again(
         self, admin: As, guest: As, world: World
