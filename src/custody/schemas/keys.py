@@ -4,9 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from custody.schemas.common import ApiNetwork, Name, NullString, Request, Shape, Timestamp
+from custody.schemas.common import ApiNetwork, Name, NullString, Request, Shape, TextId, Timestamp
 
 KeyStatus = Literal["active", "revoked"]
+# ``superseded``: another device took its place. ``lost``: nobody knows in whose hands it is.
+RevokedReason = Literal["superseded", "lost"]
 # 111 or 112 characters today; pasted keys may carry white space, which the parser strips.
 XpubText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=100, max_length=130)]
 PathText = Annotated[
@@ -71,6 +73,14 @@ class RegisterKeyRequest(KeyChallengeRequest):
     proof: KeyProof | None = None
 
 
+class RevokeKeyRequest(Request):
+    """``POST /api/v1/revoke-key``. ``force``: also where a vault keeps fewer signers than a movement needs."""
+
+    key_id: TextId
+    reason: RevokedReason
+    force: bool = False
+
+
 class Key(Shape):
     """The specification's Key."""
 
@@ -84,6 +94,8 @@ class Key(Shape):
     derivation_base_path: NullString = Field(alias="DerivationBasePath")
     label: NullString = Field(alias="Label")
     net: ApiNetwork = Field(alias="Net")
+    # Ours beside the specification's: why it was revoked, so that a daemon can tell its person.
+    revoked_reason: NullString = Field(default=NullString(valid=False), alias="RevokedReason")
     created_at: Timestamp = Field(alias="CreatedAt")
     updated_at: Timestamp = Field(alias="UpdatedAt")
 

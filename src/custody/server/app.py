@@ -34,6 +34,7 @@ from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
 from custody.server.service.policies import PolicyStore, StoredPolicies
 from custody.server.service.proposals import Proposals
+from custody.server.service.revocation import KeyRevocation
 from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
 from custody.server.service.sessions import Sessions
@@ -169,6 +170,7 @@ def _wire(
         signin=SignIn(store, clock, random, audit, sessions, passwords, mailer),
         people=people,
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
+        revocation=KeyRevocation(clock, audit, lifecycle),
         changes=changes,
         invitations=Invitations(clock, random, audit, people),
         address_book=AddressBook(clock, audit),

@@ -9,6 +9,7 @@ from custody.schemas.keys import (
     KeyChallenge,
     KeyChallengeRequest,
     RegisterKeyRequest,
+    RevokeKeyRequest,
     SigningProfileAddress,
 )
 
@@ -39,6 +40,13 @@ class KeyCalls:
     def keys(core: Core) -> Plan[list[Key]]:
         """``GET /api/v1/keys``: the caller's own, revoked ones too."""
         return read((yield from call(core, core.build("GET", "/api/v1/keys"), repeatable=True)), _KEYS)
+
+    @method
+    @staticmethod
+    def revoke_key(core: Core, body: RevokeKeyRequest) -> Plan[Key]:
+        """``POST /api/v1/revoke-key``. Repeatable: what is revoked so already stays as it is."""
+        request = core.build("POST", "/api/v1/revoke-key", body)
+        return read((yield from call(core, request, repeatable=True)), Key)
 
     @method
     @staticmethod

@@ -5,9 +5,12 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
+from custody.schemas.keys import RevokeKeyRequest
 from custody.server.app import Platform
 from custody.server.cli.common import AsJson, State, platform_at, read_password, refusals
+from custody.server.domain.errors import NotFound
 from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
 from custody.server.service.setup import NewPerson, Placed
 from multisig import Network
@@ -27,6 +30,13 @@ class Chain(StrEnum):
     TESTNET4 = Network.TESTNET4
     SIGNET = Network.SIGNET
     REGTEST = Network.REGTEST
+
+
+class Reason(StrEnum):
+    """Why a key is revoked."""
+
+    SUPERSEDED = "superseded"
+    LOST = "lost"
 
 
 @app.command("bootstrap")
@@ -71,6 +81,33 @@ def add_member_command(
         person = _person(platform, email, first_name, surname, two_factor=two_factor)
         placed = platform.setup.add_member(workspace_id=workspace_id, role=role, person=person)
     _tell(placed, role, email, as_json=as_json)
+
+
+@app.command("revoke-key")
+def revoke_key_command(
+    state: State,
+    key_id: Annotated[str, typer.Option(help="The key's id, as it stands among a vault's signers.")],
+    reason: Annotated[Reason, typer.Option(help="Whether another device took its place, or it is lost.")],
+    force: Annotated[bool, typer.Option("--force", help="Also where a vault keeps too few signers.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Revokes a key for good. What a lost one approved and is still pending is asked of the others again."""
+    with refusals(), platform_at(state) as platform:
+        request = _revocation(key_id, reason, force=force)
+        with platform.services.store.write() as db:
+            key = platform.services.revocation.revoke_for_operator(db, request)
+    typer.echo(
+        key.model_dump_json(by_alias=True)
+        if as_json
+        else f"Key {key.id} of user {key.user_id} is revoked: {key.revoked_reason.value}."
+    )
+
+
+def _revocation(key_id: str, reason: Reason, *, force: bool) -> RevokeKeyRequest:
+    try:
+        return RevokeKeyRequest(key_id=key_id, reason=reason.value, force=force)
+    except ValidationError:
+        raise NotFound("There is no such key.") from None
 
 
 def _person(

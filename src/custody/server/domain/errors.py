@@ -4,7 +4,7 @@ CustodyError
 ├── Unauthenticated · TokenExpired · OtpInvalid
 ├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded · VaultLimitExceeded
 ├── NotFound
-├── StateConflict · LastAdmin · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
+├── StateConflict · LastAdmin · VaultsLeftShort · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · PsbtDiffers · SignatureInvalid ·
 │   WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable · OutcomeUnknown · MailUnavailable ·
@@ -107,6 +107,13 @@ class StateConflict(CustodyError):
 class LastAdmin(CustodyError):
     code = ErrorCode.LAST_ADMIN
     hint = "Give it to another member first."
+
+
+class VaultsLeftShort(CustodyError):
+    """Somebody would lose a key or a place that a vault's quorum needs."""
+
+    code = ErrorCode.STATE_CONFLICT
+    hint = "Move what is in it to a vault with other signers first; force: true does it all the same."
 
 
 class LockedFunds(CustodyError):

@@ -1,6 +1,7 @@
 """Registering a device's keys with proof that the caller holds it, and the signing profile that comes with them."""
 
 from datetime import datetime, timedelta
+from typing import cast
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
@@ -8,6 +9,7 @@ from sqlalchemy.orm import Session
 from custody.schemas import keys as wire
 from custody.schemas.challenge import ChallengeLine
 from custody.schemas.common import ApiNetwork, NullString
+from custody.schemas.keys import RevokedReason
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import (
@@ -29,7 +31,7 @@ from multisig import Profile as ProfilePolicy
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
 MAX_OPEN_CHALLENGES = 20
-SUPERSEDED = "superseded"
+SUPERSEDED: RevokedReason = "superseded"
 
 
 class Keys:
@@ -266,6 +268,11 @@ def profile_policy(db: Session, key: Key, profile: Profile) -> ProfilePolicy:
     return ProfilePolicy(chain, OriginKey(origin, ExtendedPublicKey.parse(profile.xpub)))
 
 
+def reason_of(key: Key) -> RevokedReason | None:
+    """Why it was revoked; None while it is active."""
+    return cast("RevokedReason | None", key.revoked_reason)
+
+
 def key_shape(key: Key) -> wire.Key:
     return wire.Key.model_validate(
         {
@@ -279,6 +286,7 @@ def key_shape(key: Key) -> wire.Key:
             "derivation_base_path": NullString.of(key.derivation_base_path),
             "label": NullString.of(key.label),
             "net": key.network,
+            "revoked_reason": NullString.of(key.revoked_reason),
             "created_at": key.created_at,
             "updated_at": key.updated_at,
         }

@@ -6,7 +6,18 @@ from sqlalchemy import ColumnElement, Select, false, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.users import PermissionName
+from custody.server.domain.errors import VaultsLeftShort
 from custody.server.store.models import Key, Membership, RolePermission, Vault, VaultSigner
+
+# Who is shown a workspace's vaults.
+VAULT_READERS = (
+    PermissionName.MANAGE_WORKSPACE.value,
+    PermissionName.PAYMENT_APPROVE.value,
+    PermissionName.VIEW_BALANCES.value,
+)
+# The seat's own key: another one of the same person is not in the vault's script.
+_LIVE = Key.status == "active"
+_SUPERSEDED = Key.revoked_reason == "superseded"
 
 
 def vaults_left_short(
@@ -15,18 +26,44 @@ def vaults_left_short(
     without_key: str | None = None,
     without_member: int | None = None,
     without_role: int | None = None,
+    moving_on: bool = False,
 ) -> list[Vault]:
     """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
 
     ``without_key``: a key's id. ``without_member``: a membership's id, of one who leaves or may no longer approve.
     ``without_role``: the id of a role that loses PAYMENT_APPROVE, and with it all who hold it. A vault that is short
-    already and loses nobody by this is not named. Asked before the change, in its transaction.
+    already and loses nobody by this is not named. ``moving_on``: superseded keys count too, which can still move the
+    vault's coins to another. Asked before the change, in its transaction.
     """
     lost = _lost(without_key, without_member, without_role)
-    losing = _able(lost).distinct()
-    left = dict(db.execute(_counted(_able(~lost), losing)).all())
+    can_sign = _LIVE | _SUPERSEDED if moving_on else _LIVE
+    losing = _able(lost & can_sign).distinct()
+    left = dict(db.execute(_counted(_able(~lost & can_sign), losing)).all())
     query = select(Vault).where(Vault.id.in_(losing)).order_by(Vault.created_at, Vault.id)
     return [vault for vault in db.scalars(query) if left.get(vault.id, 0) < vault.m]
+
+
+def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) -> None:
+    """Raises VaultsLeftShort where ``short`` is not empty: with the names that the user may see (None: all of them)."""
+    if not short:
+        return
+    seen = (
+        _workspaces_seen_by(db, user_id) if user_id is not None else {vault.workspace_id for vault in short}
+    )
+    names = [repr(vault.name) for vault in short if vault.workspace_id in seen]
+    others = len(short) - len(names)
+    if others:
+        names.append(f"{others} of workspaces that you do not see")
+    raise VaultsLeftShort(f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.")
+
+
+def _workspaces_seen_by(db: Session, user_id: int) -> set[int]:
+    query = (
+        select(Membership.workspace_id)
+        .join(RolePermission, RolePermission.role_id == Membership.role_id)
+        .where(Membership.user_id == user_id, RolePermission.permission.in_(VAULT_READERS))
+    )
+    return set(db.scalars(query))
 
 
 def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) -> ColumnElement[bool]:
@@ -43,7 +80,7 @@ def _lost(key_id: str | None, membership_id: int | None, role_id: int | None) ->
 
 
 def _able(which: ColumnElement[bool]) -> Select[str]:
-    """The vault of every signer who can sign: the seat's own key is active, and a role there carries PAYMENT_APPROVE."""
+    """The vault of every signer, among ``which``, whose role there carries PAYMENT_APPROVE."""
     return (
         select(VaultSigner.vault_id)
         .join(Vault, Vault.id == VaultSigner.vault_id)
@@ -53,9 +90,7 @@ def _able(which: ColumnElement[bool]) -> Select[str]:
             (Membership.workspace_id == Vault.workspace_id) & (Membership.user_id == VaultSigner.user_id),
         )
         .join(RolePermission, RolePermission.role_id == Membership.role_id)
-        .where(
-            Key.status == "active", RolePermission.permission == PermissionName.PAYMENT_APPROVE.value, which
-        )
+        .where(RolePermission.permission == PermissionName.PAYMENT_APPROVE.value, which)
     )
 
 

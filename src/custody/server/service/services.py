@@ -12,6 +12,7 @@ from custody.server.service.limits_administration import LimitAdministration
 from custody.server.service.logs import Logs
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
+from custody.server.service.revocation import KeyRevocation
 from custody.server.service.secrets import Secrets
 from custody.server.service.sessions import Sessions
 from custody.server.service.signin import SignIn
@@ -30,6 +31,7 @@ class Services:
     signin: SignIn
     people: People
     keys: Keys
+    revocation: KeyRevocation
     changes: Changes
     invitations: Invitations
     address_book: AddressBook

@@ -21,9 +21,11 @@ from custody.server.domain.errors import (
 )
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
+from custody.server.domain.revoking import may_move_on
 from custody.server.service.audit import AuditLog
 from custody.server.service.descriptors import policy_of
 from custody.server.service.finalising import Finaliser
+from custody.server.service.keys import reason_of
 from custody.server.service.proposal_records import collected_signatures
 from custody.server.service.transitions import Lifecycle
 from custody.server.store.models import Decision, Key, Proposal, Signature, Vault, VaultScript, VaultSigner
@@ -40,8 +42,6 @@ from multisig import (
     signer_progress,
 )
 from multisig import Vault as Policy
-
-SUPERSEDED = "superseded"
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _require_live_key(db: Session, seat: Seat) -> None:
     key = db.get_one(Key, seat.signer.key_id)
     if key.status == "active":
         return
-    if key.revoked_reason == SUPERSEDED and _stays_in_workspace(db, seat):
+    if may_move_on(reason_of(key)) and _stays_in_workspace(db, seat):
         return
     raise KeyIsRevoked(f"Your key in this vault was revoked ({key.revoked_reason}).")
 

@@ -5,6 +5,7 @@ from custody.schemas.keys import (
     KeyChallenge,
     KeyChallengeRequest,
     RegisterKeyRequest,
+    RevokeKeyRequest,
     SigningProfileAddress,
 )
 from custody.schemas.queries import NetworkQuery
@@ -24,6 +25,15 @@ def register_key(call: Call[RegisterKeyRequest]) -> Key:
 def keys(call: Call[None]) -> list[Key]:
     """The caller's keys, the oldest first, revoked ones too."""
     return call.services.keys.list_own(call.db, call.caller)
+
+
+def revoke_key(call: Call[RevokeKeyRequest]) -> Key:
+    """Revokes the caller's own key, or marks a member's as lost: with MANAGE_USERS in each of the member's workspaces on
+    the key's network. Final. ``superseded`` still approves moves into the workspace's own vaults; ``lost`` approves
+    nothing, and what it approved and is pending is asked of the others again. Refused where a vault keeps fewer signers
+    than a movement needs, unless ``force`` is set.
+    """
+    return call.services.revocation.revoke(call.db, call.caller, call.body)
 
 
 def signing_profile_address(call: Call[NetworkQuery]) -> SigningProfileAddress:
@@ -51,6 +61,7 @@ ENDPOINTS = (
         RegisterKeyRequest,
         creates=True,
     ),
+    Endpoint("POST", "/api/v1/revoke-key", revoke_key, Key, Door.SIGNED_IN, Unit.WRITE, RevokeKeyRequest),
     Endpoint("GET", "/api/v1/keys", keys, list[Key], Door.SIGNED_IN, Unit.READ),
     Endpoint(
         "GET",

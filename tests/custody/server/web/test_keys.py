@@ -97,6 +97,7 @@ class TestRegister:
             "DerivationBasePath": {"String": "m/48h/1h/0h/2h", "Valid": True},
             "Label": {"String": "The blue one", "Valid": True},
             "Net": "testnet",
+            "RevokedReason": {"String": "", "Valid": False},
             "CreatedAt": "2026-03-01T12:00:00.000Z",
             "UpdatedAt": "2026-03-01T12:00:00.000Z",
         }

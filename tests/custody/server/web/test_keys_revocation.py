@@ -1,0 +1,253 @@
+"""Revoking a key through HTTP: who may, what is refused, and what a revoked key still does (P47)."""
+
+import json
+
+import pytest
+from sqlalchemy import select
+from typer.testing import CliRunner
+
+from custody.schemas.users import PermissionName
+from custody.server.cli import app
+from custody.server.domain.permissions import RoleTemplate
+from custody.server.service.workspaces import add_first_role, found_workspace
+from custody.server.store.models import AuditEvent, Membership, Organisation, Workspace
+from multisig import Network, Psbt, Sats
+from tests.support.custody import Desk, ok, open_desk, refused
+from tests.support.platform import As, register_key, seed
+
+
+@pytest.fixture
+def desk(tmp_path, database):
+    with open_desk(tmp_path / "state", database_url=database) as opened:
+        yield opened
+
+
+@pytest.fixture
+def psbt_id(desk: Desk) -> str:
+    desk.deposit(500_000)
+    return ok(desk.propose(100_000))["psbt_id"]
+
+
+def key_of(desk: Desk, name: str) -> str:
+    return ok(desk.signers[name].get("/api/v1/keys"))[0]["ID"]
+
+
+def revoke(user: As, key_id: str, reason: str = "lost", **more: bool):
+    return user.post("/api/v1/revoke-key", {"key_id": key_id, "reason": reason, **more})
+
+
+def actions(desk: Desk, category: str) -> list[str]:
+    query = select(AuditEvent.action).where(AuditEvent.category == category)
+    with desk.world.platform.services.store.read() as db:
+        return list(db.scalars(query.order_by(AuditEvent.timestamp, AuditEvent.position)))
+
+
+def another_workspace(desk: Desk, name: str) -> None:
+    """The signer becomes a member of a second workspace of the organisation, which the administrator is not in."""
+    with desk.world.platform.services.store.write() as db:
+        organisation = db.get_one(Organisation, 1)
+        founded = found_workspace(
+            db, desk.world.clock, organisation, name="Second", description="", chain=Network.REGTEST
+        )
+        place_id = founded.workspace.id
+    desk.world.member(place_id, f"{name}@example.org")
+
+
+class TestOwner:
+    @pytest.mark.parametrize("reason", ["superseded", "lost"])
+    def test_revokes_their_own(self, desk: Desk, reason: str) -> None:
+        shown = ok(revoke(desk.signers["alice"], key_of(desk, "alice"), reason))
+        assert (shown["Status"], shown["RevokedReason"]) == ("revoked", {"String": reason, "Valid": True})
+        assert ok(desk.signers["alice"].get("/api/v1/keys")) == [shown]
+        assert actions(desk, "KEYS")[-1] == "KEY_REVOKED"
+
+    def test_an_active_key_has_no_reason(self, desk: Desk) -> None:
+        (key,) = ok(desk.signers["alice"].get("/api/v1/keys"))
+        assert key["RevokedReason"] == {"String": "", "Valid": False}
+
+    def test_again_changes_nothing(self, desk: Desk) -> None:
+        key_id = key_of(desk, "alice")
+        first = ok(revoke(desk.signers["alice"], key_id))
+        desk.world.clock.advance(minutes=1)
+        assert ok(revoke(desk.signers["alice"], key_id)) == first
+        assert actions(desk, "KEYS").count("KEY_REVOKED") == 1
+
+    def test_a_replaced_device_can_be_lost_later_and_never_found(self, desk: Desk) -> None:
+        alice, key_id = desk.signers["alice"], key_of(desk, "alice")
+        ok(revoke(alice, key_id, "superseded"))
+        assert ok(revoke(alice, key_id, "lost"))["RevokedReason"]["String"] == "lost"
+        problem = refused(revoke(alice, key_id, "superseded"), 409, "STATE_CONFLICT")
+        assert "final" in problem["detail"]
+
+    def test_another_device_takes_the_place(self, desk: Desk) -> None:
+        ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
+        ok(register_key(desk.signers["alice"], seed(9)))
+        assert {key["Status"] for key in ok(desk.signers["alice"].get("/api/v1/keys"))} == {
+            "revoked",
+            "active",
+        }
+
+    @pytest.mark.parametrize("reason", ["stolen", "", None, "LOST"])
+    def test_reasons_are_two_words(self, desk: Desk, reason: object) -> None:
+        refused(revoke(desk.signers["alice"], key_of(desk, "alice"), reason), 422, "VALIDATION")
+
+
+class TestQuorum:
+    @pytest.mark.parametrize("reason", ["superseded", "lost"])
+    def test_the_last_key_that_a_vault_can_spare_is_not_the_last_one(self, desk: Desk, reason: str) -> None:
+        ok(revoke(desk.signers["carol"], key_of(desk, "carol")))
+        bob, key_id = desk.signers["bob"], key_of(desk, "bob")
+        problem = refused(revoke(bob, key_id, reason), 409, "STATE_CONFLICT")
+        assert "'Treasury'" in problem["detail"]
+        assert "force" in problem["detail"]
+        assert ok(bob.get("/api/v1/keys"))[0]["Status"] == "active"
+        assert ok(revoke(bob, key_id, reason, force=True))["Status"] == "revoked"
+
+    def test_a_superseded_key_is_counted_where_it_is_needed_to_move_on(self, desk: Desk) -> None:
+        """Carol's is lost, Alice's replaced: Bob and Alice's old device are the two who can empty the vault."""
+        ok(revoke(desk.signers["carol"], key_of(desk, "carol")))
+        alice, key_id = desk.signers["alice"], key_of(desk, "alice")
+        ok(revoke(alice, key_id, "superseded", force=True))
+        refused(revoke(alice, key_id, "lost"), 409, "STATE_CONFLICT")
+        ok(revoke(alice, key_id, "lost", force=True))
+
+    def test_who_may_not_see_a_vault_is_not_told_its_name(self, desk: Desk) -> None:
+        only_users = RoleTemplate("Porter", "", frozenset({PermissionName.MANAGE_USERS}), Sats(0))
+        with desk.world.platform.services.store.write() as db:
+            add_first_role(db, desk.world.clock, db.get_one(Workspace, desk.workspace_id), only_users)
+        desk.world.member(desk.workspace_id, "porter@example.org", "Porter")
+        ok(revoke(desk.signers["carol"], key_of(desk, "carol")))
+        porter = desk.world.as_user("porter@example.org")
+        problem = refused(revoke(porter, key_of(desk, "bob")), 409, "STATE_CONFLICT")
+        assert "Treasury" not in problem["detail"]
+        assert "1 of workspaces that you do not see" in problem["detail"]
+
+
+class TestAdministrator:
+    def test_marks_a_members_key_lost(self, desk: Desk) -> None:
+        key_id = key_of(desk, "alice")
+        assert ok(revoke(desk.admin, key_id))["Status"] == "revoked"
+        with desk.world.platform.services.store.read() as db:
+            event = db.scalars(select(AuditEvent).where(AuditEvent.action == "KEY_REVOKED")).one()
+        assert event.user_uuid != desk.user_ids["alice"]
+        assert event.description == f"key {key_id} of user {desk.user_ids['alice']}, lost"
+
+    def test_does_not_replace_it(self, desk: Desk) -> None:
+        refused(revoke(desk.admin, key_of(desk, "alice"), "superseded"), 403, "PERMISSION_DENIED")
+
+    def test_is_asked_for_in_every_workspace_that_the_key_serves(self, desk: Desk) -> None:
+        """P25: MANAGE_USERS in one workspace takes nobody's voice in another."""
+        key_id = key_of(desk, "alice")
+        another_workspace(desk, "alice")
+        refused(revoke(desk.admin, key_id), 403, "PERMISSION_DENIED")
+        assert ok(desk.signers["alice"].get("/api/v1/keys"))[0]["Status"] == "active"
+        ok(revoke(desk.signers["alice"], key_id))
+
+    def test_a_colleague_is_none(self, desk: Desk) -> None:
+        refused(revoke(desk.signers["bob"], key_of(desk, "alice")), 403, "PERMISSION_DENIED")
+
+    def test_one_who_is_no_member_any_more_is_none(self, desk: Desk) -> None:
+        """P23."""
+        key_id = key_of(desk, "alice")
+        with desk.world.platform.services.store.write() as db:
+            db.delete(db.scalars(select(Membership).where(Membership.user_id == 1)).one())
+        refused(revoke(desk.admin, key_id), 404, "NOT_FOUND")
+
+    def test_of_another_tenant_finds_no_such_key(self, desk: Desk) -> None:
+        """P24: the same words as for one that never was."""
+        desk.world.organisation("Umbrella", "eve@example.com")
+        eve = desk.world.as_user("eve@example.com")
+        theirs, none = revoke(eve, key_of(desk, "alice")), revoke(eve, "no-such-key")
+        assert theirs.status_code == none.status_code == 404
+        assert theirs.json()["detail"] == none.json()["detail"]
+
+
+class TestApprovals:
+    """P47."""
+
+    def test_a_lost_key_signs_nothing(self, desk: Desk, psbt_id: str) -> None:
+        signed = desk.signed("alice", psbt_id)
+        ok(revoke(desk.admin, key_of(desk, "alice")))
+        refused(desk.submit("alice", psbt_id, signed), 403, "KEY_REVOKED")
+        assert desk.proposal(psbt_id)["collected_signatures"] == 0
+
+    @pytest.mark.parametrize(("reason", "status"), [("superseded", 200), ("lost", 403)])
+    def test_a_superseded_key_moves_coins_on_and_a_lost_one_does_not(
+        self, desk: Desk, reason: str, status: int
+    ) -> None:
+        attic = ok(desk.create_vault("Attic"))
+        desk.deposit(500_000, to=desk.vault["receive_address"])
+        inward = ok(desk.propose(100_000, recipients=[attic["receive_address"]]))["psbt_id"]
+        ok(revoke(desk.signers["alice"], key_of(desk, "alice"), reason))
+        answer = desk.submit("alice", inward, desk.signed("alice", inward))
+        assert answer.status_code == status, answer.text
+
+    def test_a_superseded_key_sends_nothing_away(self, desk: Desk, psbt_id: str) -> None:
+        ok(revoke(desk.signers["alice"], key_of(desk, "alice"), "superseded"))
+        refused(desk.submit("alice", psbt_id, desk.signed("alice", psbt_id)), 403, "KEY_REVOKED")
+
+    def test_what_a_lost_key_approved_and_is_pending_is_asked_again(self, desk: Desk, psbt_id: str) -> None:
+        """Alice's device signed, and nobody knows whether it was Alice: two others have to."""
+        desk.approve("alice", psbt_id)
+        ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
+        shown = desk.proposal(psbt_id)
+        assert (shown["status"], shown["collected_signatures"]) == ("PENDING", 0)
+        assert not any(signer["is_signed"] for signer in shown["signers"])
+        assert not any(item.partial_signatures for item in Psbt.parse(shown["psbt_base64"]).inputs)
+        assert "SIGNATURE_WITHDRAWN" in actions(desk, "SIGNING")
+        assert desk.approve("bob", psbt_id)["status"] == "PENDING"
+        assert desk.approve("carol", psbt_id)["status"] == "SIGNED"
+        desk.settle()
+        assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
+
+    def test_the_others_approvals_stay(self, desk: Desk) -> None:
+        ok(desk.create_vault("Reserve", m=3))
+        reserve = next(vault for vault in desk.wallets() if vault["name"] == "Reserve")
+        desk.deposit(500_000, to=reserve["receive_address"])
+        desk.vault = reserve
+        psbt_id = ok(desk.propose(100_000))["psbt_id"]
+        desk.approve("alice", psbt_id)
+        desk.approve("bob", psbt_id)
+        ok(revoke(desk.signers["alice"], key_of(desk, "alice"), force=True))
+        shown = desk.proposal(psbt_id)
+        assert shown["collected_signatures"] == 1
+        signed = {signer["user_id"] for signer in shown["signers"] if signer["is_signed"]}
+        assert signed == {str(desk.user_ids["bob"])}
+
+    def test_what_a_superseded_key_approved_stays(self, desk: Desk, psbt_id: str) -> None:
+        desk.approve("alice", psbt_id)
+        ok(revoke(desk.signers["alice"], key_of(desk, "alice"), "superseded"))
+        assert desk.proposal(psbt_id)["collected_signatures"] == 1
+        assert desk.approve("bob", psbt_id)["status"] == "SIGNED"
+
+    def test_what_met_its_threshold_goes_its_way(self, desk: Desk, psbt_id: str) -> None:
+        desk.approve("alice", psbt_id)
+        desk.approve("bob", psbt_id)
+        before = desk.proposal(psbt_id)
+        ok(revoke(desk.signers["alice"], key_of(desk, "alice")))
+        assert desk.proposal(psbt_id) == before
+
+
+class TestOperator:
+    def run(self, state, *arguments: str):
+        return CliRunner().invoke(app, ["admin", "revoke-key", "--state", str(state), *arguments])
+
+    def test_revokes_from_the_command_line(self, tmp_path) -> None:
+        state = tmp_path / "state"
+        with open_desk(state) as desk:
+            alice, carol = key_of(desk, "alice"), key_of(desk, "carol")
+        first = self.run(state, "--key-id", alice, "--reason", "lost", "--json")
+        assert first.exit_code == 0, first.output
+        assert json.loads(first.stdout)["RevokedReason"]["String"] == "lost"
+        short = self.run(state, "--key-id", carol, "--reason", "lost")
+        assert short.exit_code == 1
+        assert "'Treasury'" in short.stderr
+        forced = self.run(state, "--key-id", carol, "--reason", "lost", "--force")
+        assert forced.stdout == f"Key {carol} of user 4 is revoked: lost.\n"
+
+    def test_is_told_of_a_key_that_is_not_there(self, tmp_path) -> None:
+        with open_desk(tmp_path / "state"):
+            pass
+        missing = self.run(tmp_path / "state", "--key-id", "none", "--reason", "lost")
+        assert missing.exit_code == 1
+        assert "no such key" in missing.stderr
