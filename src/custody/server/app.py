@@ -18,6 +18,7 @@ from custody.server.domain.selection import RandomSource
 from custody.server.service.address_book import AddressBook
 from custody.server.service.audit import AuditLog
 from custody.server.service.changes import Changes
+from custody.server.service.checkpoints import Checkpoints
 from custody.server.service.drafting import Drafter
 from custody.server.service.finalising import Finaliser
 from custody.server.service.idempotency import Idempotency
@@ -63,6 +64,8 @@ class Settings(BaseSettings):
 
     # Where several servers are to share one copy; else it is in the state folder.
     secrets_file: Path | None = None
+    # Where the audit log's checkpoints go; better on a disk that the database's owner cannot write.
+    checkpoint_file: Path | None = None
 
     mail_from: str = SENDER
     # Where people's own page is, for links in mails; without it a mail says in words what to do.
@@ -138,6 +141,14 @@ def _background(
         clock=world.clock,
         random=world.random,
         audit=audit,
+        checkpoints=Checkpoints(
+            store,
+            world.clock,
+            world.random,
+            audit,
+            Secrets(settings.secrets_file or settings.state / "secrets.json", world.random),
+            settings.checkpoint_file or settings.state / "audit-checkpoints.jsonl",
+        ),
         changes=changes,
         lifecycle=Lifecycle(world.clock, changes),
         market=Market(backends),

@@ -15,6 +15,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.service.audit import AuditLog
 from custody.server.service.broadcast import Broadcaster
 from custody.server.service.changes import Changes
+from custody.server.service.checkpoints import Checkpoints
 from custody.server.service.expiry import Expiry, Sweep, Sweeps
 from custody.server.service.finalising import BROADCAST
 from custody.server.service.invitation_expiry import InvitationExpiry
@@ -37,6 +38,7 @@ class Background:
     clock: Clock
     random: RandomBytes
     audit: AuditLog
+    checkpoints: Checkpoints
     changes: Changes
     lifecycle: Lifecycle
     market: Market
@@ -88,4 +90,5 @@ class Background:
 
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
-        return Sweeps((proposals, InvitationExpiry(self.store, self.clock, self.audit)))
+        invitations = InvitationExpiry(self.store, self.clock, self.audit)
+        return Sweeps((proposals, invitations, self.checkpoints))

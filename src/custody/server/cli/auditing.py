@@ -1,20 +1,186 @@
-"""``custody audit``: the audit log."""
+"""``custody audit``: checking the audit log, signing checkpoints of it, and exporting it for whoever checks it elsewhere.
+
+Exit codes: 0 everything agrees, 1 something is wrong and named (or cannot be done), 2 the command was not understood.
+"""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from custody.server.cli.common import State, platform_at
-from custody.server.service import audit
+from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
+from custody.server.domain.audit import PLATFORM_CHAIN
+from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv, write_csv
+from custody.server.service.audit import chained_rows
+from custody.server.service.checkpoints import CannotCheckpoint, Checkpoints
+from custody.server.service.verification import Report, check_everything, marks_of, read_file
+from custody.server.store.models import AuditEvent
 
 app = typer.Typer(no_args_is_help=True, help="The audit log.")
 
+Files = Annotated[
+    list[Path] | None,
+    typer.Option("--checkpoints", help="A file of checkpoints; again for each. Default: the platform's own."),
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--public-key",
+        help="A key that may sign checkpoints, in hex; again for each. Default: those of the platform's own secrets.",
+    ),
+]
+ExportFile = Annotated[Path, typer.Argument(help="A CSV as export-audit-logs gives it.")]
+
 
 @app.command("verify")
-def verify_command(state: State) -> None:
-    """Checks every hash chain; names the first bad row of each broken one and exits with 1."""
-    with platform_at(state) as platform:
-        faults = audit.verify(platform.services.store)
-    for fault in faults:
-        typer.echo(f"{fault.chain_id}, row {fault.position}: {fault.sentence}", err=True)
-    if faults:
+def verify_command(
+    state: State, checkpoints: Files = None, public_key: Keys = None, as_json: AsJson = False
+) -> None:
+    """Checks every hash chain, the checkpoints, and each against the other; names the first bad row of each chain.
+
+    With --public-key nothing of the platform's own machine is believed but the rows and the files.
+    """
+    with refusals(), platform_at(state) as platform:
+        own = platform.background.checkpoints
+        files, trusted = _files(own, checkpoints), _trusted(own.public_keys, public_key)
+        started = time.perf_counter()
+        report = check_everything(platform.services.store, files, trusted)
+        seconds = time.perf_counter() - started
+    if as_json:
+        findings = [vars(finding) for finding in report.findings]
+        typer.echo(
+            json.dumps(
+                {**vars(report), "findings": findings, "whole": not findings, "seconds": round(seconds, 3)}
+            )
+        )
+    else:
+        _tell(report)
+    if report.findings:
         raise typer.Exit(1)
+
+
+@app.command("checkpoint")
+def checkpoint_command(state: State, as_json: AsJson = False) -> None:
+    """Signs how long every chain is and what it ends with, into a file apart from the database. A server does it too."""
+    with refusals(), platform_at(state) as platform:
+        own = platform.background.checkpoints
+        try:
+            made = own.make()
+        except CannotCheckpoint as error:
+            fail(str(error), error.hint)
+    if as_json:
+        line = None if made is None else made.checkpoint.model_dump()
+        typer.echo(json.dumps({"file": str(own.path), "checkpoint": line, "digest": made and made.digest}))
+    elif made is None:
+        typer.echo("Nothing was recorded since the last checkpoint.")
+    else:
+        typer.echo(f"Checkpoint {made.checkpoint.number} is in {own.path}.")
+        typer.echo(f"Its digest, to be kept elsewhere: {made.digest}")
+
+
+@app.command("public-key")
+def public_key_command(state: State) -> None:
+    """Prints the keys that sign the checkpoints, the one in use first: for --public-key, on another machine."""
+    with refusals(), platform_at(state) as platform:
+        for key in platform.background.checkpoints.public_keys():
+            typer.echo(key)
+
+
+@app.command("export")
+def export_command(
+    state: State,
+    chain: Annotated[str, typer.Option(help="platform, organisation:ID or workspace:ID")] = PLATFORM_CHAIN,
+) -> None:
+    """Writes a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace reads."""
+    with (
+        refusals(),
+        platform_at(state) as platform,
+        platform.services.store.read() as db,
+        closing(chained_rows(db, AuditEvent.chain_id == chain)) as rows,
+    ):
+        for line in write_csv(rows):
+            sys.stdout.write(line)
+
+
+@app.command("verify-export")
+def verify_export_command(
+    file: ExportFile, checkpoints: Files = None, public_key: Keys = None, as_json: AsJson = False
+) -> None:
+    """Checks an exported CSV by itself; with checkpoints and their key, against these too. Needs no platform."""
+    if bool(checkpoints) != bool(public_key):
+        fail("Checkpoints are believed by their key alone.", "Give --checkpoints and --public-key together.")
+    seen = Seen()
+    with refusals():
+        trusted = _trusted(tuple, public_key)
+        histories = [read_file(path, trusted) for path in checkpoints or ()]
+        for path, history in zip(checkpoints or (), histories, strict=True):
+            if history.fault is not None:
+                fail(
+                    f"{path}, line {history.fault.line}: it {history.fault.sentence}.",
+                    "Nothing was compared with it.",
+                )
+        try:
+            with file.open(newline="", encoding="utf-8") as text:
+                fault = find_export_fault(read_csv(text), seen, marks_of(histories))
+        except (NotAnExport, UnicodeDecodeError) as error:
+            fail(
+                f"{file}: {error}", "Check the file that the platform gave, not one that a spreadsheet saved."
+            )
+    if as_json:
+        typer.echo(json.dumps({**vars(seen), "fault": fault and vars(fault), "whole": fault is None}))
+    elif fault is not None:
+        typer.echo(f"{fault.chain_id}, row {fault.position}: {fault.sentence}", err=True)
+    else:
+        _tell_export(seen)
+    if fault is not None:
+        raise typer.Exit(1)
+
+
+def _tell(report: Report) -> None:
+    for finding in report.findings:
+        place = f", {finding.unit} {finding.place}" if finding.place else ""
+        typer.echo(f"{finding.where}{place}: {finding.sentence}", err=True)
+    if report.findings:
+        return
     typer.echo("Every audit chain is whole.")
+    typer.echo(f"{report.rows} rows in {report.chains} chains, {report.checkpoints} checkpoints.")
+    if not report.checkpoints:
+        typer.echo(
+            "No checkpoint was given: that nobody rewrote a chain from its start, or cut its end, is not shown.",
+            err=True,
+        )
+
+
+def _tell_export(seen: Seen) -> None:
+    if not seen.rows:
+        typer.echo("The export holds no rows.")
+        return
+    gaps = f", with {seen.gaps} gaps where a filter left rows out" if seen.gaps else ""
+    typer.echo(
+        f"{seen.rows} rows of {seen.chain_id}, from {seen.first} to {seen.last}{gaps}: each as it was recorded."
+    )
+    if seen.confirmed:
+        typer.echo(f"{seen.confirmed} of them are confirmed by checkpoints.")
+    else:
+        typer.echo(
+            "No checkpoint confirms a row: the file agrees with itself, which a forger can arrange.", err=True
+        )
+
+
+def _files(own: Checkpoints, given: list[Path] | None) -> list[Path]:
+    return given or ([own.path] if own.path.exists() else [])
+
+
+def _trusted(own: Callable[[], Any], given: list[str] | None) -> frozenset[str]:
+    for key in given or ():
+        if not re.fullmatch("[0-9a-f]{64}", key):
+            raise typer.BadParameter(
+                f"{key} is no public key: 64 hex digits, as custody audit public-key prints"
+            )
+    return frozenset(given or own())

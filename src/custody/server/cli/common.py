@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -43,7 +43,7 @@ def refusals() -> Iterator[None]:
         )
 
 
-def fail(sentence: str, hint: str) -> None:
+def fail(sentence: str, hint: str) -> NoReturn:
     typer.echo(f"{sentence}\n{hint}", err=True)
     raise typer.Exit(1)
 

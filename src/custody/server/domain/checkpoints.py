@@ -1,0 +1,173 @@
+"""Signed checkpoints: how long each audit chain is and what it ends with, said in a file that is not the database.
+
+One line for each checkpoint, in canonical JSON (RFC 8785; the names are ASCII). It names the chains that grew since the
+line before, carries that line's SHA-256, and is signed by BIP-340 over a tagged hash of itself without the signature.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from coincurve import PrivateKey, PublicKeyXOnly
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from custody.server.domain.audit import MAX_EXACT_INT, Mark
+
+TAG: Final = b"custody/audit-checkpoint"
+NO_LINE: Final = "0" * 64
+
+Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
+ChainId = Annotated[str, StringConstraints(pattern=r"^(platform|(organisation|workspace):[1-9][0-9]{0,18})$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Head(_Strict):
+    """Where a chain ends: ``hash`` is the last row's."""
+
+    size: Annotated[int, Field(ge=1, le=MAX_EXACT_INT)]
+    hash: Hex32
+
+
+class Checkpoint(_Strict):
+    """A line. ``previous`` is the SHA-256 of the line before, without its line feed; ``public_key`` is x-only."""
+
+    version: Literal[1] = 1
+    number: Annotated[int, Field(ge=1, le=MAX_EXACT_INT)]
+    previous: Hex32
+    made_at: Annotated[str, StringConstraints(max_length=40)]
+    heads: dict[ChainId, Head]
+    public_key: Hex32
+    signature: Hex64 = "0" * 128
+
+    @property
+    def line(self) -> bytes:
+        return _canonical(self.model_dump())
+
+    @property
+    def message(self) -> bytes:
+        """What is signed: the tagged hash (BIP-340) of the line without its signature."""
+        tag = sha256(TAG).digest()
+        return sha256(tag + tag + _canonical(self.model_dump(exclude={"signature"}))).digest()
+
+    @property
+    def name(self) -> str:
+        return f"checkpoint {self.number} of {self.made_at}"
+
+    def signed(self, secret: bytes, aux: bytes) -> "Checkpoint":
+        signature = PrivateKey(secret).sign_schnorr(self.message, aux)
+        return self.model_copy(update={"signature": signature.hex()})
+
+    def is_signed(self) -> bool:
+        try:
+            key = PublicKeyXOnly(bytes.fromhex(self.public_key))
+        except ValueError:  # no point of the curve has this coordinate
+            return False
+        return key.verify(bytes.fromhex(self.signature), self.message)
+
+
+def public_key_of(secret: bytes) -> str:
+    """The x-only public key that a checkpoint's secret signs for, in hex."""
+    return PrivateKey(secret).public_key_xonly.format().hex()
+
+
+def digest_of(line: bytes) -> str:
+    return sha256(line).hexdigest()
+
+
+def _canonical(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True)
+class LineFault:
+    """The first line that is wrong, counted from 1."""
+
+    line: int
+    sentence: str
+
+
+@dataclass
+class Series:
+    """Where a file of checkpoints has come to, folded line by line: what whoever writes the next line must know.
+
+    ``id`` tells one file from another: the digest of its first line.
+    """
+
+    id: str = ""
+    number: int = 0
+    last_digest: str = NO_LINE
+    heads: dict[str, Head] = field(default_factory=dict)
+    fault: LineFault | None = None
+
+    def add(self, checkpoint: Checkpoint) -> None:
+        self.last_digest = digest_of(checkpoint.line)
+        self.id = self.id or self.last_digest
+        self.number = checkpoint.number
+        self.heads |= checkpoint.heads
+
+
+@dataclass
+class History(Series):
+    """All that a file says: the digest of every line, and what the chains' rows must hash to, by position."""
+
+    digests: list[str] = field(default_factory=list)
+    marks: dict[str, dict[int, Mark]] = field(default_factory=dict)
+
+    def add(self, checkpoint: Checkpoint) -> None:
+        super().add(checkpoint)
+        self.digests.append(self.last_digest)
+        for chain_id, head in checkpoint.heads.items():
+            mark = Mark(bytes.fromhex(head.hash), checkpoint.name)
+            self.marks.setdefault(chain_id, {})[head.size] = mark
+
+
+AnySeries = TypeVar("AnySeries", bound=Series)
+
+
+def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str] | None = None) -> AnySeries:
+    """Reads up to the first line that is wrong. ``trusted``: the public keys that may sign; None asks for no signature.
+
+    A last line without its line feed is what a power cut leaves, and counts for nothing.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            break
+        checkpoint = _read(line[:-1])
+        sentence = _NO_CHECKPOINT if checkpoint is None else _fault_of(checkpoint, series, trusted)
+        if checkpoint is None or sentence is not None:
+            series.fault = LineFault(number, sentence or _NO_CHECKPOINT)
+            break
+        series.add(checkpoint)
+    return series
+
+
+_NO_CHECKPOINT = "is not a checkpoint as they are written"
+
+
+def _read(line: bytes) -> Checkpoint | None:
+    try:
+        checkpoint = Checkpoint.model_validate_json(line)
+    except ValidationError:
+        return None
+    return checkpoint if checkpoint.line == line else None
+
+
+def _fault_of(checkpoint: Checkpoint, series: Series, trusted: frozenset[str] | None) -> str | None:
+    if trusted is not None:
+        if checkpoint.public_key not in trusted:
+            return f"is signed by {checkpoint.public_key}, which is none of the keys that are trusted"
+        if not checkpoint.is_signed():
+            return "was changed: its signature is not good"
+    if (checkpoint.number, checkpoint.previous) != (series.number + 1, series.last_digest):
+        return "does not follow the line before it: lines were removed, added or put in another order"
+    for chain_id, head in checkpoint.heads.items():
+        before = series.heads.get(chain_id)
+        if before is not None and head.size <= before.size:
+            return f"names {head.size} rows of {chain_id} after {before.size}"
+    return None

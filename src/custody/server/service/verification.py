@@ -1,0 +1,111 @@
+"""Checking the audit log: every chain, the files of checkpoints, and each against the other."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from custody.server.domain.audit import PLATFORM_CHAIN, Mark
+from custody.server.domain.checkpoints import History, read_into
+from custody.server.service.audit import read_through
+from custody.server.service.checkpoints import SIGNED, parse_record
+from custody.server.store import Store
+from custody.server.store.models import AuditEvent
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong. ``where`` is a chain or a file, ``place`` a row or a line of it (0: the whole)."""
+
+    where: str
+    unit: str
+    place: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Report:
+    chains: int
+    rows: int
+    checkpoints: int
+    findings: tuple[Finding, ...]
+
+
+def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
+    """The chains, the files of checkpoints, and each against the other.
+
+    The files are read before the database and after it: what they said before, the database must have; what the
+    database names, they must have by then. Raises OSError.
+    """
+    before = {path: read_file(path, trusted) for path in files}
+    read = read_through(store, marks_of(before.values()))
+    named = _recorded(store)
+    after = {path: read_file(path, trusted) for path in files}
+    findings = [Finding(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
+    findings += [
+        Finding(str(path), "line", history.fault.line, f"the line {history.fault.sentence}")
+        for path, history in after.items()
+        if history.fault is not None
+    ]
+    findings += _missing(after, named)
+    checkpoints = sum(history.number for history in after.values())
+    return Report(read.chains, read.rows, checkpoints, tuple(findings))
+
+
+def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
+    """By chain and position, what the rows must hash to, by all files together."""
+    marks: dict[str, dict[int, Mark]] = {}
+    for history in files:
+        for chain_id, named in history.marks.items():
+            known = marks.setdefault(chain_id, {})
+            for position, mark in named.items():
+                known[position] = _agreed(known.get(position), mark)
+    return marks
+
+
+def _agreed(one: Mark | None, other: Mark) -> Mark:
+    """Two that contradict each other make a mark that no row can meet."""
+    if one is None or one.event_hash == other.event_hash:
+        return other
+    return Mark(b"", f"{one.source} or {other.source}")
+
+
+def read_file(path: Path, trusted: frozenset[str]) -> History:
+    """Raises OSError."""
+    with path.open("rb") as file:
+        return read_into(History(), file, trusted)
+
+
+def _recorded(store: Store) -> dict[str, tuple[int, str]]:
+    """By series, the last checkpoint that the audit log names: its number and digest."""
+    query = (
+        select(AuditEvent.description)
+        .where(AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED)
+        .order_by(AuditEvent.position)
+    )
+    with store.read() as db:
+        # A text that cannot be read was altered, which the chain's own check names.
+        found = [record for text in db.scalars(query) if (record := parse_record(text))]
+    return {series: (number, digest) for series, number, digest in found}
+
+
+def _missing(files: dict[Path, History], named: dict[str, tuple[int, str]]) -> Iterator[Finding]:
+    by_id = {history.id: (path, history) for path, history in files.items() if history.id}
+    for series_id, (number, digest) in named.items():
+        if series_id not in by_id:
+            sentence = (
+                f"the audit log names {number} checkpoints of it, and no file that was given holds them"
+            )
+            yield Finding(f"checkpoints {series_id[:16]}", "line", 0, sentence)
+            continue
+        path, history = by_id[series_id]
+        if history.fault is not None:
+            continue
+        if history.number < number:
+            sentence = f"the file was cut: the audit log names checkpoint {number} of it"
+            yield Finding(str(path), "line", history.number + 1, sentence)
+        elif history.digests[number - 1] != digest:
+            yield Finding(
+                str(path), "line", number, "the audit log names another checkpoint with this number"
+            )

@@ -1,0 +1,155 @@
+"""``custody audit`` as an operator and an auditor use it: words, JSON and exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from sqlalchemy import delete, update
+from typer.testing import CliRunner
+
+from custody.server.cli import app
+from custody.server.store import Store, sqlite_url
+from custody.server.store.models import AuditEvent, AuditHead
+from tests.support.custody import ok
+from tests.support.platform import open_world
+
+
+def audit(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A platform with some rows in two chains, and an export of the workspace's."""
+    folder = tmp_path / "state"
+    with open_world(folder) as world:
+        world.organisation("Acme", "alice@example.org")
+        alice = world.as_user("alice@example.org")
+        world.member(1, "bob@example.org")
+        text = ok(alice.get("/api/v1/export-audit-logs", org_uid=1, workspace_uid=1))["csv"]
+        (tmp_path / "export.csv").write_text(text, newline="", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def export(state: Path) -> Path:
+    return state.parent / "export.csv"
+
+
+def change(state: Path, statement) -> None:
+    store = Store.open(sqlite_url(state / "custody.db"))
+    with store.write() as db:
+        db.execute(statement)
+    store.close()
+
+
+class TestVerify:
+    def test_says_what_it_read_and_what_it_could_not_know(self, state: Path) -> None:
+        answer = audit("verify", "--state", state)
+        assert answer.exit_code == 0
+        assert answer.stdout.startswith("Every audit chain is whole.\n")
+        assert "No checkpoint was given" in answer.stderr
+
+    def test_with_a_checkpoint(self, state: Path) -> None:
+        made = audit("checkpoint", "--state", state)
+        assert made.exit_code == 0
+        assert made.stdout.startswith("Checkpoint 1 is in ")
+        assert (
+            audit("checkpoint", "--state", state).stdout
+            == "Nothing was recorded since the last checkpoint.\n"
+        )
+        key = audit("public-key", "--state", state).stdout.strip()
+        answer = audit("verify", "--state", state, "--public-key", key, "--json")
+        assert answer.exit_code == 0
+        report = json.loads(answer.stdout)
+        assert (report["whole"], report["checkpoints"], report["findings"]) == (True, 1, [])
+
+    def test_names_each_fault_and_exits_with_1(self, state: Path) -> None:
+        audit("checkpoint", "--state", state)
+        change(
+            state,
+            update(AuditEvent)
+            .where(AuditEvent.chain_id == "workspace:1", AuditEvent.position == 1)
+            .values(description="forged"),
+        )
+        answer = audit("verify", "--state", state)
+        assert answer.exit_code == 1
+        assert answer.stderr == "workspace:1, row 1: the row was altered\n"
+        assert answer.stdout == ""
+        report = json.loads(audit("verify", "--state", state, "--json").stdout)
+        assert report["whole"] is False
+        assert report["findings"] == [
+            {"where": "workspace:1", "unit": "row", "place": 1, "sentence": "the row was altered"}
+        ]
+
+    def test_a_key_of_ones_own_memory_is_all_that_is_believed(self, state: Path) -> None:
+        audit("checkpoint", "--state", state)
+        answer = audit("verify", "--state", state, "--public-key", "1" * 64)
+        assert answer.exit_code == 1
+        assert "line 1: the line is signed by" in answer.stderr
+
+    @pytest.mark.parametrize("key", ["", "xyz", "1" * 63, "A" * 64])
+    def test_what_is_no_key_is_a_mistake_in_the_command(self, state: Path, key: str) -> None:
+        assert audit("verify", "--state", state, "--public-key", key).exit_code == 2
+
+    def test_a_file_that_is_not_there_is_explained(self, state: Path) -> None:
+        answer = audit("verify", "--state", state, "--checkpoints", state / "none.jsonl")
+        assert answer.exit_code == 1
+        assert "none.jsonl cannot be used" in answer.stderr
+
+    def test_a_checkpoint_is_refused_over_a_log_that_was_cut(self, state: Path) -> None:
+        audit("checkpoint", "--state", state)
+        change(state, delete(AuditEvent).where(AuditEvent.chain_id == "workspace:1"))
+        change(state, delete(AuditHead).where(AuditHead.chain_id == "workspace:1"))
+        answer = audit("checkpoint", "--state", state)
+        assert answer.exit_code == 1
+        assert "workspace:1 is not what the last checkpoint of it says" in answer.stderr
+
+
+class TestExport:
+    def test_a_whole_chain_leaves_as_csv_that_checks(self, state: Path, tmp_path: Path) -> None:
+        text = audit("export", "--state", state, "--chain", "platform").stdout_bytes
+        file = tmp_path / "platform.csv"
+        file.write_bytes(text)
+        answer = audit("verify-export", file)
+        assert answer.exit_code == 0
+        assert "rows of platform, from 1 to" in answer.stdout
+
+    def test_a_file_agrees_with_itself(self, export: Path) -> None:
+        answer = audit("verify-export", export)
+        assert answer.exit_code == 0
+        assert "2 rows of workspace:1, from 1 to 2: each as it was recorded." in answer.stdout
+        assert "which a forger can arrange" in answer.stderr
+
+    def test_and_with_the_checkpoints(self, state: Path, export: Path) -> None:
+        """The workspace's chain had three rows by then, the export's own among them; an export of all is confirmed."""
+        audit("checkpoint", "--state", state)
+        file = export.with_name("all.csv")
+        file.write_bytes(audit("export", "--state", state, "--chain", "workspace:1").stdout_bytes)
+        key = audit("public-key", "--state", state).stdout.strip()
+        given = ("--checkpoints", state / "audit-checkpoints.jsonl", "--public-key", key)
+        answer = audit("verify-export", file, *given, "--json")
+        assert answer.exit_code == 0
+        assert json.loads(answer.stdout) == {
+            "chain_id": "workspace:1", "rows": 3, "first": 1, "last": 3, "gaps": 0, "confirmed": 1, "fault": None,
+            "whole": True,
+        }  # fmt: skip
+        assert audit("verify-export", file, "--checkpoints", state / "audit-checkpoints.jsonl").exit_code == 1
+        wrong = audit("verify-export", file, *given[:3], "2" * 64)
+        assert (wrong.exit_code, "none of the keys" in wrong.stderr) == (1, True)
+
+    def test_a_changed_cell_is_named(self, export: Path) -> None:
+        export.write_bytes(export.read_bytes().replace(b"user 2", b"user 1"))
+        answer = audit("verify-export", export)
+        assert answer.exit_code == 1
+        assert answer.stderr == "workspace:1, row 2: the row was altered\n"
+        report = json.loads(audit("verify-export", export, "--json").stdout)
+        assert (report["whole"], report["fault"]["position"]) == (False, 2)
+
+    @pytest.mark.parametrize("content", [b"", b"a,b\r\n", b"\xff\xfe"])
+    def test_what_is_no_export_is_explained(self, export: Path, content: bytes) -> None:
+        export.write_bytes(content)
+        answer = audit("verify-export", export)
+        assert answer.exit_code == 1
+        assert "not one that a spreadsheet saved" in answer.stderr
