@@ -84,6 +84,10 @@ class World:
         self.http.cookies.clear()
         return As(self.http, {"Authorization": f"Bearer {answer.json()['token']}"})
 
+    def deliver_mail(self) -> None:
+        """What the mail worker of a running server would do now."""
+        self.platform.background.mail_outbox().run_due()
+
     def audit_actions(self, chain_id: str = "platform") -> list[str]:
         query = select(AuditEvent.action).where(AuditEvent.chain_id == chain_id).order_by(AuditEvent.position)
         with self.platform.services.store.read() as db:

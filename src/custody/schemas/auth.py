@@ -1,17 +1,28 @@
 """Sign-in: ``/auth/*``."""
 
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from custody.schemas.common import EmailAddress, Name, Request, Shape
+from custody.schemas.common import EmailAddress, Name, NullString, Request, Shape, TextId, Timestamp
 from custody.schemas.users import User
 
 # NIST SP 800-63B: at least eight characters, at least 64 allowed; the bound keeps Argon2 cheap to refuse.
 Password = Annotated[SecretStr, Field(min_length=8, max_length=256)]
-OneTimeCode = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[0-9]{6}$")]
+GivenPassword = Annotated[SecretStr, Field(max_length=256)]
+# As authenticators show it: 123456 or 123 456.
+_SIX_DIGITS = r"[0-9]{3}[ -]?[0-9]{3}"
+_RECOVERY_CODE = r"[A-Za-z2-7]{4}([ -]?[A-Za-z2-7]{4}){3}"
+SixDigits = Annotated[str, StringConstraints(strip_whitespace=True, pattern=f"^{_SIX_DIGITS}$")]
+OneTimeCode = Annotated[
+    str, StringConstraints(strip_whitespace=True, pattern=f"^({_SIX_DIGITS}|{_RECOVERY_CODE})$")
+]
 OpaqueToken = Annotated[str, StringConstraints(min_length=16, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")]
-ShortText = Annotated[str, StringConstraints(max_length=200)]
+# What a client says of itself is shown in lists and logs: one line, as names are (P50).
+ShortText = Annotated[
+    str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$")
+]
+SecondFactor = Literal["none", "email", "totp"]
 
 REFRESH_COOKIE = "refresh_token"
 
@@ -29,7 +40,7 @@ class LoginRequest(Request):
     """``POST /auth/login``. An existing account's password may be shorter than today's rule asks."""
 
     email: EmailAddress
-    password: Annotated[SecretStr, Field(max_length=256)]
+    password: GivenPassword
     location: ShortText | None = None
     device: ShortText | None = None
 
@@ -45,10 +56,15 @@ class LoginResponse(Shape):
     user_info: User | None = None
     # Seconds until the access token ends; absent while a second factor is outstanding.
     expires_in: int | None = None
+    # Where the outstanding code is to be read.
+    two_factor_method: SecondFactor | None = None
 
 
 class OtpValidateRequest(Request):
-    """``POST /auth/otp-validate``: finishes a sign-in whose answer said ``requires_2FA``."""
+    """``POST /auth/otp-validate``: finishes a sign-in whose answer said ``requires_2FA``.
+
+    ``otp``: the mailed code, the authenticator's, or one of its recovery codes.
+    """
 
     token_2fa: OpaqueToken = Field(repr=False)
     otp: OneTimeCode = Field(repr=False)
@@ -68,12 +84,105 @@ class RefreshResponse(Shape):
 
 
 class TwoFactorRequest(Request):
-    """``POST /auth/two-factor``: e-mailed codes on or off for the caller's own account."""
+    """``POST /auth/two-factor``: what the caller's own account asks for beside the password.
 
-    enabled: bool
-    password: Annotated[SecretStr, Field(max_length=256)]
+    ``enabled``: true keeps an authenticator where there is one, and means mailed codes otherwise; false is ``none``.
+    """
+
+    enabled: bool | None = None
+    method: SecondFactor | None = None
+    password: GivenPassword
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.enabled is None) == (self.method is None):
+            raise ValueError("exactly one of enabled and method is needed")
+        return self
+
+    @property
+    def wanted(self) -> Literal["none", "email", "totp", "on"]:
+        if self.method is not None:
+            return self.method
+        return "on" if self.enabled else "none"
 
 
 class TwoFactorResponse(Shape):
     success: bool = True
     enabled: bool
+    method: SecondFactor | None = None
+
+
+class TotpEnrolRequest(Request):
+    """``POST /auth/totp/enrol``: a secret for an authenticator, which counts once a code of it is confirmed."""
+
+    password: GivenPassword
+
+
+class TotpEnrolResponse(Shape):
+    """Shown once: ``secret`` in base32 to be typed, ``otpauth_uri`` to be drawn as a QR code."""
+
+    success: bool = True
+    secret: str = Field(repr=False)
+    otpauth_uri: str = Field(repr=False)
+
+
+class TotpConfirmRequest(Request):
+    """``POST /auth/totp/confirm``: the code that the authenticator shows now."""
+
+    code: SixDigits = Field(repr=False)
+
+
+class TotpConfirmResponse(Shape):
+    """Shown once. Each recovery code stands in for the authenticator one time."""
+
+    success: bool = True
+    recovery_codes: list[str] = Field(repr=False)
+
+
+class PasswordResetRequest(Request):
+    """``POST /auth/request-password-reset``."""
+
+    email: EmailAddress
+
+
+class ResetPasswordRequest(Request):
+    """``POST /auth/reset-password``, with the mailed token."""
+
+    token: OpaqueToken = Field(repr=False)
+    new_password: Password
+
+
+class ChangePasswordRequest(Request):
+    """``POST /auth/change-password``."""
+
+    password: GivenPassword
+    new_password: Password
+
+
+class SessionRecord(Shape):
+    """A live session of the caller's. ``session_id`` names it and opens nothing; ``last_used_at``: signed in or renewed."""
+
+    session_id: TextId
+    device: NullString
+    location: NullString
+    created_at: Timestamp
+    last_used_at: Timestamp
+    current: bool
+
+
+class RevokeSessionsRequest(Request):
+    """``POST /auth/sessions/revoke``: one session, or all of the caller's but this one."""
+
+    session_id: TextId | None = None
+    all_others: bool = False
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if self.all_others == (self.session_id is not None):
+            raise ValueError("exactly one of session_id and all_others is needed")
+        return self
+
+
+class RevokeSessionsResponse(Shape):
+    success: bool = True
+    ended: int

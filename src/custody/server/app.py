@@ -38,9 +38,8 @@ from custody.server.service.proposals import Proposals
 from custody.server.service.revocation import KeyRevocation
 from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
-from custody.server.service.sessions import Sessions
 from custody.server.service.setup import Setup
-from custody.server.service.signin import SignIn
+from custody.server.service.sign_in_services import SignInServices, wire_sign_in
 from custody.server.service.signing import Signing
 from custody.server.service.transitions import Lifecycle
 from custody.server.service.vaults import Vaults
@@ -80,6 +79,10 @@ class Settings(BaseSettings):
         """The database's URL, password and all."""
         given = self.database_url
         return sqlite_url(self.state / "custody.db") if given is None else given.get_secret_value()
+
+    @property
+    def secrets_path(self) -> Path:
+        return self.secrets_file or self.state / "secrets.json"
 
     @property
     def mail_folder(self) -> Path:
@@ -125,15 +128,25 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     store = Store.open(settings.database)
     audit, changes = AuditLog(world.clock, world.random), Changes()
     mailer = world.mailer or FileMailer(settings.mail_folder, world.clock, world.random, settings.mail_from)
-    background = _background(settings, world, store, audit, changes, mailer)
-    services, setup = _wire(settings, world, store, audit, background, mailer)
+    account = wire_sign_in(
+        store,
+        world.clock,
+        world.random,
+        audit,
+        Passwords(world.hasher),
+        mailer,
+        Secrets(settings.secrets_path, world.random),
+    )
+    mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
+    background = _background(settings, world, store, audit, changes, mail_jobs)
+    services, setup = _wire(settings, world, store, audit, background, account)
     asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
     operator = Operator(store, world.clock, world.random)
     return Platform(services, setup, operator, background, asgi, store.close)
 
 
 def _background(
-    settings: Settings, world: Outside, store: Store, audit: AuditLog, changes: Changes, mailer: Mailer
+    settings: Settings, world: Outside, store: Store, audit: AuditLog, changes: Changes, mail_jobs: MailJobs
 ) -> Background:
     backends: dict[str, ChainBackend] = {}
     return Background(
@@ -154,7 +167,7 @@ def _background(
         market=Market(backends),
         backends=backends,
         chain_folder=settings.chain_folder,
-        mail_jobs=MailJobs(mailer, {}, settings.public_url),
+        mail_jobs=mail_jobs,
     )
 
 
@@ -164,21 +177,20 @@ def _wire(
     store: Store,
     audit: AuditLog,
     background: Background,
-    mailer: Mailer,
+    account: SignInServices,
 ) -> tuple[Services, Setup]:
     clock, random = world.clock, world.random
-    passwords = Passwords(world.hasher)
-    sessions = Sessions(store, clock, random, audit)
     changes, lifecycle = background.changes, background.lifecycle
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits = Limits(clock, world.policies)
     services = Services(
         store=store,
-        secrets=Secrets(settings.secrets_file or settings.state / "secrets.json", random),
+        secrets=Secrets(settings.secrets_path, random),
         audit=audit,
         idempotency=Idempotency(clock),
-        sessions=sessions,
-        signin=SignIn(store, clock, random, audit, sessions, passwords, mailer),
+        sessions=account.sessions,
+        signin=account.signin,
+        account=account,
         people=people,
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         revocation=KeyRevocation(clock, audit, lifecycle),
@@ -192,4 +204,4 @@ def _wire(
         logs=Logs(audit),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
-    return services, Setup(store, clock, audit, passwords)
+    return services, Setup(store, clock, audit, account.passwords)

@@ -61,7 +61,7 @@ class TokenExpired(CustodyError):
 
 class OtpInvalid(CustodyError):
     code = ErrorCode.OTP_INVALID
-    hint = "Read the code in the newest mail, or sign in again to get another."
+    hint = "Read the code in the newest mail or on the authenticator, or sign in again to get another."
 
 
 class PermissionDenied(CustodyError):

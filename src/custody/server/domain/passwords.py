@@ -13,15 +13,15 @@ def normalised(password: str) -> str:
     return unicodedata.normalize("NFKC", password)
 
 
-def check_new_password(password: str, email: str) -> None:
-    """Raises Invalid for a password that is guessed first. ``email`` is in lower case."""
+def check_new_password(password: str, email: str, field: str = "password") -> None:
+    """Raises Invalid for a password that is guessed first. ``email`` is in lower case; ``field`` brought the password."""
     folded = normalised(password).lower()
     if len(set(folded)) < MIN_DISTINCT_CHARACTERS:
-        raise _refused("it repeats too few different characters")
+        raise _refused(field, "it repeats too few different characters")
     if folded in {email, email.partition("@")[0]}:
-        raise _refused("it is the account's own name")
+        raise _refused(field, "it is the account's own name")
 
 
-def _refused(reason: str) -> Invalid:
+def _refused(field: str, reason: str) -> Invalid:
     sentence = f"This password is guessed too easily: {reason}."
-    return Invalid(sentence, faults=(Fault("/password", sentence, "weak-password"),))
+    return Invalid(sentence, faults=(Fault(f"/{field}", sentence, "weak-password"),))

@@ -1,7 +1,8 @@
 """Opaque tokens, ids, and what is kept of a secret."""
 
 import hmac
-from base64 import urlsafe_b64encode
+import re
+from base64 import b32encode, urlsafe_b64encode
 from hashlib import sha256
 
 from custody.server.domain.ports import RandomBytes
@@ -9,6 +10,9 @@ from custody.server.domain.ports import RandomBytes
 TOKEN_BYTES = 32
 ID_BYTES = 16
 OTP_DIGITS = 6
+# 80 bits, sixteen characters of base32: nobody guesses one, so that plain SHA-256 keeps it and no slow hash is needed.
+RECOVERY_BYTES = 10
+RECOVERY_CODES = 10
 
 
 def new_token(random: RandomBytes) -> str:
@@ -34,3 +38,23 @@ def new_otp(random: RandomBytes) -> str:
 def otp_hash(code: str, token_2fa: str) -> bytes:
     """Keyed by the token, which is stored nowhere: a stolen database cannot be searched for a million codes."""
     return hmac.digest(token_2fa.encode(), code.encode(), "sha256")
+
+
+def new_recovery_code(random: RandomBytes) -> str:
+    """``abcd-efgh-ijkl-mnop``: written on paper, typed by hand, good once."""
+    text = b32encode(random(RECOVERY_BYTES)).decode().lower()
+    return "-".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+def recovery_hash(code: str) -> bytes:
+    return token_hash(plain_code(code))
+
+
+def plain_code(typed: str) -> str:
+    """A code without the gaps that people and papers put into it."""
+    return re.sub(r"[\s-]", "", typed).lower()
+
+
+def session_id(sid: str) -> str:
+    """What a session is called in lists. ``sid`` itself renews the session together with its cookie, so it stays out."""
+    return sha256(b"session-id" + sid.encode()).hexdigest()[: 2 * ID_BYTES]

@@ -32,13 +32,13 @@ from custody.server.domain.permissions import permissions_not_held
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import require_grantable
 from custody.server.domain.tokens import new_id
+from custody.server.service.accounts import find_user
 from custody.server.service.audit import AuditLog
 from custody.server.service.invitation_expiry import expire
 from custody.server.service.invitation_records import invitation_record, invitation_records, record_event
 from custody.server.service.mail_jobs import queue_mail
 from custody.server.service.mail_texts import Template
 from custody.server.service.people import People, add_membership, permissions_of
-from custody.server.service.signin import find_user
 from custody.server.service.system import place_of
 from custody.server.store.models import Invitation, Membership, Role, User
 

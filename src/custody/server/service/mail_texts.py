@@ -15,7 +15,17 @@ class Template(StrEnum):
     PASSWORD_RESET = "password-reset"  # noqa: S105 - a name
     PASSWORD_CHANGED = "password-changed"  # noqa: S105 - a name
     SECOND_FACTOR_CHANGED = "second-factor-changed"
+    SECOND_FACTOR_FAILED = "second-factor-failed"
+    RECOVERY_CODE_USED = "recovery-code-used"
     INVITATION = "invitation"
+
+
+# Second factors, as mails and the audit log call them.
+METHODS: Mapping[str, str] = {
+    "none": "the password alone",
+    "email": "e-mailed codes",
+    "totp": "an authenticator's codes",
+}
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,16 @@ TEXTS: Mapping[Template, Text] = {
         "Your second factor was changed",
         "Signing in to your account now asks for: {method}.\n\n"
         "If this was not you, change your password at once and tell your administrator.\n",
+    ),
+    Template.SECOND_FACTOR_FAILED: Text(
+        "Somebody who has your password was stopped",
+        "Somebody signed in with your password and then failed to give the code that comes after it.\n\n"
+        "If this was not you, change your password at once: somebody knows it.\n",
+    ),
+    Template.RECOVERY_CODE_USED: Text(
+        "A recovery code was used",
+        "Somebody signed in to your account with one of its recovery codes; {left} are left.\n\n"
+        "If this was not you, change your password at once and enrol your authenticator again.\n",
     ),
     Template.INVITATION: Text(
         "You are invited to {organisation}",

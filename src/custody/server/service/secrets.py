@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -53,11 +53,14 @@ class Secrets:
         """A new secret goes in front; the others still read."""
         self._change(lambda secrets: {**secrets, purpose: (self._new(), *secrets.get(purpose, ()))})
 
-    def drop_old(self, purpose: Purpose) -> int:
-        """Forgets all but the newest, and says how many those were."""
-        old = self.of(purpose)[1:]
-        self._change(lambda secrets: {**secrets, purpose: secrets[purpose][:1]})
-        return len(old)
+    def drop(self, purpose: Purpose, old: Collection[bytes]) -> None:
+        """Forgets just these: what somebody else put in front meanwhile stays, and so does what it replaced."""
+        self._change(
+            lambda secrets: {
+                **secrets,
+                purpose: tuple(each for each in secrets.get(purpose, ()) if each not in old),
+            }
+        )
 
     def _new(self) -> bytes:
         return self._random(SECRET_BYTES)

@@ -15,6 +15,7 @@ from custody.server.service.proposals import Proposals
 from custody.server.service.revocation import KeyRevocation
 from custody.server.service.secrets import Secrets
 from custody.server.service.sessions import Sessions
+from custody.server.service.sign_in_services import SignInServices
 from custody.server.service.signin import SignIn
 from custody.server.service.signing import Signing
 from custody.server.service.vaults import Vaults
@@ -29,6 +30,7 @@ class Services:
     idempotency: Idempotency
     sessions: Sessions
     signin: SignIn
+    account: SignInServices
     people: People
     keys: Keys
     revocation: KeyRevocation

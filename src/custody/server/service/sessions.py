@@ -3,16 +3,18 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
+from custody.schemas.auth import SessionRecord
+from custody.schemas.common import NullString
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
-from custody.server.domain.errors import TokenExpired, Unauthenticated
+from custody.server.domain.errors import NotFound, TokenExpired, Unauthenticated
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.refresh import PresentedToken, Verdict, judge
 from custody.server.domain.signin import ACCESS_LIFETIME, REFRESH_LIFETIME
-from custody.server.domain.tokens import new_token, token_hash
+from custody.server.domain.tokens import new_token, session_id, token_hash
 from custody.server.service.audit import AuditLog
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
@@ -89,6 +91,37 @@ class Sessions:
             self._revoke(db, db.get_one(SignInSession, caller.session_id), "signed out")
             self._audit.record(db, caller, Category.SIGN_IN, "SIGNED_OUT", f"session {caller.session_id}")
 
+    def listed(self, db: Session, caller: Caller) -> list[SessionRecord]:
+        """The caller's live sessions, the newest first."""
+        sessions = sorted(self._live(db, caller.user_id), key=lambda each: each.id, reverse=True)
+        return [_record(each, current=each.id == caller.session_id) for each in sessions]
+
+    def end_one(self, db: Session, caller: Caller, name: str) -> int:
+        """Ends one of the caller's own; its tokens are dead at once. Raises NotFound."""
+        live = self._live(db, caller.user_id)
+        session = next((each for each in live if session_id(each.sid) == name), None)
+        if session is None:
+            raise NotFound("You have no such session.")
+        self._revoke(db, session, "ended by its owner")
+        self._audit.record(db, caller, Category.SIGN_IN, "SESSION_ENDED", f"session {session.id}")
+        return 1
+
+    def end_others(self, db: Session, caller: Caller) -> int:
+        """Ends all of the caller's own but this one. How many those were."""
+        now = self._clock()
+        ended = end_sessions(db, caller.user_id, now, "ended by its owner", keep=caller.session_id)
+        self._audit.record(db, caller, Category.SIGN_IN, "OTHER_SESSIONS_ENDED", f"{ended} sessions")
+        return ended
+
+    def _live(self, db: Session, user_id: int) -> list[SignInSession]:
+        """Those that can still be renewed: nobody's refresh token outlives thirty days without use."""
+        query = select(SignInSession).where(
+            SignInSession.user_id == user_id,
+            SignInSession.revoked_at.is_(None),
+            SignInSession.last_used_at > self._clock() - REFRESH_LIFETIME,
+        )
+        return list(db.scalars(query))
+
     def _is_live(self, row: RefreshToken, session: SignInSession) -> bool:
         return session.revoked_at is None and row.expires_at > self._clock()
 
@@ -130,6 +163,18 @@ class Sessions:
         db.execute(delete(AccessToken).where(AccessToken.session_id == session.id))
 
 
+def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep: int | None) -> int:
+    """Ends an account's sessions, all but ``keep``; their tokens are dead at once. How many those were."""
+    open_ones = select(SignInSession.id).where(
+        SignInSession.user_id == user_id, SignInSession.revoked_at.is_(None), SignInSession.id != (keep or 0)
+    )
+    ended = db.scalars(open_ones).all()
+    revoked = update(SignInSession).where(SignInSession.id.in_(ended))
+    db.execute(revoked.values(revoked_at=now, revoked_reason=reason))
+    db.execute(delete(AccessToken).where(AccessToken.session_id.in_(ended)))
+    return len(ended)
+
+
 _ACCESS = (
     select(
         SignInSession.id,
@@ -157,6 +202,17 @@ def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshToken, Sig
 def _caller_of(db: Session, session: SignInSession, trace_id: str) -> Caller:
     user = db.get_one(User, session.user_id)
     return Caller(user_id=user.id, session_id=session.id, name=user.email, trace_id=trace_id)
+
+
+def _record(session: SignInSession, *, current: bool) -> SessionRecord:
+    return SessionRecord(
+        session_id=session_id(session.sid),
+        device=NullString.of(session.device),
+        location=NullString.of(session.location),
+        created_at=session.created_at,
+        last_used_at=session.last_used_at,
+        current=current,
+    )
 
 
 def _forget_expired(db: Session, session_id: int, now: datetime) -> None:

@@ -12,10 +12,10 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.passwords import check_new_password
 from custody.server.domain.ports import Clock
+from custody.server.service.accounts import add_account, find_user
 from custody.server.service.audit import AuditLog
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import add_membership, permissions_of
-from custody.server.service.signin import add_account, find_user
 from custody.server.service.workspaces import found_organisation, found_workspace
 from custody.server.store import Store
 from custody.server.store.models import Role, User, Workspace

@@ -13,14 +13,13 @@ from custody.schemas.auth import (
     RefreshRequest,
     RefreshResponse,
     RegisterRequest,
-    TwoFactorRequest,
-    TwoFactorResponse,
 )
 from custody.schemas.common import Done
 from custody.server.domain.errors import Unauthenticated
 from custody.server.domain.signin import REFRESH_LIFETIME
+from custody.server.service.challenges import CodeAwaited
 from custody.server.service.sessions import Tokens
-from custody.server.service.signin import CodeSent, SignedIn
+from custody.server.service.signin import SignedIn
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -29,24 +28,30 @@ COOKIE_PATH = "/auth"
 
 def login(call: Call[LoginRequest]) -> Response:
     """Starts a sign-in. Branch on ``requires_2FA``."""
-    _admit(call)
+    admit(call)
     result = call.services.signin.login(call.body, call.trace_id)
-    if isinstance(result, CodeSent):
-        waiting = LoginResponse(requires_2fa=True, token="", token_2fa=result.token_2fa, sid="")
+    if isinstance(result, CodeAwaited):
+        waiting = LoginResponse(
+            requires_2fa=True,
+            token="",
+            token_2fa=result.token_2fa,
+            sid="",
+            two_factor_method=result.method,
+        )
         return JSONResponse(waiting.model_dump(mode="json", by_alias=True))
     return _signed_in(call, result)
 
 
 def otp_validate(call: Call[OtpValidateRequest]) -> Response:
-    """Finishes a sign-in with the mailed code."""
-    _admit(call)
+    """Finishes a sign-in with the mailed code, the authenticator's, or a recovery code."""
+    admit(call)
     result = call.services.signin.validate_code(call.body.token_2fa, call.body.otp, call.trace_id)
     return _signed_in(call, result)
 
 
 def refresh(call: Call[RefreshRequest]) -> Response:
     """A new access token for the refresh cookie and ``sid``; the cookie rotates."""
-    _admit(call)
+    admit(call)
     token = call.request.cookies.get(REFRESH_COOKIE)
     if not token:
         raise Unauthenticated("The request carries no refresh cookie.")
@@ -67,21 +72,13 @@ def logout(call: Call[None]) -> Response:
 
 def register(call: Call[RegisterRequest]) -> Done:
     """A new account. The answer is the same where there is one already; its owner is told by mail."""
-    _admit(call)
-    call.services.signin.register(call.body, call.trace_id)
+    admit(call)
+    call.services.account.accounts.register(call.body, call.trace_id)
     return Done()
 
 
-def two_factor(call: Call[TwoFactorRequest]) -> TwoFactorResponse:
-    """Turns e-mailed codes on or off for the caller's own account; asks for the password again."""
-    _admit(call)
-    call.services.signin.set_two_factor(
-        call.caller, call.body.password.get_secret_value(), enabled=call.body.enabled
-    )
-    return TwoFactorResponse(enabled=call.body.enabled)
-
-
-def _admit(call: Call[object]) -> None:  # type: ignore[type-var]  # reads no body, whatever it is
+def admit(call: Call[object]) -> None:  # type: ignore[type-var]  # reads no body, whatever it is
+    """Counts a call from its address. Raises RateLimited."""
     client = call.request.client
     call.services.signin.admit(client.host if client else "local")
 
@@ -131,7 +128,4 @@ ENDPOINTS = (
     ),
     Endpoint("POST", "/auth/refresh", refresh, RefreshResponse, Door.OPEN, Unit.OWN, RefreshRequest),
     Endpoint("POST", "/auth/logout", logout, Done, Door.SIGNED_IN, Unit.OWN),
-    Endpoint(
-        "POST", "/auth/two-factor", two_factor, TwoFactorResponse, Door.SIGNED_IN, Unit.OWN, TwoFactorRequest
-    ),
 )

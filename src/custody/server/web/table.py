@@ -1,10 +1,11 @@
 """Every endpoint of the platform: the routes, the OpenAPI document and the permission tests are made from this."""
 
-from custody.server.web import address_book, auth, invitations, keys, limits, logs, people, proposals, vaults
+from custody.server.web import account, address_book, auth, invitations, keys, limits, logs, people, proposals, vaults
 from custody.server.web.endpoint import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *auth.ENDPOINTS,
+    *account.ENDPOINTS,
     *people.ENDPOINTS,
     *keys.ENDPOINTS,
     *vaults.ENDPOINTS,

@@ -38,9 +38,18 @@ def test_a_new_secret_writes_and_the_old_ones_read_until_they_are_dropped(kept: 
     kept.rotate(Purpose.TOTP)
     new, still = kept.of(Purpose.TOTP)
     assert still == old
-    assert kept.drop_old(Purpose.TOTP) == 1
+    kept.drop(Purpose.TOTP, (old,))
     assert kept.of(Purpose.TOTP) == (new,)
     assert kept.of(Purpose.CHECKPOINT) == other
+
+
+def test_what_another_rotation_put_in_front_meanwhile_stays(kept: Secrets) -> None:
+    old = kept.of(Purpose.TOTP)
+    kept.rotate(Purpose.TOTP)
+    kept.rotate(Purpose.TOTP)
+    newest, mine, _ = kept.of(Purpose.TOTP)
+    kept.drop(Purpose.TOTP, old)
+    assert kept.of(Purpose.TOTP) == (newest, mine)
 
 
 def test_a_first_rotation_needs_no_first_use(kept: Secrets) -> None:
