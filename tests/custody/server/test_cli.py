@@ -12,12 +12,13 @@ import httpx
 import pytest
 import structlog
 from click.testing import Result
-from sqlalchemy import update
+from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 from custody.server.cli import app
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
+from tests.support.platform import plain_vault
 
 PASSWORD = "correct horse battery"
 BOOTSTRAP = ["admin", "bootstrap", "--organisation", "Acme", "--workspace", "Main", "--chain", "regtest"]
@@ -137,6 +138,29 @@ def test_what_testnet_means_is_one_thing(tmp_path: Path) -> None:
     )  # fmt: skip
     assert other.exit_code == 1
     assert "testnet means regtest" in other.stderr
+
+
+def test_says_what_a_vaults_limit_bounds(tmp_path: Path) -> None:
+    bootstrap(tmp_path)
+    store = Store.open(sqlite_url(tmp_path / "custody.db"))
+    with store.write() as db:
+        db.add(plain_vault("v1"))
+    switch = ["admin", "vault-policy", "--state", str(tmp_path), "--vault"]
+    answer = custody(*switch, "v1", "--per-cycle")
+    assert (
+        answer.stdout
+        == "The limit of 0.00000000 BTC bounds the sum of a cycle; 0.00000000 BTC are used in this cycle.\n"
+    )
+    assert json.loads(custody(*switch, "v1", "--per-movement", "--json").stdout)["PerCycle"] is False
+    with store.read() as db:
+        events = list(db.scalars(select(AuditEvent).where(AuditEvent.action == "VAULT_POLICY_REPLACED")))
+    store.close()
+    assert [(event.chain_id, event.user_name) for event in events] == [("workspace:1", "operator")] * 2
+    assert events[0].description == (
+        "vault v1: 0.00000000 BTC a movement, W from day 1; now 0.00000000 BTC a cycle, W from day 1"
+    )
+    assert "There is no vault v2" in custody(*switch, "v2", "--per-cycle").stderr
+    assert custody(*switch, "v1").exit_code == 2
 
 
 def test_verifies_the_audit_log(tmp_path: Path) -> None:

@@ -83,6 +83,29 @@ def add_member_command(
     _tell(placed, role, email, as_json=as_json)
 
 
+@app.command("vault-policy")
+def vault_policy_command(
+    state: State,
+    vault: Annotated[str, typer.Option(help="The vault's id.")],
+    per_cycle: Annotated[
+        bool,
+        typer.Option(
+            "--per-cycle/--per-movement",
+            help="Whether the vault's limit bounds the sum of a cycle, or each movement by itself.",
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Says what a vault's limit bounds. How much it is, and when its cycle begins, the workspace says itself."""
+    with refusals(), platform_at(state) as platform, platform.services.store.write() as db:
+        limits = platform.services.limits.bound_cycle(db, vault, is_per_cycle=per_cycle)
+    if as_json:
+        typer.echo(limits.model_dump_json(by_alias=True))
+        return
+    what = "the sum of a cycle" if limits.per_cycle else "each movement"
+    typer.echo(f"The limit of {limits.limit} BTC bounds {what}; {limits.used} BTC are used in this cycle.")
+
+
 @app.command("revoke-key")
 def revoke_key_command(
     state: State,

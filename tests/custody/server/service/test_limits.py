@@ -137,6 +137,14 @@ class TestRoles:
         ok(rich.propose(90_000))
         refused(rich.propose(90_000), 403, "ROLE_LIMIT_EXCEEDED")
 
+    def test_what_was_moved_in_another_workspace_counts_there(self, rich):
+        used = mine(rich)
+        elsewhere = rich.world.organisation("Rival", "rival@example.org").workspace_id
+        psbt_id = ok(rich.propose(60_000))["psbt_id"]
+        with rich.world.platform.services.store.write() as db:
+            db.get_one(Proposal, psbt_id).workspace_id = elsewhere
+        assert mine(rich) == used
+
     def test_a_role_of_nothing_moves_nothing_but_its_member_reads_that(self, rich):
         assert mine(rich, rich.signers["alice"]) == ("0.00000000", "0.00000000")
         set_role(rich, "0")

@@ -35,7 +35,7 @@ BEGIN = datetime(2024, 1, 30, 20, tzinfo=UTC)
 AMOUNTS = st.integers(1, 130) | st.sampled_from([50, 51, 100, 101])
 LIMITS = st.sampled_from([0, 50, 100, 150])
 CYCLES = st.sampled_from([("W", 1), ("W", 5), ("W", 7), ("M", 1), ("M", 15), ("M", 29), ("M", 31)])
-WAITS = st.sampled_from([1, 5, 24, 24 * 3, 24 * 7, 24 * 28, 24 * 31])
+WAITS = st.sampled_from([1, 4, 24, 24 * 3, 24 * 7, 24 * 28, 24 * 31])
 ZONES = st.sampled_from([-11, 0, 5, 14])
 STEPS = st.one_of(
     st.tuples(st.just("propose"), st.sampled_from(USERS), st.sampled_from(VAULTS), AMOUNTS, st.none() | st.integers(0, 30)),

@@ -1,0 +1,84 @@
+"""The limits through the SDK, against the real platform; and what of its answers is refused."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from custody.client import ApiError, BadAnswer, Client
+from custody.schemas.limits import LimitError, UpdateRolePoliciesRequest, UpdateVaultRequest, VaultLimits
+from tests.custody.client.test_clients import client, scripted
+from tests.support.custody import Desk, open_desk
+from tests.support.platform import PASSWORD
+from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+
+
+@pytest.fixture
+def remote() -> RemotePolicies:
+    return RemotePolicies()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, remote: RemotePolicies) -> Iterator[Desk]:
+    with open_desk(tmp_path, policies=remote) as opened:
+        yield opened
+
+
+@pytest.fixture
+def admin(desk: Desk) -> Client:
+    now = desk.world.clock().timestamp
+    made = Client("http://127.0.0.1", transport=desk.world.http._transport, now=now)
+    assert made.login("admin@example.org", PASSWORD).token
+    return made
+
+
+def test_a_role(desk: Desk, admin: Client) -> None:
+    body = UpdateRolePoliciesRequest(
+        role_id=1, workspace_id=1, new_transaction_limit="0.5", cycle_period="W", cycle_day=7
+    )
+    changed = admin.update_role_policies(body)
+    assert (changed.limit, changed.cycle_period, changed.cycle_day) == ("0.50000000", "W", 7)
+    assert admin.role_limit(1, 1) == changed
+    assert admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.5")
+    assert not admin.check_user_role_limit(1, role_id=1, user_id=1, amount="0.50000001")
+    own = admin.my_limits(1)
+    assert (own.used, own.unused, own.next_reset) == ("0.00000000", "0.50000000", changed.next_reset)
+
+
+def test_a_vault(desk: Desk, admin: Client, remote: RemotePolicies) -> None:
+    vault_id = desk.vault["id"]
+    body = UpdateVaultRequest(
+        vault_id=vault_id, workspace_id=1, transaction_limit="2", cycle_period="M", cycle_day=31
+    )
+    changed = admin.update_vault(body)
+    assert isinstance(changed, VaultLimits)
+    assert (changed.limit, changed.per_cycle) == ("2.00000000", False)
+    assert admin.vault_limits(1, vault_id) == changed == admin.list_wallets(1)[0].detailed_vault_limits
+    assert admin.check_vault_limit(1, vault_id, "2")
+    assert not admin.check_vault_limit(1, vault_id, "2.00000001")
+    remote.is_reachable = False
+    assert admin.vault_limits(1, vault_id) == LimitError(limit_error=OUT_OF_REACH)
+    (vault,) = admin.list_wallets(1)
+    assert (vault.detailed_vault_limits, vault.limit_error) == (None, OUT_OF_REACH)
+
+
+def test_what_is_wrong_is_named(desk: Desk, admin: Client) -> None:
+    body = UpdateRolePoliciesRequest(
+        role_id=2, workspace_id=1, new_transaction_limit="99999999", cycle_period="W", cycle_day=7
+    )
+    with pytest.raises(ApiError) as caught:
+        admin.update_role_policies(body)
+    assert caught.value.problem.errors[0].pointer == "/new_transaction_limit"
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_a_vault_with_both_or_neither_is_no_answer(desk: Desk, both: bool) -> None:
+    vault = dict(desk.vault)
+    if both:
+        vault["limit_error"] = "no"
+    else:
+        del vault["detailed_vault_limits"]
+    handler, _ = scripted(httpx.Response(200, json=[vault]))
+    with pytest.raises(BadAnswer, match="either detailed_vault_limits or limit_error"):
+        client(handler).list_wallets(1)
