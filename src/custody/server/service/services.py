@@ -12,6 +12,7 @@ from custody.server.service.limits_administration import LimitAdministration
 from custody.server.service.logs import Logs
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
+from custody.server.service.rates import Rates
 from custody.server.service.revocation import KeyRevocation
 from custody.server.service.secrets import Secrets
 from custody.server.service.sessions import Sessions
@@ -27,6 +28,7 @@ class Services:
     store: Store
     secrets: Secrets
     audit: AuditLog
+    rates: Rates
     idempotency: Idempotency
     sessions: Sessions
     signin: SignIn

@@ -58,6 +58,10 @@ class Endpoint:
         return tuple(re.findall(r"{(\w+)}", self.path))
 
     @property
+    def is_write(self) -> bool:
+        return self.method == "POST" or self.unit is Unit.WRITE
+
+    @property
     def permissions(self) -> frozenset[PermissionName]:
         return self.needs if isinstance(self.needs, frozenset) else frozenset()
 

@@ -86,7 +86,8 @@ async def psbt(call: Call[PsbtQuery]) -> Response:
         left = deadline - time.monotonic()
         if left <= 0 or changes.closing:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": shown.etag})
-        await changes.wait_async(seen, min(left, RECHECK_SECONDS))
+        with call.services.rates.long_poll(call.caller.user_id):
+            await changes.wait_async(seen, min(left, RECHECK_SECONDS))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def _route(endpoint: Endpoint, services: Services) -> Callable[..., Any]:
 def _parameters(endpoint: Endpoint, services: Services) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
     if endpoint.needs is not Door.OPEN:
-        annotations["caller"] = Annotated[Caller, Depends(_authenticator(services))]
+        annotations["caller"] = Annotated[Caller, Depends(_authenticator(endpoint, services))]
     annotations |= dict.fromkeys(endpoint.path_ids, Annotated[QueryId, Path()])
     if endpoint.takes is not None:
         annotations["body"] = Annotated[endpoint.takes, Body() if endpoint.method == "POST" else Query()]
@@ -110,13 +110,15 @@ def _parameters(endpoint: Endpoint, services: Services) -> list[inspect.Paramete
     ]
 
 
-def _authenticator(services: Services) -> Callable[..., Caller]:
+def _authenticator(endpoint: Endpoint, services: Services) -> Callable[..., Caller]:
     def authenticate(
         request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Caller:
         if credentials is None or len(credentials.credentials) > MAX_TOKEN_CHARACTERS:
             raise Unauthenticated("The request carries no access token.")
-        return services.sessions.authenticate(credentials.credentials, trace_id_of(request))
+        caller = services.sessions.authenticate(credentials.credentials, trace_id_of(request))
+        services.rates.take(caller.user_id, is_write=endpoint.is_write)
+        return caller
 
     return authenticate
 

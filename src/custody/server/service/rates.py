@@ -1,0 +1,92 @@
+"""How much of the platform one person may take up: calls and changes a minute, and long polls at once. In memory."""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+
+from custody.server.domain.errors import RateLimited
+from custody.server.domain.ports import Clock
+
+# A reading call takes two or three milliseconds of one core: twenty a second from one person are a twentieth of it. A page
+# that shows a workspace makes some twenty calls, and a daemon two or three a minute besides its long poll.
+CALLS_PER_MINUTE = 1_200
+# A change holds the one write lock for some ten milliseconds: five a second are a twentieth of all that can be changed.
+WRITES_PER_MINUTE = 300
+# A long poll looks at the database every two seconds. A daemon holds one, an open page one for each workspace it shows.
+MAX_LONG_POLLS = 16
+# By then one of one's own has ended, or will be given up.
+LONG_POLL_RETRY_SECONDS = 5
+# As many people are remembered; who has not called for longest is forgotten, which gives them a full bucket.
+MAX_PEOPLE = 10_000
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass
+class _Bucket:
+    level: float
+    filled_at: datetime
+
+
+class Buckets:
+    """A bucket of ``size`` for each person, which fills within a minute (a token bucket). One per process."""
+
+    def __init__(self, clock: Clock, size: int) -> None:
+        self._clock = clock
+        self._size = size
+        self._buckets: OrderedDict[int, _Bucket] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, user_id: int) -> None:
+        """Raises RateLimited, with the seconds until there is one again."""
+        with self._lock:
+            bucket = self._filled(user_id)
+            if bucket.level < 1:
+                wait = (1 - bucket.level) * _MINUTE.total_seconds() / self._size
+                raise RateLimited("You are asking too often.", retry_after=max(1, ceil(wait)))
+            bucket.level -= 1
+
+    def _filled(self, user_id: int) -> _Bucket:
+        now = self._clock()
+        bucket = self._buckets.setdefault(user_id, _Bucket(self._size, now))
+        self._buckets.move_to_end(user_id)
+        if len(self._buckets) > MAX_PEOPLE:
+            self._buckets.popitem(last=False)
+        # A clock that was set back fills nothing, and takes nothing away.
+        passed = max(now - bucket.filled_at, timedelta(0))
+        bucket.level = min(self._size, bucket.level + passed / _MINUTE * self._size)
+        bucket.filled_at = now
+        return bucket
+
+
+class Rates:
+    def __init__(
+        self, clock: Clock, *, calls: int = CALLS_PER_MINUTE, writes: int = WRITES_PER_MINUTE
+    ) -> None:
+        self._calls = Buckets(clock, calls)
+        self._writes = Buckets(clock, writes)
+        self._polling: Counter[int] = Counter()
+
+    def take(self, user_id: int, *, is_write: bool) -> None:
+        """Counts one call of a signed-in person's. Raises RateLimited."""
+        self._calls.take(user_id)
+        if is_write:
+            self._writes.take(user_id)
+
+    @contextmanager
+    def long_poll(self, user_id: int) -> Iterator[None]:
+        """Held while a call waits; on the event loop's own thread. Raises RateLimited."""
+        if self._polling[user_id] >= MAX_LONG_POLLS:
+            raise RateLimited(
+                f"You are waiting {MAX_LONG_POLLS} times already.", retry_after=LONG_POLL_RETRY_SECONDS
+            )
+        self._polling[user_id] += 1
+        try:
+            yield
+        finally:
+            self._polling[user_id] -= 1
+            if not self._polling[user_id]:
+                del self._polling[user_id]

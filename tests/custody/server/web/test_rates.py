@@ -1,0 +1,90 @@
+"""The bounds on one person's calls, through HTTP."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from custody.server.service.rates import MAX_LONG_POLLS
+from custody.server.web.endpoint import Door
+from custody.server.web.table import ENDPOINTS
+from tests.support.platform import As, World, open_world
+
+ALICE, BOB = "alice@example.org", "bob@example.org"
+CALLS, WRITES = 12, 3
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[World]:
+    """A platform that allows few calls a minute, by its settings."""
+    with open_world(tmp_path / "state", calls_per_minute=CALLS, writes_per_minute=WRITES) as world:
+        world.organisation("Acme", ALICE)
+        yield world
+
+
+def test_calls_of_one_person_are_bounded(slow: World) -> None:
+    slow.member(1, BOB)
+    alice, bob = slow.as_user(ALICE), slow.as_user(BOB)
+    for _ in range(CALLS):
+        assert alice.get("/api/v1/get-user-info").status_code == 200
+    refused = alice.get("/api/v1/get-user-info")
+    assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
+    assert bob.get("/api/v1/get-user-info").status_code == 200
+    slow.clock.advance(seconds=int(refused.headers["Retry-After"]))
+    assert alice.get("/api/v1/get-user-info").status_code == 200
+
+
+def test_a_second_session_is_the_same_person(slow: World) -> None:
+    for _ in range(CALLS):
+        slow.as_user(ALICE).get("/api/v1/get-user-info")
+    assert slow.as_user(ALICE).get("/api/v1/get-user-info").status_code == 429
+
+
+def test_changes_are_bounded_further(slow: World) -> None:
+    alice = slow.as_user(ALICE)
+    answers = [alice.post("/api/v1/key-challenge", {}).status_code for _ in range(WRITES + 1)]
+    assert answers == [422] * WRITES + [429]
+    assert alice.get("/api/v1/get-user-info").status_code == 200
+
+
+def test_whoever_is_not_signed_in_takes_nothing_from_anybody(slow: World) -> None:
+    for _ in range(CALLS + 1):
+        assert slow.http.get("/api/v1/get-user-info").status_code == 401
+    assert slow.as_user(ALICE).get("/api/v1/get-user-info").status_code == 200
+
+
+def test_every_guarded_endpoint_counts(slow: World) -> None:
+    for row in ENDPOINTS:
+        if row.needs is Door.OPEN:
+            continue
+        slow.clock.advance(minutes=1)
+        alice = slow.as_user(ALICE)
+        for _ in range(CALLS):
+            alice.get("/api/v1/get-user-info")
+        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
+        assert slow.http.request(row.method, path, headers=alice.headers).status_code == 429, path
+
+
+def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
+    with open_world(tmp_path / "state") as world:
+        world.organisation("Acme", ALICE)
+        alice = world.as_user(ALICE)
+        etag = alice.get("/api/v1/psbt", workspace_id=1).headers["ETag"]
+        rates = world.platform.services.rates
+        with ThreadPoolExecutor(MAX_LONG_POLLS) as pool:
+            held = [pool.submit(_poll, alice, etag) for _ in range(MAX_LONG_POLLS)]
+            while rates._polling[1] < MAX_LONG_POLLS:
+                threading.Event().wait(0.001)
+            refused = _poll(alice, etag)
+            assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
+            assert alice.get("/api/v1/psbt", workspace_id=1).status_code == 200
+            world.platform.services.changes.close()
+            assert {answer.result().status_code for answer in held} == {304}
+        assert not rates._polling
+
+
+def _poll(user: As, etag: str):
+    headers = {**user.headers, "If-None-Match": etag, "Prefer": "wait=30"}
+    return user.http.get("/api/v1/psbt", params={"workspace_id": 1}, headers=headers)
