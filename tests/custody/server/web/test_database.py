@@ -1,0 +1,78 @@
+"""What a request finds when it reaches the database, on either kind of it."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from custody.schemas.errors import ErrorCode
+from custody.server.store import Store
+from custody.server.web.endpoint import Endpoint
+from custody.server.web.table import ENDPOINTS
+from tests.support.databases import kind_of, make_impatient
+from tests.support.platform import PASSWORD, As, World, key_offer, seed
+
+ALICE = "alice@example.org"
+
+
+@pytest.fixture
+def alice(world: World) -> As:
+    world.organisation("Acme", ALICE)
+    return world.as_user(ALICE)
+
+
+def test_is_the_database_that_the_test_is_named_after(world: World, request: pytest.FixtureRequest) -> None:
+    """Were it always SQLite, every test of these folders would pass twice and say nothing of PostgreSQL."""
+    assert kind_of(world.platform.services.store) in request.node.name
+
+
+def test_a_lock_held_elsewhere_is_said_to_pass(world: World, alice: As, database: str) -> None:
+    """Another program writes for longer than we wait: 503 with Retry-After, and nothing was changed."""
+    make_impatient(world.platform.services.store)
+    other = Store.open(database)
+    with other.write():
+        answer = alice.post("/auth/logout")
+    other.close()
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "BACKEND_UNAVAILABLE"
+    assert answer.json()["detail"] == "The database is busy. Nothing was changed. Try again later."
+    assert "Retry-After" in answer.headers
+    assert alice.get("/api/v1/get-user-info").status_code == 200
+
+
+SCALARS = st.sampled_from(
+    [1, 2, 0, -1, 2**63 - 1, 2**63, 0.5, True, None, "", "1", "a", "send", "testnet", "mainnet", "W", "0.1", "1e3",
+     "m/48h/1h/0h/2h", "m/84h/1h/0h", "0" * 8, "73c5da0a", "x" * 43, "123456", ALICE, PASSWORD, "' OR 1=1 --",
+     "../../etc/passwd", "\r\nX: y", "\u202e", "\x00", "a\x00b", "😀", key_offer(seed(1))["xpub"], "bcrt1qqqqqqq", "A" * 88, "approve"]
+)  # fmt: skip
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["account", "xpub", "derivation_base_path"]), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.fixture
+def anybody(world: World, alice: As) -> World:
+    """The calls of a hypothesis test share one platform, whose throttles must not stand in the way."""
+    world.platform.services.signin._calls._limit = 10**6
+    world.platform.services.signin._failures._limit = 10**6
+    return world
+
+
+@pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: row.path)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_no_request_makes_the_platform_fail(row: Endpoint, anybody: World, alice: As, data) -> None:
+    """P21, P50: whatever the fields hold, the answer is one of ours."""
+    fields = row.takes.model_fields if row.takes else {}
+    given_fields = {name: data.draw(VALUES) for name in fields if data.draw(st.integers(0, 9))}
+    if row.method == "GET":
+        answer = alice.get(row.path, **{name: str(value) for name, value in given_fields.items()})
+    else:
+        answer = alice.post(row.path, given_fields)
+    assert answer.status_code != 500, answer.text
+    if answer.status_code >= 400:
+        assert answer.json()["code"] in set(ErrorCode)
