@@ -7,6 +7,7 @@ from custody.client.calls.limits import LimitCalls
 from custody.client.calls.logs import LogCalls
 from custody.client.calls.people import PeopleCalls
 from custody.client.calls.proposals import ProposalCalls
+from custody.client.calls.roles import RoleCalls
 from custody.client.calls.sign_in import SignInCalls
 from custody.client.calls.vaults import VaultCalls
 
@@ -14,6 +15,7 @@ from custody.client.calls.vaults import VaultCalls
 class Api(
     SignInCalls,
     PeopleCalls,
+    RoleCalls,
     KeyCalls,
     VaultCalls,
     ProposalCalls,

@@ -26,9 +26,12 @@ IntId = Annotated[StrictInt, Field(ge=1, le=MAX_INT64)]
 TextId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
 # Names reach mails, logs, terminals and spreadsheets: no control character, line or direction of writing in them (P50).
 _ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+$"
+_ONE_LINE_OR_NONE = _ONE_LINE.replace("+$", "*$")
 Name = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=_ONE_LINE)
 ]
+# A sentence beside a name; it may be empty.
+Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=_ONE_LINE_OR_NONE)]
 Text = Annotated[str, StringConstraints(max_length=1_000)]
 # RFC 5321: 64 for the local part, 255 for the domain. The shape is checked, the mailbox is proven by a mail.
 EmailAddress = Annotated[

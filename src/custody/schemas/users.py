@@ -1,10 +1,16 @@
-"""People, organisations, workspaces and roles, as ``GET /api/v1/get-user-info`` shows them."""
+"""People, organisations and workspaces, as ``GET /api/v1/get-user-info`` shows them, and what changes them."""
 
 from enum import StrEnum
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool, StringConstraints
 
-from custody.schemas.common import ApiNetwork, IntId, NullString, NullTime, Request, Shape
+from custody.schemas.common import ApiNetwork, IntId, Line, Name, NullString, NullTime, Request, Shape
+
+# ITU-T E.164 counts fifteen digits; people write them with spaces, brackets and dashes.
+PhoneNumber = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=32, pattern=r"^\+?[0-9][0-9 ()./-]{2,30}$")
+]
 
 
 class PermissionName(StrEnum):
@@ -82,6 +88,62 @@ class AddWorkspaceToUserRequest(Request):
 class AllocationResponse(Shape):
     success: bool = True
     allocation_id: int
+
+
+class RemoveUserRequest(Request):
+    """``POST /api/v1/remove-user-from-workspace``. ``force``: even where a vault keeps too few signers."""
+
+    workspace_id: IntId
+    user_uuid: IntId
+    force: StrictBool = False
+
+
+class ChangeUserRoleRequest(Request):
+    """``POST /api/v1/change-user-role``. ``force``: even where a vault keeps too few signers."""
+
+    workspace_id: IntId
+    user_uuid: IntId
+    role_id: IntId
+    force: StrictBool = False
+
+
+class LeaveWorkspaceRequest(Request):
+    """``POST /api/v1/leave-workspace``. ``force``: even where a vault keeps too few signers."""
+
+    workspace_id: IntId
+    force: StrictBool = False
+
+
+class SetDefaultWorkspaceRequest(Request):
+    """``POST /api/v1/set-default-workspace``: one of the caller's own."""
+
+    workspace_id: IntId
+
+
+class UpdateUserInfoRequest(Request):
+    """``POST /api/v1/update-user-info``: of the caller. What is left out stays; an empty text takes it away."""
+
+    first_name: Name | Literal[""] | None = None
+    surname: Name | Literal[""] | None = None
+    phone_number: PhoneNumber | Literal[""] | None = None
+
+
+class CreateWorkspaceRequest(Request):
+    """``POST /api/v1/create-workspace``. ``workspace_id`` is the one that the request is made from."""
+
+    workspace_id: IntId
+    org_id: IntId
+    name: Name
+    description: Line = ""
+    network: ApiNetwork
+
+
+class UpdateWorkspaceRequest(Request):
+    """``POST /api/v1/update-workspace``. What is left out stays."""
+
+    workspace_id: IntId
+    name: Name | None = None
+    description: Line | None = None
 
 
 class Member(Shape):

@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
 from argon2 import PasswordHasher
 from fastapi import FastAPI
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from custody.server.background import Background
@@ -31,13 +30,14 @@ from custody.server.service.logs import Logs
 from custody.server.service.mail import SENDER, FileMailer, Mailer
 from custody.server.service.mail_jobs import MailJobs
 from custody.server.service.market import Market
+from custody.server.service.members import Members
 from custody.server.service.operator import Operator
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
 from custody.server.service.policies import PolicyStore, StoredPolicies
 from custody.server.service.proposals import Proposals
-from custody.server.service.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
 from custody.server.service.revocation import KeyRevocation
+from custody.server.service.roles import Roles
 from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
 from custody.server.service.setup import Setup
@@ -45,6 +45,7 @@ from custody.server.service.sign_in_services import SignInServices, wire_sign_in
 from custody.server.service.signing import Signing
 from custody.server.service.transitions import Lifecycle
 from custody.server.service.vaults import Vaults
+from custody.server.service.workspaces import Workspaces
 from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__
@@ -62,9 +63,6 @@ class Settings(BaseSettings):
     # Registering a key without proving its possession is for an operator who checks by other means.
     require_key_proof: bool = True
     broadcast_wait_seconds: float = 3.0
-    # Of one signed-in person, in each process: all calls, and those that change something.
-    calls_per_minute: Annotated[int, Field(ge=1)] = CALLS_PER_MINUTE
-    writes_per_minute: Annotated[int, Field(ge=1)] = WRITES_PER_MINUTE
 
     # Where several servers are to share one copy; else it is in the state folder.
     secrets_file: Path | None = None
@@ -192,12 +190,14 @@ def _wire(
         store=store,
         secrets=Secrets(settings.secrets_path, random),
         audit=audit,
-        rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
         sessions=account.sessions,
         signin=account.signin,
         account=account,
         people=people,
+        members=Members(clock, audit, people),
+        roles=Roles(clock, audit, world.policies),
+        workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         revocation=KeyRevocation(clock, audit, lifecycle),
         changes=changes,

@@ -38,7 +38,8 @@ from custody.server.service.invitation_expiry import expire
 from custody.server.service.invitation_records import invitation_record, invitation_records, record_event
 from custody.server.service.mail_jobs import queue_mail
 from custody.server.service.mail_texts import Template
-from custody.server.service.people import People, add_membership, permissions_of
+from custody.server.service.people import People, add_membership
+from custody.server.service.staff import permissions_of
 from custody.server.service.system import place_of
 from custody.server.store.models import Invitation, Membership, Role, User
 

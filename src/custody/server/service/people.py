@@ -1,20 +1,21 @@
-"""Who belongs where: a caller's place in a workspace, user records, members and memberships."""
+"""Who belongs where: a caller's place in a workspace, the caller's own record, memberships."""
 
-from collections.abc import Iterable
+from typing import cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
-from custody.schemas.common import NullString, NullTime
+from custody.schemas.common import ApiNetwork, NullString, NullTime
 from custody.schemas.users import PermissionName
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
-from custody.server.domain.permissions import PERMISSION_UIDS, permissions_not_held
 from custody.server.domain.ports import Clock
 from custody.server.service.audit import AuditLog
-from custody.server.store.models import Key, Membership, Organisation, Role, RolePermission, User, Workspace
+from custody.server.service.role_records import role_shapes
+from custody.server.service.staff import permissions_of
+from custody.server.store.models import Membership, Organisation, Role, User, Workspace
 from multisig import Network
 
 
@@ -54,56 +55,30 @@ class People:
             organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id)),
         )
 
-    def members(self, db: Session, access: WorkspaceAccess) -> list[wire.Member]:
-        """The workspace's members, in order of joining."""
-        rows = db.execute(
-            select(User, Role)
-            .join(Membership, Membership.user_id == User.id)
-            .join(Role, Role.id == Membership.role_id)
-            .where(Membership.workspace_id == access.workspace_id)
-            .order_by(Membership.id)
-        ).all()
-        signers = set(
-            db.scalars(select(Key.user_id).where(Key.network == access.network, Key.status == "active"))
-        )
-        roles = _role_shapes(db, (role for _, role in rows))
-        return [
-            wire.Member(
-                uuid=user.id,
-                email=user.email,
-                first_name=NullString.of(user.first_name),
-                surname=NullString.of(user.surname),
-                role=roles[role.id],
-                can_sign=user.id in signers,
-            )
-            for user, role in rows
-        ]
+    def update_own(self, db: Session, caller: Caller, request: wire.UpdateUserInfoRequest) -> wire.User:
+        """What is the same already is not recorded; what it was and became is the person's and stays out of the log."""
+        user = db.get_one(User, caller.user_id)
+        given = request.model_dump(exclude_none=True)
+        changed = [name for name, value in given.items() if getattr(user, name) != (value or None)]
+        for name in changed:
+            setattr(user, name, given[name] or None)
+        db.flush()
+        shown = self.user_info(db, user.id)
+        if changed:
+            self._audit.record(db, caller, Category.PEOPLE, "USER_INFO_UPDATED", ", ".join(changed))
+        return shown
 
-    def add_to_workspace(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWorkspaceToUserRequest
-    ) -> int:
-        """A membership without an invitation, for a colleague: someone of the same organisation. Its id.
-
-        Raises NotFound (user, role or the workspace the request is made from), PermissionDenied, StateConflict.
-        """
-        self._check_origin(db, caller, access, request)
-        if not _is_colleague(db, request.user_uuid, access.organisation_id):
-            raise NotFound("There is no such user in your organisation.")
-        role = _role_of(db, request.role_uid, access.workspace_id)
-        missing = permissions_not_held(permissions_of(db, role.id), access.permissions)
-        if missing:
-            raise PermissionDenied(f"You cannot grant what you do not hold: {', '.join(sorted(missing))}.")
-        membership_id = add_membership(db, self._clock, request.user_uuid, access.workspace_id, role.id)
-        description = f"user {request.user_uuid} with role {role.id}"
-        self._audit.record(db, caller, Category.PEOPLE, "MEMBER_ADDED", description, access=access)
-        return membership_id
-
-    def _check_origin(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWorkspaceToUserRequest
-    ) -> None:
-        origin = self.enter(db, caller, request.creator_workspace_id, frozenset())
-        if not origin.organisation_id == access.organisation_id == request.creator_org_uuid:
-            raise NotFound("The workspaces and the organisation named do not belong together.")
+    def set_default(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.User:
+        """The workspace that a program shows first, and its organisation."""
+        user = db.get_one(User, caller.user_id)
+        is_same = user.default_workspace_id == access.workspace_id
+        user.default_workspace_id, user.default_org_id = access.workspace_id, access.organisation_id
+        db.flush()
+        shown = self.user_info(db, user.id)
+        if not is_same:
+            what = f"workspace {access.workspace_id}"
+            self._audit.record(db, caller, Category.PEOPLE, "DEFAULT_WORKSPACE_CHANGED", what)
+        return shown
 
 
 def add_membership(db: Session, clock: Clock, user_id: int, workspace_id: int, role_id: int) -> int:
@@ -121,9 +96,37 @@ def add_membership(db: Session, clock: Clock, user_id: int, workspace_id: int, r
     return membership.id
 
 
-def permissions_of(db: Session, role_id: int) -> frozenset[PermissionName]:
-    query = select(RolePermission.permission).where(RolePermission.role_id == role_id)
-    return frozenset(PermissionName(name) for name in db.scalars(query))
+def settle_default(db: Session, user_id: int) -> None:
+    """After a membership has ended: the default is a workspace that the user is in, or none."""
+    user = db.get_one(User, user_id)
+    places = (
+        select(Workspace)
+        .join(Membership, Membership.workspace_id == Workspace.id)
+        .where(Membership.user_id == user_id)
+        .order_by(Membership.id)
+    )
+    left = list(db.scalars(places))
+    if user.default_workspace_id not in {workspace.id for workspace in left}:
+        user.default_workspace_id = left[0].id if left else None
+        user.default_org_id = left[0].organisation_id if left else None
+
+
+def is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
+    query = (
+        select(Membership.id)
+        .join(Workspace, Workspace.id == Membership.workspace_id)
+        .where(Membership.user_id == user_id, Workspace.organisation_id == organisation_id)
+    )
+    return db.scalars(query.limit(1)).first() is not None
+
+
+def workspace_info(workspace: Workspace) -> wire.WorkspaceInfo:
+    return wire.WorkspaceInfo(
+        uid=workspace.id,
+        name=workspace.name,
+        description=workspace.description,
+        net=cast("ApiNetwork", workspace.network),
+    )
 
 
 def chain_of_network(db: Session, network: str) -> Network:
@@ -155,44 +158,9 @@ def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | N
 
 def _no_entry(db: Session, user_id: int, workspace_id: int) -> NotFound | PermissionDenied:
     workspace = db.get(Workspace, workspace_id)
-    if workspace is not None and _is_colleague(db, user_id, workspace.organisation_id):
+    if workspace is not None and is_colleague(db, user_id, workspace.organisation_id):
         return PermissionDenied("You are not a member of this workspace.")
     return NotFound("There is no such workspace.")
-
-
-def _is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
-    query = (
-        select(Membership.id)
-        .join(Workspace, Workspace.id == Membership.workspace_id)
-        .where(Membership.user_id == user_id, Workspace.organisation_id == organisation_id)
-    )
-    return db.scalars(query.limit(1)).first() is not None
-
-
-def _role_of(db: Session, role_id: int, workspace_id: int) -> Role:
-    role = db.get(Role, role_id)
-    if role is None or role.workspace_id != workspace_id:
-        raise NotFound("There is no such role in this workspace.")
-    return role
-
-
-def _role_shapes(db: Session, roles: Iterable[Role]) -> dict[int, wire.Role]:
-    by_id = {role.id: role for role in roles}
-    granted: dict[int, list[PermissionName]] = {role_id: [] for role_id in by_id}
-    for row in db.scalars(select(RolePermission).where(RolePermission.role_id.in_(by_id))):
-        granted[row.role_id].append(PermissionName(row.permission))
-    return {
-        role.id: wire.Role(
-            role_id=role.id,
-            name=role.name,
-            description=role.description,
-            perm=[
-                wire.Permission(uid=PERMISSION_UIDS[name], rule_name=name)
-                for name in sorted(granted[role.id], key=PERMISSION_UIDS.__getitem__)
-            ],
-        )
-        for role in by_id.values()
-    }
 
 
 def _organisations(db: Session, user_id: int) -> list[wire.Organisation]:
@@ -204,19 +172,11 @@ def _organisations(db: Session, user_id: int) -> list[wire.Organisation]:
         .where(Membership.user_id == user_id)
         .order_by(Organisation.id, Workspace.id)
     ).all()
-    roles = _role_shapes(db, (role for _, _, role in rows))
+    roles = role_shapes(db, (role for _, _, role in rows))
     found: dict[int, tuple[Organisation, list[wire.WorkspaceEntry]]] = {}
     for organisation, workspace, role in rows:
-        info = wire.WorkspaceInfo.model_validate(
-            {
-                "uid": workspace.id,
-                "name": workspace.name,
-                "description": workspace.description,
-                "net": workspace.network,
-            }
-        )
         _, entries = found.setdefault(organisation.id, (organisation, []))
-        entries.append(wire.WorkspaceEntry(workspace_info=info, role=roles[role.id]))
+        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=roles[role.id]))
     return [
         wire.Organisation(
             org_id=organisation.id,

@@ -15,8 +15,10 @@ from custody.server.domain.ports import Clock
 from custody.server.service.accounts import add_account, find_user
 from custody.server.service.audit import AuditLog
 from custody.server.service.passwords import Passwords
-from custody.server.service.people import add_membership, permissions_of
-from custody.server.service.workspaces import found_organisation, found_workspace
+from custody.server.service.people import add_membership
+from custody.server.service.staff import permissions_of
+from custody.server.service.system import place_of
+from custody.server.service.workspaces import found_organisation, found_workspace, record_founding
 from custody.server.store import Store
 from custody.server.store.models import Role, User, Workspace
 from multisig import Network
@@ -71,6 +73,11 @@ class Setup:
             org = found_organisation(db, self._clock, _name("organisation", organisation))
             name = _name("workspace", workspace)
             founded = found_workspace(db, self._clock, org, name=name, description="", chain=chain)
+            what = f"organisation {org.id}, named {org.name}"
+            self._audit.record(
+                db, OPERATOR, Category.PEOPLE, "ORGANISATION_CREATED", what, organisation_id=org.id
+            )
+            record_founding(db, self._audit, OPERATOR, place_of(db, founded.workspace.id), founded)
             return self._place(db, founded.workspace, founded.administrator, person, hashed)
 
     def add_member(self, *, workspace_id: int, role: str, person: NewPerson) -> Placed:

@@ -6,18 +6,30 @@ organisation is approved: all three do it here, in their own transaction.
 
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from custody.schemas import users as wire
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.cycles import Cycle
-from custody.server.domain.errors import StateConflict
+from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.permissions import FIRST_ROLES, RoleTemplate
 from custody.server.domain.ports import Clock
+from custody.server.service.audit import AuditLog
+from custody.server.service.people import People, add_membership, chain_of_network, workspace_info
+from custody.server.service.role_records import role_shapes
 from custody.server.store.models import Organisation, Role, RolePermission, Workspace
 from multisig import Network
 
 # A new role's limit begins anew with each month.
 FIRST_CYCLE = Cycle("M", 1)
+# An organisation's workspaces are departments and networks; each is read whole at every sign-in of its members.
+MAX_WORKSPACES = 100
+
+
+class TooManyWorkspaces(StateConflict):
+    hint = "Give a workspace that is not needed any more a new name and purpose."
 
 
 class NoChainYet(StateConflict):
@@ -32,6 +44,57 @@ class Founded:
 
     workspace: Workspace
     administrator: Role
+
+
+class Workspaces:
+    def __init__(self, clock: Clock, audit: AuditLog, people: People) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._people = people
+
+    def create(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWorkspaceRequest
+    ) -> wire.WorkspaceEntry:
+        """Another workspace of the organisation; the caller is its administrator.
+
+        Raises NotFound (the organisation), StateConflict (the name), NoChainYet, TooManyWorkspaces.
+        """
+        if request.org_id != access.organisation_id:
+            raise NotFound("The workspace and the organisation named do not belong together.")
+        organisation = db.get_one(Organisation, access.organisation_id)
+        _require_room(db, organisation)
+        founded = found_workspace(
+            db,
+            self._clock,
+            organisation,
+            name=request.name,
+            description=request.description,
+            chain=chain_for(db, request.network),
+        )
+        workspace, role = founded.workspace, founded.administrator
+        add_membership(db, self._clock, caller.user_id, workspace.id, role.id)
+        entered = self._people.enter(db, caller, workspace.id, frozenset())
+        record_founding(db, self._audit, caller, entered, founded)
+        return wire.WorkspaceEntry(
+            workspace_info=workspace_info(workspace), role=role_shapes(db, [role])[role.id]
+        )
+
+    def update(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateWorkspaceRequest
+    ) -> wire.WorkspaceInfo:
+        """The name and the description; the network is what it is. Raises StateConflict (the name)."""
+        workspace = db.get_one(Workspace, access.workspace_id)
+        name = workspace.name if request.name is None else request.name
+        description = workspace.description if request.description is None else request.description
+        if name != workspace.name:
+            require_free_workspace_name(db, workspace.organisation_id, name)
+        if (name, description) == (workspace.name, workspace.description):
+            return workspace_info(workspace)
+        what = f"named {workspace.name}; now {name}" if name != workspace.name else "described anew"
+        workspace.name, workspace.description = name, description
+        db.flush()
+        self._audit.record(db, caller, Category.PEOPLE, "WORKSPACE_UPDATED", what, access=access)
+        return workspace_info(workspace)
 
 
 def found_organisation(db: Session, clock: Clock, name: str) -> Organisation:
@@ -87,12 +150,19 @@ def chain_for(db: Session, network: str) -> Network:
     """The chain that a new workspace on an API network is on: the platform's other workspaces say it. Raises NoChainYet."""
     if network == Network.MAINNET.api_name:
         return Network.MAINNET
-    chain = db.scalars(select(Workspace.chain).where(Workspace.network == network).limit(1)).one_or_none()
-    if chain is None:
-        raise NoChainYet(
-            f"No workspace of this platform is on {network} yet, so that its chain is not known."
-        )
-    return Network(chain)
+    try:
+        return chain_of_network(db, network)
+    except NotFound as error:
+        raise NoChainYet(f"No workspace of this platform is on {network} yet.") from error
+
+
+def record_founding(
+    db: Session, audit: AuditLog, caller: Caller, access: WorkspaceAccess, founded: Founded
+) -> None:
+    """The first event of the workspace's chain. ``access``: the founder's, or the platform's own (`system.place_of`)."""
+    workspace = founded.workspace
+    what = f"workspace {workspace.id}, named {workspace.name}, on {workspace.network}"
+    audit.record(db, caller, Category.PEOPLE, "WORKSPACE_CREATED", what, access=access)
 
 
 def require_free_workspace_name(db: Session, organisation_id: int, name: str) -> None:
@@ -100,6 +170,14 @@ def require_free_workspace_name(db: Session, organisation_id: int, name: str) ->
     taken = select(Workspace.id).where(Workspace.organisation_id == organisation_id, Workspace.name == name)
     if db.scalars(taken).first() is not None:
         raise StateConflict(f"The organisation has a workspace called {name} already.")
+
+
+def _require_room(db: Session, organisation: Organisation) -> None:
+    present = select(func.count()).where(Workspace.organisation_id == organisation.id)
+    if (db.scalar(present) or 0) >= MAX_WORKSPACES:
+        raise TooManyWorkspaces(
+            f"The organisation has {MAX_WORKSPACES} workspaces, which is as many as it can."
+        )
 
 
 def _require_chain(db: Session, chain: Network) -> None:

@@ -1,14 +1,23 @@
-"""People and workspaces."""
+"""The caller's own record, and the members of a workspace."""
 
+from custody.schemas.common import Done
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     AllocationResponse,
+    ChangeUserRoleRequest,
+    LeaveWorkspaceRequest,
     Member,
     PermissionName,
+    RemoveUserRequest,
+    SetDefaultWorkspaceRequest,
+    UpdateUserInfoRequest,
     User,
 )
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+
+USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})
+ANY_MEMBER: frozenset[PermissionName] = frozenset()
 
 
 def get_user_info(call: Call[None]) -> User:
@@ -16,25 +25,70 @@ def get_user_info(call: Call[None]) -> User:
     return call.services.people.user_info(call.db, call.caller.user_id)
 
 
+def update_user_info(call: Call[UpdateUserInfoRequest]) -> User:
+    """Changes the caller's own name and telephone number. What is left out stays; an empty text takes it away."""
+    return call.services.people.update_own(call.db, call.caller, call.body)
+
+
+def set_default_workspace(call: Call[SetDefaultWorkspaceRequest]) -> User:
+    """Makes one of the caller's workspaces the one that is shown first."""
+    return call.services.people.set_default(call.db, call.caller, call.access)
+
+
 def get_users_from_workspace(call: Call[WorkspaceQuery]) -> list[Member]:
     """The members of a workspace, with their role and whether they can sign."""
-    return call.services.people.members(call.db, call.access)
+    return call.services.members.listed(call.db, call.access)
 
 
 def add_workspace_to_user(call: Call[AddWorkspaceToUserRequest]) -> AllocationResponse:
-    """Adds a user of the organisation to a workspace, without an invitation."""
-    allocation_id = call.services.people.add_to_workspace(call.db, call.caller, call.access, call.body)
+    """Adds a user of the organisation to a workspace, without an invitation, in a role that carries no more than yours."""
+    allocation_id = call.services.members.add(call.db, call.caller, call.access, call.body)
     return AllocationResponse(allocation_id=allocation_id)
+
+
+def change_user_role(call: Call[ChangeUserRoleRequest]) -> Member:
+    """Gives a member another role. Neither the old one nor the new one may carry what yours does not."""
+    return call.services.members.change_role(call.db, call.caller, call.access, call.body)
+
+
+def remove_user_from_workspace(call: Call[RemoveUserRequest]) -> Done:
+    """Takes a member's place away, at once. Refused where a vault would keep too few signers, unless forced."""
+    call.services.members.remove(call.db, call.caller, call.access, call.body)
+    return Done()
+
+
+def leave_workspace(call: Call[LeaveWorkspaceRequest]) -> Done:
+    """Gives up one's own place. The last administrator stays."""
+    call.services.members.leave(call.db, call.caller, call.access, force=call.body.force)
+    return Done()
 
 
 ENDPOINTS = (
     Endpoint("GET", "/api/v1/get-user-info", get_user_info, User, Door.SIGNED_IN, Unit.READ),
     Endpoint(
+        "POST",
+        "/api/v1/update-user-info",
+        update_user_info,
+        User,
+        Door.SIGNED_IN,
+        Unit.WRITE,
+        UpdateUserInfoRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/set-default-workspace",
+        set_default_workspace,
+        User,
+        ANY_MEMBER,
+        Unit.WRITE,
+        SetDefaultWorkspaceRequest,
+    ),
+    Endpoint(
         "GET",
         "/api/v1/get-users-from-workspace",
         get_users_from_workspace,
         list[Member],
-        frozenset({PermissionName.MANAGE_USERS}),
+        USER_MANAGERS,
         Unit.READ,
         WorkspaceQuery,
     ),
@@ -47,5 +101,32 @@ ENDPOINTS = (
         Unit.WRITE,
         AddWorkspaceToUserRequest,
         creates=True,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/change-user-role",
+        change_user_role,
+        Member,
+        USER_MANAGERS,
+        Unit.WRITE,
+        ChangeUserRoleRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/remove-user-from-workspace",
+        remove_user_from_workspace,
+        Done,
+        USER_MANAGERS,
+        Unit.WRITE,
+        RemoveUserRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/leave-workspace",
+        leave_workspace,
+        Done,
+        ANY_MEMBER,
+        Unit.WRITE,
+        LeaveWorkspaceRequest,
     ),
 )

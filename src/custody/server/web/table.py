@@ -1,12 +1,27 @@
 """Every endpoint of the platform: the routes, the OpenAPI document and the permission tests are made from this."""
 
-from custody.server.web import account, address_book, auth, invitations, keys, limits, logs, people, proposals, vaults
+from custody.server.web import (
+    account,
+    address_book,
+    auth,
+    invitations,
+    keys,
+    limits,
+    logs,
+    people,
+    proposals,
+    roles,
+    vaults,
+    workspaces,
+)
 from custody.server.web.endpoint import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *auth.ENDPOINTS,
     *account.ENDPOINTS,
     *people.ENDPOINTS,
+    *workspaces.ENDPOINTS,
+    *roles.ENDPOINTS,
     *keys.ENDPOINTS,
     *vaults.ENDPOINTS,
     *limits.ENDPOINTS,

@@ -108,5 +108,6 @@ def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path, database:
         world.clock.now = world.clock.now.replace(microsecond=123_456)
         alice.post("/auth/logout")
         assert verify(world.platform.services.store) == ()
-        assert world.audit_actions("workspace:1") == ["MEMBER_ADDED", "MEMBER_ADDED"]
+        assert world.audit_actions("organisation:1") == ["ORGANISATION_CREATED"]
+        assert world.audit_actions("workspace:1") == ["WORKSPACE_CREATED", "MEMBER_ADDED", "MEMBER_ADDED"]
         assert world.audit_actions() == ["SIGNED_IN", "SIGN_IN_REFUSED", "SIGNED_OUT"]
