@@ -5,10 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 from argon2 import PasswordHasher
 from fastapi import FastAPI
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from custody.server.background import Background
@@ -36,6 +37,7 @@ from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
 from custody.server.service.policies import PolicyStore, StoredPolicies
 from custody.server.service.proposals import Proposals
+from custody.server.service.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
 from custody.server.service.revocation import KeyRevocation
 from custody.server.service.roles import Roles
 from custody.server.service.secrets import Secrets
@@ -63,6 +65,9 @@ class Settings(BaseSettings):
     # Registering a key without proving its possession is for an operator who checks by other means.
     require_key_proof: bool = True
     broadcast_wait_seconds: float = 3.0
+    # Of one signed-in person, in each process: all calls, and those that change something.
+    calls_per_minute: Annotated[int, Field(ge=1)] = CALLS_PER_MINUTE
+    writes_per_minute: Annotated[int, Field(ge=1)] = WRITES_PER_MINUTE
 
     # Where several servers are to share one copy; else it is in the state folder.
     secrets_file: Path | None = None
@@ -190,6 +195,7 @@ def _wire(
         store=store,
         secrets=Secrets(settings.secrets_path, random),
         audit=audit,
+        rates=Rates(clock, calls=settings.calls_per_minute, writes=settings.writes_per_minute),
         idempotency=Idempotency(clock),
         sessions=account.sessions,
         signin=account.signin,

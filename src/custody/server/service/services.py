@@ -13,6 +13,7 @@ from custody.server.service.logs import Logs
 from custody.server.service.members import Members
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
+from custody.server.service.rates import Rates
 from custody.server.service.revocation import KeyRevocation
 from custody.server.service.roles import Roles
 from custody.server.service.secrets import Secrets
@@ -30,6 +31,7 @@ class Services:
     store: Store
     secrets: Secrets
     audit: AuditLog
+    rates: Rates
     idempotency: Idempotency
     sessions: Sessions
     signin: SignIn
