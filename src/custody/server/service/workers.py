@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.domain.errors import ChainUnavailable, DatabaseUnavailable, OutcomeUnknown
 from custody.server.service.changes import Changes
 from custody.server.service.expiry import Sweep
 from custody.server.service.outbox import Outbox
@@ -75,5 +75,8 @@ def _survive(what: str, act: Callable[[], object]) -> None:
         act()
     except ChainUnavailable as error:
         log.warning("chain unavailable", worker=what, reason=error.detail)
+    except (DatabaseUnavailable, OutcomeUnknown) as error:
+        # It comes back, and so does the work: every job is done again until its end is stored.
+        log.warning("database unavailable", worker=what, reason=error.detail)
     except Exception:  # the thread's outermost border: without it one bad row would stop all work in silence
         log.exception("worker failed", worker=what)
