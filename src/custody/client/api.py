@@ -5,6 +5,7 @@ from custody.client.calls.invitations import InvitationCalls
 from custody.client.calls.keys import KeyCalls
 from custody.client.calls.limits import LimitCalls
 from custody.client.calls.logs import LogCalls
+from custody.client.calls.onboarding import OnboardingCalls
 from custody.client.calls.people import PeopleCalls
 from custody.client.calls.proposals import ProposalCalls
 from custody.client.calls.roles import RoleCalls
@@ -21,6 +22,7 @@ class Api(
     ProposalCalls,
     AddressBookCalls,
     InvitationCalls,
+    OnboardingCalls,
     LimitCalls,
     LogCalls,
 ):

@@ -32,6 +32,7 @@ from custody.server.service.mail import SENDER, FileMailer, Mailer
 from custody.server.service.mail_jobs import MailJobs
 from custody.server.service.market import Market
 from custody.server.service.members import Members
+from custody.server.service.onboarding import Onboarding
 from custody.server.service.operator import Operator
 from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
@@ -209,6 +210,7 @@ def _wire(
         changes=changes,
         invitations=Invitations(clock, random, audit, people),
         address_book=AddressBook(clock, audit),
+        onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),

@@ -2,10 +2,11 @@
 
 import typer
 
-from custody.server.cli import admin, auditing, serving
+from custody.server.cli import admin, auditing, onboarding, serving
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
 app.add_typer(serving.app)
+admin.app.add_typer(onboarding.app)
 app.add_typer(admin.app, name="admin")
 app.add_typer(auditing.app, name="audit")
 

@@ -27,6 +27,7 @@ class Category(StrEnum):
     KEYS = "KEYS"
     VAULTS = "VAULTS"
     ADDRESS_BOOK = "ADDRESS_BOOK"
+    ONBOARDING = "ONBOARDING"
     PROPOSALS = "PROPOSALS"
     SIGNING = "SIGNING"
     CHAIN = "CHAIN"

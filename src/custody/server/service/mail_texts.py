@@ -18,6 +18,8 @@ class Template(StrEnum):
     SECOND_FACTOR_FAILED = "second-factor-failed"
     RECOVERY_CODE_USED = "recovery-code-used"
     INVITATION = "invitation"
+    ONBOARDING_APPROVED = "onboarding-approved"
+    ONBOARDING_REJECTED = "onboarding-rejected"
 
 
 # Second factors, as mails and the audit log call them.
@@ -109,5 +111,15 @@ TEXTS: Mapping[Template, Text] = {
         "Sign in with this address and accept or decline the invitation {invite_id}; if you have no account yet,\n"
         "register one with this address first. The invitation ends on {expires_at}.\n",
         link="/invitations/{invite_id}",
+    ),
+    Template.ONBOARDING_APPROVED: Text(
+        "Your organisation is ready",
+        "Your request was approved: {organisation} exists, with its first workspace, and you are its administrator.\n"
+        "Sign in with this address, register your signing device, and invite the others.\n\n"
+        "Note of the reviewer: {note}\n",
+    ),
+    Template.ONBOARDING_REJECTED: Text(
+        "Your request was not approved",
+        "Your request for {organisation} was not approved.\n\nNote of the reviewer: {note}\n",
     ),
 }

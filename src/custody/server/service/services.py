@@ -11,6 +11,7 @@ from custody.server.service.keys import Keys
 from custody.server.service.limits_administration import LimitAdministration
 from custody.server.service.logs import Logs
 from custody.server.service.members import Members
+from custody.server.service.onboarding import Onboarding
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
 from custody.server.service.rates import Rates
@@ -45,6 +46,7 @@ class Services:
     changes: Changes
     invitations: Invitations
     address_book: AddressBook
+    onboarding: Onboarding
     vaults: Vaults
     limits: LimitAdministration
     proposals: Proposals

@@ -8,6 +8,7 @@ from custody.server.web import (
     keys,
     limits,
     logs,
+    onboarding,
     people,
     proposals,
     roles,
@@ -27,6 +28,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *limits.ENDPOINTS,
     *address_book.ENDPOINTS,
     *invitations.ENDPOINTS,
+    *onboarding.ENDPOINTS,
     *proposals.ENDPOINTS,
     *logs.ENDPOINTS,
 )

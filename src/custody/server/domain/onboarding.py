@@ -1,0 +1,42 @@
+"""A request for an organisation is decided once, by an operator; and nobody may fill the operator's desk."""
+
+from datetime import timedelta
+
+from custody.schemas.onboarding import OnboardingStatus as Status
+from custody.server.domain.errors import PermissionDenied, StateConflict
+
+# One for each network, and one for a second thought.
+MAX_PENDING_OF_ACCOUNT = 3
+REQUESTS_PER_WINDOW = 10
+REQUESTS_WINDOW = timedelta(days=1)
+
+TRANSITIONS: dict[tuple[Status, str], Status] = {
+    (Status.PENDING, "approve"): Status.APPROVED,
+    (Status.PENDING, "reject"): Status.REJECTED,
+}
+
+
+class RequestDecided(StateConflict):
+    """A decision stands. What it led to is there, and is changed in its own place."""
+
+    hint = "The requester may send another request."
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(f"This request was {status} already.")
+        self.status = status
+
+
+class TooManyRequests(StateConflict):
+    hint = "Wait until an operator has decided about one of them."
+
+
+class NotAnOperator(PermissionDenied):
+    hint = "Only operators of the platform review requests; custody admin make-operator makes one."
+
+
+def next_status(status: Status, decision: str) -> Status:
+    """The status after a decision, ``approve`` or ``reject``. Raises RequestDecided."""
+    try:
+        return TRANSITIONS[status, decision]
+    except KeyError:
+        raise RequestDecided(status) from None

@@ -1,0 +1,320 @@
+"""Requests for organisations through HTTP: who asks, who decides, and what comes of it."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import update
+
+from custody.server.domain import onboarding as rules
+from custody.server.service import onboarding as service
+from custody.server.service.setup import NewPerson
+from custody.server.store.models import User
+from multisig import Network
+from tests.support.platform import PASSWORD, As, World
+
+PATH = "/api/v1/onboarding-requests"
+OPERATOR, ASKER, EVE = "operator@example.org", "asker@example.net", "eve@example.com"
+REQUEST = {
+    "first_name": "Ana",
+    "last_name": "Prado",
+    "work_email": "ana@example.net",
+    "messaging_platform": "Signal",
+    "messaging_handle": "ana.01",
+    "monthly_volume": "10k-100k",
+    "referral_source": "A colleague",
+    "org_name": "Prado & Filhas",
+    "workspace_name": "Treasury",
+}
+# What the tests of refusals send: the shortest that a review can be.
+APPROVE, REJECT = {"decision": "approve"}, {"decision": "reject"}
+
+
+@pytest.fixture
+def operator(world: World) -> As:
+    """User 1: administers an organisation of the platform's own, which opened testnet, and reviews requests."""
+    world.organisation("Platform", OPERATOR)
+    with world.platform.services.store.write() as db:
+        db.execute(update(User).where(User.email == OPERATOR).values(is_operator=True))
+    return world.as_user(OPERATOR)
+
+
+def account(world: World, email: str) -> As:
+    """A member of the platform's own organisation without any power there, who signs in with a password alone."""
+    world.platform.setup.add_member(
+        workspace_id=1, role="Signer", person=NewPerson(email, PASSWORD, two_factor=False)
+    )
+    return world.as_user(email)
+
+
+@pytest.fixture
+def asker(world: World, operator: As) -> As:
+    """User 2."""
+    return account(world, ASKER)
+
+
+def ask(user: As, **changes: object):
+    return user.post(PATH, {**REQUEST, **changes})
+
+
+def asked(user: As, **changes: object) -> int:
+    answer = ask(user, **changes)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["uid"]
+
+
+def review(user: As, uid: object, body: dict = APPROVE):
+    return user.post(f"{PATH}/{uid}/review", body)
+
+
+def listed(user: As, **query: object) -> list[int]:
+    answer = user.get(PATH, **query)
+    assert answer.status_code == 200, answer.text
+    return [row["uid"] for row in answer.json()]
+
+
+def deliver(world: World) -> None:
+    world.platform.background.mail_outbox().run_due()
+
+
+def test_a_request_is_stored_as_it_was_sent(asker: As, world: World) -> None:
+    answer = ask(asker, referral_source_detail="over lunch")
+    absent = {"String": "", "Valid": False}
+    assert answer.json() == {
+        **REQUEST,
+        "uid": 1,
+        "requester_uuid": 2,
+        "requester_email": ASKER,
+        "referral_source_detail": {"String": "over lunch", "Valid": True},
+        "network": "testnet",
+        "status": "pending",
+        "review_note": absent,
+        "approved_by_email": absent,
+        "approved_at": {"Time": "1970-01-01T00:00:00.000Z", "Valid": False},
+        "was_created": False,
+        "created_org_uid": {"Int64": 0, "Valid": False},
+        "submitted_at": "2026-03-01T12:00:00.000Z",
+        "updated_at": "2026-03-01T12:00:00.000Z",
+    }
+    assert asker.get(PATH).json() == [answer.json()]
+    assert world.audit_actions()[-1] == "ONBOARDING_REQUESTED"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("monthly_volume", "a lot"),
+        ("monthly_volume", 5),
+        ("network", "regtest"),
+        ("org_name", ""),
+        ("org_name", "a\nb"),
+        ("workspace_name", "x" * 101),
+        ("work_email", "nobody"),
+        ("messaging_handle", "\u202e"),
+        ("status", "approved"),
+        ("requester_uuid", 1),
+        ("referral_source_detail", "x" * 1001),
+    ],
+)
+def test_a_request_has_a_shape(asker: As, field: str, value: object) -> None:
+    """P50; nor can it decide about itself."""
+    answer = ask(asker, **{field: value})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == f"/{field}"
+
+
+class TestApproval:
+    def test_founds_the_organisation_with_the_requester_as_administrator(
+        self, operator: As, asker: As, world: World
+    ) -> None:
+        answer = review(operator, asked(asker), {**APPROVE, "review_note": "Welcome."})
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        assert (told["status"], told["was_created"]) == ("approved", True)
+        assert told["review_note"]["String"] == "Welcome."
+        assert told["approved_by_email"] == {"String": OPERATOR, "Valid": True}
+        assert told["approved_at"] == {"Time": "2026-03-01T12:00:00.000Z", "Valid": True}
+        assert told["created_org_uid"] == {"Int64": 2, "Valid": True}
+        assert asker.get(PATH).json() == [told]
+        organisations = asker.get("/api/v1/get-user-info").json()["OrganisationsInfo"]["Organisations"]
+        assert [each["OrgName"] for each in organisations] == ["Platform", "Prado & Filhas"]
+        (entry,) = organisations[1]["Workspaces"]["Workspaces"]
+        assert (entry["WorkspaceInfo"]["name"], entry["Role"]["Name"]) == ("Treasury", "Administrator")
+        rows = asker.get("/api/v1/get-users-from-workspace", workspace_id=2).json()
+        assert [row["UUID"] for row in rows] == [2]
+
+    def test_is_recorded_where_each_event_belongs(self, operator: As, asker: As, world: World) -> None:
+        review(operator, asked(asker))
+        assert world.audit_actions()[-1] == "ONBOARDING_APPROVED"
+        assert world.audit_actions("organisation:2") == ["ORGANISATION_CREATED"]
+        assert world.audit_actions("workspace:2") == ["WORKSPACE_CREATED"]
+
+    def test_is_told_to_the_account_and_not_to_the_claimed_address(
+        self, operator: As, asker: As, world: World
+    ) -> None:
+        review(operator, asked(asker), {**APPROVE, "review_note": "Welcome.\nClick here"})
+        deliver(world)
+        (mail,) = world.mail.sent
+        assert (mail.to, mail.subject) == (ASKER, "Your organisation is ready")
+        assert "Prado & Filhas exists" in mail.text
+        assert "Note of the reviewer: Welcome. Click here\n" in mail.text
+
+    def test_gives_the_operator_no_place_in_it(self, operator: As, asker: As) -> None:
+        review(operator, asked(asker))
+        assert operator.get("/api/v1/get-users-from-workspace", workspace_id=2).status_code == 404
+
+    def test_of_mainnet_needs_no_other_workspace(self, operator: As, asker: As) -> None:
+        review(operator, asked(asker, network="mainnet"))
+        organisations = asker.get("/api/v1/get-user-info").json()["OrganisationsInfo"]["Organisations"]
+        assert organisations[1]["Workspaces"]["Workspaces"][0]["WorkspaceInfo"]["net"] == "mainnet"
+
+    def test_where_nobody_opened_the_network_changes_nothing(self, world: World) -> None:
+        world.platform.setup.bootstrap(
+            organisation="Platform",
+            workspace="Main",
+            chain=Network.MAINNET,
+            person=NewPerson(OPERATOR, PASSWORD, two_factor=False),
+        )
+        with world.platform.services.store.write() as db:
+            db.execute(update(User).values(is_operator=True))
+        operator = world.as_user(OPERATOR)
+        uid = asked(operator)
+        refused = review(operator, uid)
+        assert refused.status_code == 409
+        assert "custody admin bootstrap" in refused.json()["detail"]
+        assert operator.get(PATH).json()[0]["status"] == "pending"
+        assert len(operator.get("/api/v1/get-user-info").json()["OrganisationsInfo"]["Organisations"]) == 1
+
+
+class TestRejection:
+    def test_founds_nothing_and_is_told(self, operator: As, asker: As, world: World) -> None:
+        told = review(operator, asked(asker), REJECT).json()
+        assert (told["status"], told["was_created"]) == ("rejected", False)
+        assert told["approved_by_email"]["Valid"] is told["approved_at"]["Valid"] is False
+        assert len(asker.get("/api/v1/get-user-info").json()["OrganisationsInfo"]["Organisations"]) == 1
+        deliver(world)
+        (mail,) = world.mail.sent
+        assert mail.subject == "Your request was not approved"
+        assert "none was given" in mail.text
+        assert world.audit_actions()[-1] == "ONBOARDING_REJECTED"
+
+
+class TestADecision:
+    @pytest.mark.parametrize("first", [APPROVE, REJECT])
+    @pytest.mark.parametrize("second", [APPROVE, REJECT])
+    def test_is_made_once(self, operator: As, asker: As, first: dict, second: dict) -> None:
+        uid = asked(asker)
+        decided = review(operator, uid, first).json()
+        again = review(operator, uid, second)
+        assert again.status_code == 409
+        assert f"was {decided['status']} already" in again.json()["detail"]
+        assert operator.get(PATH).json() == [decided]
+
+    def test_is_made_once_in_a_race(self, operator: As, asker: As, world: World) -> None:
+        uid = asked(asker)
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _: review(operator, uid).status_code, range(4)))
+        assert sorted(answers) == [200, 409, 409, 409]
+        assert len(asker.get("/api/v1/get-user-info").json()["OrganisationsInfo"]["Organisations"]) == 2
+
+    def test_repeated_with_its_key_is_answered_again(self, operator: As, asker: As) -> None:
+        """The same key for another request's id is another request."""
+        first, second = asked(asker), asked(asker, org_name="Another")
+        keyed = {"Idempotency-Key": "k"}
+        answers = [operator.post(f"{PATH}/{first}/review", APPROVE, **keyed) for _ in range(2)]
+        assert answers[0].status_code == 200
+        assert answers[0].content == answers[1].content
+        other = operator.post(f"{PATH}/{second}/review", APPROVE, **keyed)
+        assert other.json()["org_name"] == "Another"
+
+    @pytest.mark.parametrize("body", [{}, {"decision": "maybe"}, {**APPROVE, "review_note": "x" * 1001}])
+    def test_has_a_shape(self, operator: As, asker: As, body: dict) -> None:
+        assert review(operator, asked(asker), body).status_code == 422
+
+    @pytest.mark.parametrize("uid", ["0", "-1", "x", "1e3", "9223372036854775808"])
+    def test_is_about_a_number(self, operator: As, uid: str) -> None:
+        """P21, P50."""
+        answer = review(operator, uid)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"] == "/uid"
+
+
+class TestWho:
+    def test_only_an_operator_decides(self, asker: As, world: World) -> None:
+        """Not even about one's own; and what is there cannot be told from what is not."""
+        own, none = review(asker, asked(asker)), review(asker, 999)
+        assert own.status_code == none.status_code == 403
+        assert own.json()["code"] == none.json()["code"] == "PERMISSION_DENIED"
+        assert own.json()["detail"] == none.json()["detail"]
+        assert asker.get(PATH).json()[0]["status"] == "pending"
+        assert world.audit_actions()[-1] == "PERMISSION_DENIED"
+
+    def test_an_operator_who_is_none_any_more_decides_nothing(
+        self, operator: As, asker: As, world: World
+    ) -> None:
+        """P23: asked on every call."""
+        uid = asked(asker)
+        with world.platform.services.store.write() as db:
+            db.execute(update(User).values(is_operator=False))
+        assert review(operator, uid).status_code == 403
+        assert listed(operator) == []
+
+    def test_an_operator_sees_everybodys_and_anybody_else_their_own(
+        self, operator: As, asker: As, world: World
+    ) -> None:
+        """P24."""
+        eve = account(world, EVE)
+        first, second = asked(asker), asked(eve)
+        assert (listed(asker), listed(eve), listed(operator)) == ([first], [second], [first, second])
+
+    def test_an_operator_gets_404_for_what_is_not_there(self, operator: As) -> None:
+        assert review(operator, 999).status_code == 404
+
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    def test_nobody_else_asks_or_looks(self, world: World, method: str) -> None:
+        assert world.http.request(method, PATH).status_code == 401
+
+
+class TestTheList:
+    def test_comes_in_pages(self, operator: As, asker: As) -> None:
+        uids = [asked(asker, org_name=f"Org {number}") for number in range(3)]
+        first = operator.get(PATH, limit=2, status="pending")
+        assert [row["uid"] for row in first.json()] == uids[:2]
+        assert first.headers["X-Total-Count"] == "3"
+        rest = operator.http.get(first.links["next"]["url"], headers=operator.headers)
+        assert [row["uid"] for row in rest.json()] == uids[2:]
+        assert "next" not in rest.links
+
+    def test_is_filtered_by_status(self, operator: As, asker: As) -> None:
+        first, second = asked(asker), asked(asker, org_name="Another")
+        review(operator, first, REJECT)
+        for user in (operator, asker):
+            assert listed(user, status="rejected") == [first]
+            assert listed(user, status="pending") == [second]
+            assert listed(user, status="approved") == []
+
+    @pytest.mark.parametrize("query", [{"status": "open"}, {"limit": 501}, {"limit": 0}, {"after": "x"}])
+    def test_takes_nothing_else(self, operator: As, query: dict) -> None:
+        assert operator.get(PATH, **query).status_code == 422
+
+
+class TestBounds:
+    def test_on_requests_that_wait(self, operator: As, asker: As) -> None:
+        uids = [asked(asker) for _ in range(rules.MAX_PENDING_OF_ACCOUNT)]
+        full = ask(asker)
+        assert full.status_code == 409
+        assert "3 requests of yours wait" in full.json()["detail"]
+        review(operator, uids[0], REJECT)
+        assert ask(asker).status_code == 200
+
+    def test_on_requests_of_a_day(
+        self, operator: As, asker: As, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert rules.REQUESTS_PER_WINDOW == 10
+        monkeypatch.setattr(service, "REQUESTS_PER_WINDOW", 2)
+        for _ in range(2):
+            review(operator, asked(asker), REJECT)
+        refused = ask(asker)
+        assert refused.status_code == 429
+        assert refused.headers["Retry-After"] == "86400"
+        world.clock.advance(days=1)
+        assert ask(world.as_user(ASKER)).status_code == 200
