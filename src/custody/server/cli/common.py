@@ -14,7 +14,15 @@ from custody.server.domain.errors import CustodyError
 from custody.server.listen import CannotListen
 from custody.server.store import CannotOpen
 
-State = Annotated[Path, typer.Option("--state", help="The platform's state folder.", envvar="CUSTODY_STATE")]
+# The database's URL is no option: it may hold a password, and every program of a machine sees another's arguments (P49).
+State = Annotated[
+    Path,
+    typer.Option(
+        "--state",
+        help="The platform's state folder. The database is a file in it, unless CUSTODY_DATABASE_URL names another.",
+        envvar="CUSTODY_STATE",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One line of JSON, for programs.")]
 
 
