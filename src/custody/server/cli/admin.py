@@ -83,6 +83,20 @@ def add_member_command(
     _tell(placed, role, email, as_json=as_json)
 
 
+@app.command("make-operator")
+def make_operator_command(
+    state: State,
+    email: Annotated[str, typer.Argument(help="The e-mail address of an account.")],
+    take_away: Annotated[
+        bool, typer.Option("--take-away", help="Make it an ordinary account again.")
+    ] = False,
+) -> None:
+    """Lets a person review requests for organisations. An operator has no part in anybody's workspace by it."""
+    with refusals(), platform_at(state) as platform:
+        user_id = platform.setup.make_operator(email, is_operator=not take_away)
+    typer.echo(f"{email} (user {user_id}) is {'no operator any more' if take_away else 'an operator'}.")
+
+
 @app.command("vault-policy")
 def vault_policy_command(
     state: State,

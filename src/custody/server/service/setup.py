@@ -89,6 +89,18 @@ class Setup:
                 raise NotFound(f"There is no workspace {workspace_id}.")
             return self._place(db, place, _role(db, place, role), person, hashed)
 
+    def make_operator(self, email: str, *, is_operator: bool) -> int:
+        """Whether an account reviews requests for organisations. The user's id. Raises NotFound, Invalid."""
+        with self._store.write() as db:
+            user = find_user(db, _email(email))
+            if user is None:
+                raise NotFound(f"There is no account for {email}.")
+            if user.is_operator is not is_operator:
+                user.is_operator = is_operator
+                action = "OPERATOR_APPOINTED" if is_operator else "OPERATOR_DISMISSED"
+                self._audit.record(db, OPERATOR, Category.PEOPLE, action, f"user {user.id}")
+            return user.id
+
     def _hash(self, person: NewPerson) -> str | None:
         if person.password is None:
             return None

@@ -1,0 +1,47 @@
+"""``custody admin make-operator``."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from custody.server.cli import app
+from custody.server.store.models import User
+from tests.support.platform import World, open_world
+
+ALICE = "alice@example.org"
+
+
+@pytest.fixture
+def world(tmp_path: Path):
+    with open_world(tmp_path) as opened:
+        opened.organisation("Acme", ALICE)
+        yield opened
+
+
+def make_operator(tmp_path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["admin", "make-operator", "--state", str(tmp_path), *arguments])
+
+
+def is_operator(world: World) -> bool:
+    with world.platform.services.store.read() as db:
+        return db.get_one(User, 1).is_operator
+
+
+def test_an_operator_is_made_and_unmade_by_command_alone(world: World, tmp_path: Path) -> None:
+    assert not is_operator(world)
+    for _ in range(2):
+        assert make_operator(tmp_path, "Alice@example.org").stdout.endswith("(user 1) is an operator.\n")
+    assert is_operator(world)
+    for _ in range(2):
+        assert "no operator any more" in make_operator(tmp_path, ALICE, "--take-away").stdout
+    assert not is_operator(world)
+    assert world.audit_actions() == ["OPERATOR_APPOINTED", "OPERATOR_DISMISSED"]
+
+
+def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) -> None:
+    answer = make_operator(tmp_path, "nobody@example.org")
+    assert answer.exit_code == 1
+    assert "no account for nobody@example.org" in answer.stderr
+    assert not is_operator(world)
