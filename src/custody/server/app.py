@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from argon2 import PasswordHasher
 from fastapi import FastAPI
@@ -28,8 +28,9 @@ from custody.server.service.keys import Keys
 from custody.server.service.limits import Limits
 from custody.server.service.limits_administration import LimitAdministration
 from custody.server.service.logs import Logs
-from custody.server.service.mail import SENDER, FileMailer, Mailer
+from custody.server.service.mail import SENDER, FileMailer, Letterhead, Mailer
 from custody.server.service.mail_jobs import MailJobs
+from custody.server.service.mail_smtp import SmtpMailer, SmtpServer
 from custody.server.service.market import Market
 from custody.server.service.members import Members
 from custody.server.service.onboarding import Onboarding
@@ -75,6 +76,14 @@ class Settings(BaseSettings):
     # Where the audit log's checkpoints go; better on a disk that the database's owner cannot write.
     checkpoint_file: Path | None = None
 
+    # Without a mail server, mails are files in the state folder.
+    smtp_host: str | None = None
+    smtp_port: int | None = Field(default=None, ge=1, le=65_535)
+    smtp_username: str | None = None
+    smtp_password: SecretStr | None = None
+    smtp_tls: Literal["starttls", "tls", "none"] = "starttls"
+    # A private authority for the mail server's certificate, instead of the usual ones.
+    smtp_ca_file: Path | None = None
     mail_from: str = SENDER
     # Where people's own page is, for links in mails; without it a mail says in words what to do.
     public_url: str | None = None
@@ -136,7 +145,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     store = Store.open(settings.database)
     audit, changes = AuditLog(world.clock, world.random), Changes()
-    mailer = world.mailer or FileMailer(settings.mail_folder, world.clock, world.random, settings.mail_from)
+    mailer = world.mailer or _mailer(settings, world)
     account = wire_sign_in(
         store,
         world.clock,
@@ -152,6 +161,21 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
     operator = Operator(store, world.clock, world.random)
     return Platform(services, setup, operator, background, asgi, store.close)
+
+
+def _mailer(settings: Settings, world: Outside) -> Mailer:
+    letterhead = Letterhead(settings.mail_from, world.clock, world.random)
+    if settings.smtp_host is None:
+        return FileMailer(settings.mail_folder, world.clock, world.random, letterhead)
+    server = SmtpServer(
+        settings.smtp_host,
+        settings.smtp_tls,
+        settings.smtp_port,
+        settings.smtp_username,
+        settings.smtp_password,
+        settings.smtp_ca_file,
+    )
+    return SmtpMailer(server, letterhead)
 
 
 def _background(

@@ -12,6 +12,7 @@ import typer
 from custody.server.app import Platform, Settings, open_platform
 from custody.server.domain.errors import CustodyError
 from custody.server.listen import CannotListen
+from custody.server.service.mail import CannotMail
 from custody.server.store import CannotOpen
 
 # The database's URL is no option: it may hold a password, and every program of a machine sees another's arguments (P49).
@@ -42,7 +43,7 @@ def refusals() -> Iterator[None]:
         yield
     except CustodyError as error:
         fail(error.detail, error.hint)
-    except (CannotListen, CannotOpen) as error:
+    except (CannotListen, CannotMail, CannotOpen) as error:
         fail(str(error), error.hint)
     except OSError as error:
         fail(

@@ -15,6 +15,14 @@ from custody.server.domain.tokens import new_id
 SENDER = "custody@localhost"
 
 
+class CannotMail(Exception):
+    """The settings for mail do not go together. ``hint`` says what to do."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.hint = hint
+
+
 @dataclass(frozen=True)
 class Mail:
     """``text`` may hold a one-time code: it stays out of repr by staying out of logs altogether."""
@@ -37,7 +45,8 @@ class Letterhead:
     """Turns a mail into a message with its headers. Raises ValueError where one would break out of its header (P50)."""
 
     def __init__(self, sender: str, clock: Clock, random: RandomBytes) -> None:
-        self._sender = address_of(sender)
+        """Raises CannotMail."""
+        self._sender = _sender(sender)
         self._clock = clock
         self._random = random
 
@@ -62,11 +71,13 @@ class Letterhead:
 class FileMailer:
     """One ``.eml`` file for each message, readable by the owner alone; names sort by time."""
 
-    def __init__(self, folder: Path, clock: Clock, random: RandomBytes, sender: str = SENDER) -> None:
+    def __init__(
+        self, folder: Path, clock: Clock, random: RandomBytes, letterhead: Letterhead | None = None
+    ) -> None:
         self._folder = folder
         self._clock = clock
         self._random = random
-        self._letterhead = Letterhead(sender, clock, random)
+        self._letterhead = letterhead or Letterhead(SENDER, clock, random)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def send(self, mail: Mail) -> None:
@@ -86,3 +97,15 @@ def address_of(text: str) -> Address:
     """Quoted where need be: an address may hold what a header would read as something else."""
     local, _, domain = text.rpartition("@")
     return Address(username=local, domain=domain)
+
+
+def _sender(text: str) -> Address:
+    try:
+        found = address_of(text)
+    except (ValueError, IndexError):
+        found = None
+    if found is None or not found.username or not found.domain:
+        raise CannotMail(
+            f"{text!r} is no address to send mail from.", "Set CUSTODY_MAIL_FROM to one, name@domain."
+        )
+    return found

@@ -1,0 +1,137 @@
+"""A mail server in the test's own process, on a free port of loopback, with or without TLS and sign-in."""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default
+from ipaddress import ip_address
+from pathlib import Path
+
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+@dataclass
+class Postbox:
+    """What arrived, and what to answer instead where ``refusals`` says so, by command (MAIL, RCPT, DATA)."""
+
+    port: int = 0
+    arrived: list[EmailMessage] = field(default_factory=list)
+    envelopes: list[Envelope] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    refusals: dict[str, str] = field(default_factory=dict)
+
+    async def handle_MAIL(self, server, session, envelope, address, options):  # noqa: N802
+        if "MAIL" in self.refusals:
+            return self.refusals["MAIL"]
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return "250 OK"
+
+    async def handle_RCPT(self, server, session, envelope, address, options):  # noqa: N802
+        if "RCPT" in self.refusals:
+            return self.refusals["RCPT"]
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server, session, envelope):  # noqa: N802
+        if "DATA" in self.refusals:
+            return self.refusals["DATA"]
+        message = message_from_bytes(envelope.content, policy=default)
+        assert isinstance(message, EmailMessage)
+        self.arrived.append(message)
+        self.envelopes.append(envelope)
+        self.sessions.append(session)
+        return "250 OK"
+
+    async def handle_QUIT(self, server, session, envelope):  # noqa: N802
+        return self.refusals.get("QUIT", "221 Bye")
+
+
+@contextmanager
+def mail_server(
+    *,
+    tls: str = "none",
+    context: ssl.SSLContext | None = None,
+    password: str | None = None,
+) -> Iterator[Postbox]:
+    """``password``: who submits signs in as ``custody`` with it."""
+    box = Postbox()
+
+    def authenticate(server, session, envelope, mechanism, data) -> AuthResult:
+        is_right = (data.login, data.password) == (b"custody", (password or "").encode())
+        return AuthResult(success=is_right, handled=False)
+
+    def protocol() -> SMTP:
+        return SMTP(
+            box,
+            hostname="mail.example.org",
+            loop=loop,
+            enable_SMTPUTF8=False,
+            tls_context=context if tls == "starttls" else None,
+            require_starttls=tls == "starttls",
+            authenticator=authenticate if password else None,
+            # The library does not see TLS that was there before it: it would offer no sign-in, or warn.
+            auth_required=password is not None and tls == "starttls",
+            auth_require_tls=tls != "tls",
+        )
+
+    loop = asyncio.new_event_loop()
+    wrapped = context if tls == "tls" else None
+    server = loop.run_until_complete(loop.create_server(protocol, "127.0.0.1", 0, ssl=wrapped))
+    box.port = server.sockets[0].getsockname()[1]
+    thread = threading.Thread(target=loop.run_forever, name="mail server")
+    thread.start()
+    try:
+        yield box
+    finally:
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+async def _end(server: asyncio.Server) -> None:
+    server.close()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def throwaway_certificate(folder: Path, address: str = "127.0.0.1") -> tuple[Path, ssl.SSLContext]:
+    """A certificate that vouches for itself and for an address: the file to trust, and a server's context."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.example.org")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    chain, keyfile = folder / "mail.pem", folder / "mail.key"
+    chain.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    keyfile.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(chain, keyfile)
+    return chain, context
