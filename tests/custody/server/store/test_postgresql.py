@@ -109,6 +109,21 @@ def test_a_session_that_ended_while_it_was_idle_is_replaced_unseen(store: Store,
     assert names(store) == ["before", "after"]
 
 
+def test_a_server_that_lets_nobody_in_is_away_until_it_does(
+    store: Store, beside: Beside, postgresql: Server, database: str
+) -> None:
+    name = str(make_url(database).database)
+    beside.end_sessions()
+    postgresql.administer("ALTER DATABASE {} ALLOW_CONNECTIONS false", name)
+    for unit in (store.read, store.write):
+        with pytest.raises(DatabaseUnavailable, match="cannot be reached"), unit() as db:
+            db.connection()
+    postgresql.administer("ALTER DATABASE {} ALLOW_CONNECTIONS true", name)
+    with store.write() as db:
+        db.add(organisation("after"))
+    assert names(store) == ["after"]
+
+
 def test_a_session_that_ends_in_the_middle_changes_nothing(store: Store, beside: Beside) -> None:
     def write() -> None:
         with store.write() as db:
