@@ -5,7 +5,6 @@ without its transaction reaching the network. Versions of one movement (a paymen
 coins, so that one of them at most is mined: the largest that still can be is what they count for, once.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from custody.server.domain.cycles import Cycle
@@ -22,24 +21,11 @@ class SpendingPolicy:
 
 
 @dataclass(frozen=True)
-class Reservation:
-    """A version of a movement that may leave, or has left. ``family`` is what the versions have in common."""
-
-    family: str
-    amount: int
-
-
-def used_of(reservations: Iterable[Reservation]) -> int:
-    """Each family for its largest version. May be more than there are coins: the same ones can move again and again."""
-    largest: dict[str, int] = {}
-    for reservation in reservations:
-        largest[reservation.family] = max(reservation.amount, largest.get(reservation.family, 0))
-    return sum(largest.values())
-
-
-@dataclass(frozen=True)
 class Usage:
-    """What a cycle holds when a movement is proposed: ``others``, and ``held`` by earlier versions of the same movement."""
+    """What a cycle holds when a movement is proposed: ``others``, and ``held`` by earlier versions of the same movement.
+
+    The sum may be more than there are coins: the same ones can move again and again.
+    """
 
     others: int
     held: int = 0

@@ -27,7 +27,8 @@ from multisig import Sats
 class Movement:
     """What would leave a vault, the fee included. ``proposed_at``: the moment that its record will carry.
 
-    ``family_id``: the movement that it is another version of, if any.
+    ``family_id``: the movement that it is another version of, if any. Versions share a coin, so that one of them at most
+    is mined; else they are two movements.
     """
 
     amount: Sats

@@ -1,5 +1,7 @@
 """What a limit lets through, alone (P19, P22) and over random lives of movements, against a model that forgets nothing."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.server.domain.cycles import Cycle
-from custody.server.domain.limits import Reservation, SpendingPolicy, Usage, fits, in_btc, unused_of, used_of
+from custody.server.domain.limits import SpendingPolicy, Usage, fits, in_btc, unused_of
 from multisig import MAX_MONEY, Sats, format_btc
 
 MONTHLY = Cycle("M", 1)
@@ -49,12 +51,6 @@ def test_a_family_counts_once_for_its_largest_version(usage, requested, passes):
     assert fits(PER_CYCLE, usage, requested) is passes
 
 
-def test_versions_of_one_movement_are_summed_once():
-    versions = [Reservation("a", 5), Reservation("b", 7), Reservation("a", 9), Reservation("a", 1)]
-    assert used_of(versions) == 16
-    assert used_of([]) == 0
-
-
 def test_what_is_over_used_leaves_nothing():
     assert (unused_of(10, 4), unused_of(10, 10), unused_of(10, 11)) == (6, 0, 0)
 
@@ -76,62 +72,69 @@ STEPS = st.one_of(
 )  # fmt: skip
 
 
+@dataclass
+class Version:
+    family: int
+    amount: int
+    at: datetime
+    can_be_mined: bool = True
+
+
+@dataclass
 class Life:
-    """Decides with the rule, and keeps everything, so that each claim can be counted again from nothing."""
+    """Keeps everything, so that each claim can be counted again from nothing."""
 
-    def __init__(self) -> None:
-        self.now, self.limit, self.cycle = BEGIN, 100, Cycle("M", 1)
-        self.versions: list[dict] = []
+    now: datetime = BEGIN
+    policy: SpendingPolicy = PER_CYCLE
+    versions: list[Version] = field(default_factory=list)
 
-    def standing(self, family: int | None = None, *, but: bool = False) -> list[Reservation]:
-        """Of the current cycle: all, one family, or all but it."""
-        start = self.cycle.start(self.now)
-        rows = [row for row in self.versions if row["standing"] and row["at"] >= start]
-        chosen = [row for row in rows if family is None or (row["family"] == family) is not but]
-        return [Reservation(str(row["family"]), row["amount"]) for row in chosen]
+    def worst(self, versions: Sequence[Version]) -> int:
+        """The most that this cycle's proposals can take together: of each family one version is mined at most."""
+        start = self.policy.cycle.start(self.now)
+        amounts: dict[int, list[int]] = {}
+        for version in versions:
+            if version.can_be_mined and version.at >= start:
+                amounts.setdefault(version.family, []).append(version.amount)
+        return sum(map(max, amounts.values()))
 
-    def propose(self, amount: int, family: int | None) -> bool:
-        known = family is not None and any(row["family"] == family for row in self.versions)
-        if not known:
-            family = len(self.versions)
-        usage = Usage(used_of(self.standing(family, but=True)), used_of(self.standing(family)))
-        passes = fits(SpendingPolicy(Sats(self.limit), self.cycle), usage, amount)
+    @property
+    def used(self) -> int:
+        return self.worst(self.versions)
+
+    def usage(self, family: int) -> Usage:
+        """As a database sums it: the others, and the family."""
+        return Usage(
+            others=self.worst([version for version in self.versions if version.family != family]),
+            held=self.worst([version for version in self.versions if version.family == family]),
+        )
+
+    def propose(self, amount: int, family: int | None) -> None:
+        known = {version.family for version in self.versions}
+        version = Version(
+            family if family is not None and family in known else len(self.versions), amount, self.now
+        )
+        before, after = self.used, self.worst([*self.versions, version])
+        passes = fits(self.policy, self.usage(version.family), amount)
+        # Never overspent, and nothing refused that would have fitted.
+        assert passes is (after == before or after <= self.policy.limit)
         if passes:
-            self.versions.append({"family": family, "amount": amount, "at": self.now, "standing": True})
-        return passes
-
-    def could_be_mined(self) -> int:
-        """The most that this cycle's proposals can take together: by trying, of each family, every version."""
-        start, most = self.cycle.start(self.now), {}
-        for row in self.versions:
-            if row["standing"] and row["at"] >= start:
-                most.setdefault(row["family"], []).append(row["amount"])
-        return sum(max(amounts) for amounts in most.values())
+            self.versions.append(version)
+            assert self.used == after
 
 
 @given(st.lists(STEPS, max_size=40))
 def test_no_life_of_movements_spends_more_than_the_limit(steps):
     life = Life()
     for kind, what, family in steps:
-        before = life.could_be_mined()
         if kind == "propose":
-            passed = life.propose(what, family)
-            after = life.could_be_mined()
-            # Nothing that raises the sum passes above the limit, and nothing is refused that would have fitted.
-            assert after == before or after <= life.limit
-            assert passed or after == before
-            if not passed:
-                life.versions.append({"family": family if family is not None and any(r["family"] == family for r in life.versions) else -1,
-                                      "amount": what, "at": life.now, "standing": True})  # fmt: skip
-                assert life.could_be_mined() > life.limit
-                life.versions.pop()
+            life.propose(what, family)
         elif kind == "end" and life.versions:
-            life.versions[what % len(life.versions)]["standing"] = False
+            life.versions[what % len(life.versions)].can_be_mined = False
         elif kind == "limit":
-            life.limit = what
+            life.policy = replace(life.policy, limit=Sats(what))
         elif kind == "wait":
             life.now += timedelta(hours=what)
         elif kind == "cycle":
-            life.cycle = Cycle(*what)
-        assert used_of(life.standing()) == life.could_be_mined()
-        assert unused_of(life.limit, life.could_be_mined()) == max(0, life.limit - life.could_be_mined())
+            life.policy = replace(life.policy, cycle=Cycle(*what))
+        left = unused_of(life.policy.limit, life.used)
+        assert life.used + left == max(life.used, life.policy.limit)

@@ -183,10 +183,11 @@ class TestRelease:
         assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
 
     def test_an_expired_one_gives_back(self, rich):
-        ok(rich.propose(60_000))
+        psbt_id = ok(rich.propose(60_000))["psbt_id"]
         move(rich, 14)
         assert mine(rich)[0] != "0.00000000"
-        assert rich.world.platform.background.expiry().run_due() == 1
+        rich.world.platform.background.expiry().run_due()
+        assert rich.proposal(psbt_id)["status"] == "EXPIRED"
         assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
 
     def test_one_that_left_stays_used_through_confirmation(self, rich):
