@@ -1,0 +1,291 @@
+"""Roles through HTTP: reading, making, changing, deleting, and what they carry."""
+
+import pytest
+
+from custody.schemas.users import PermissionName as P
+from custody.server.domain import roles as rules
+from custody.server.service import roles as service
+from tests.support.custody import ok, refused
+from tests.support.platform import As, World
+from tests.support.staff import (
+    Someone,
+    add_permission,
+    add_role,
+    add_someone,
+    carried,
+    remove_permission,
+    roles,
+)
+
+ALICE, EVE = "alice@example.org", "eve@example.com"
+ADMINISTRATOR, SIGNER = 1, 2
+
+
+@pytest.fixture
+def alice(world: World) -> As:
+    """Administrator of workspace 1 in organisation 1."""
+    world.organisation("Acme", ALICE)
+    return world.as_user(ALICE)
+
+
+@pytest.fixture
+def keeper(world: World, alice: As) -> Someone:
+    """Keeps the roles of workspace 1, and may see what is there."""
+    return add_someone(world, "Keeper", (P.MANAGE_ROLE, P.VIEW_BALANCES))
+
+
+def clerk(**changes: object) -> dict:
+    return {
+        "workspace_id": 1,
+        "name": "Clerk",
+        "description": "Prepares payments",
+        "permissions": ["PAYMENT_INIT", "VIEW_BALANCES"],
+        "transaction_limit": "0.25",
+        "cycle_period": "W",
+        "cycle_day": 5,
+        **changes,
+    }
+
+
+def update(user: As, role_id: int, **changes: object):
+    return user.post("/api/v1/update-role", {"role_id": role_id, "workspace_id": 1, **changes})
+
+
+def delete(user: As, role_id: int, workspace_id: int = 1):
+    return user.post("/api/v1/delete-role", {"role_id": role_id, "workspace_id": workspace_id})
+
+
+def recorded(world: World, workspace_id: int = 1) -> list[str]:
+    return world.audit_actions(f"workspace:{workspace_id}")
+
+
+class TestReading:
+    def test_a_role_has_every_field(self, alice: As) -> None:
+        assert roles(alice)["Signer"] == {
+            "RoleId": SIGNER,
+            "Name": "Signer",
+            "Description": "Approves movements",
+            "Perm": [{"UID": 3, "RuleName": "PAYMENT_APPROVE"}, {"UID": 4, "RuleName": "VIEW_BALANCES"}],
+            "WorkspaceId": 1,
+            "TransactionLimit": "0.00000000",
+            "CyclePeriod": "M",
+            "CycleDay": 1,
+            "Members": 0,
+        }
+        assert roles(alice)["Administrator"]["Members"] == 1
+
+    @pytest.mark.parametrize("permission", [P.MANAGE_ROLE, P.MANAGE_USERS, P.MANAGE_WORKSPACE])
+    def test_who_must_pick_a_role_sees_them(self, world: World, alice: As, permission: P) -> None:
+        assert "Administrator" in roles(add_someone(world, "Picker", {permission}).calls)
+
+    def test_a_policy_that_cannot_be_read_hides_no_role(
+        self, alice: As, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A permission must be taken away even then."""
+        from custody.server.domain.errors import PolicyUnavailable
+
+        class Away:
+            def of_role(self, _db: object, _role_id: int) -> None:
+                raise PolicyUnavailable("The policies are away.")
+
+        role_id = add_role(world, "Clerk", {P.PAYMENT_INIT})
+        monkeypatch.setattr(world.platform.services.roles, "_policies", Away())
+        shown = ok(remove_permission(alice, role_id, "PAYMENT_INIT"))
+        assert (shown["limit_error"], shown["Perm"]) == ("The policies are away.", [])
+        assert "TransactionLimit" not in shown
+
+
+class TestMaking:
+    def test_a_role_is_as_it_was_asked_for(self, alice: As, world: World) -> None:
+        made = ok(alice.post("/api/v1/create-role", clerk()))
+        assert roles(alice)["Clerk"] == made
+        assert carried(made) == ["PAYMENT_INIT", "VIEW_BALANCES"]
+        policy = [made[name] for name in ("TransactionLimit", "CyclePeriod", "CycleDay", "Members")]
+        assert policy == ["0.25000000", "W", 5, 0]
+        query = {"workspace_id": 1, "role_id": made["RoleId"]}
+        assert ok(alice.get("/api/v1/get-role-limit", **query))["Limit"] == "0.25000000"
+        assert recorded(world)[-1] == "ROLE_CREATED"
+
+    @pytest.mark.parametrize("named", [["PAYMENT_INIT"], ["VIEW_BALANCES", "MANAGE_USERS"], [*P]])
+    def test_nobody_puts_into_a_role_what_they_do_not_hold(
+        self, keeper: Someone, world: World, named: list
+    ) -> None:
+        """P26."""
+        answer = keeper.calls.post("/api/v1/create-role", clerk(permissions=named))
+        assert "cannot grant what you do not hold" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+        assert "Clerk" not in roles(keeper.calls)
+        assert recorded(world)[-1] == "MEMBER_ADDED"
+
+    def test_with_nothing_but_what_they_hold_anybody_makes_one(self, keeper: Someone) -> None:
+        assert carried(ok(keeper.calls.post("/api/v1/create-role", clerk(permissions=["VIEW_BALANCES"]))))
+        bare = clerk(name="Guest")
+        del bare["permissions"], bare["description"]
+        assert carried(ok(keeper.calls.post("/api/v1/create-role", bare))) == []
+
+    @pytest.mark.parametrize("name", ["Signer", "signer", " SIGNER "])
+    def test_a_name_is_one_roles(self, alice: As, name: str) -> None:
+        refused(alice.post("/api/v1/create-role", clerk(name=name)), 409, "STATE_CONFLICT")
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"name": ""},
+            {"name": "a\nb"},
+            {"description": "a\u202eb"},
+            {"permissions": ["MANAGE_EVERYTHING"]},
+            {"permissions": ["PAYMENT_INIT"] * 8},
+            {"transaction_limit": "-1"},
+            {"transaction_limit": "1e3"},
+            {"transaction_limit": "21000001"},
+            {"cycle_day": 8},
+            {"cycle_period": "D"},
+            {"is_operator": True},
+        ],
+    )
+    def test_what_is_no_role_is_refused(self, alice: As, changes: dict) -> None:
+        """P21, P50."""
+        refused(alice.post("/api/v1/create-role", clerk(**changes)), 422, "VALIDATION")
+
+    def test_a_repeated_request_makes_one(self, alice: As) -> None:
+        answers = [alice.post("/api/v1/create-role", clerk(), **{"Idempotency-Key": "k"}) for _ in range(2)]
+        assert answers[0].json() == answers[1].json()
+        assert len(roles(alice)) == 3
+
+    def test_there_is_an_end_to_them(self, alice: As, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert rules.MAX_ROLES == 100
+        monkeypatch.setattr(service, "MAX_ROLES", 2)
+        refused(alice.post("/api/v1/create-role", clerk()), 409, "STATE_CONFLICT")
+
+
+class TestNaming:
+    def test_what_is_left_out_stays(self, alice: As, world: World) -> None:
+        assert ok(update(alice, SIGNER, name="Approver"))["Description"] == "Approves movements"
+        assert ok(update(alice, SIGNER, description=""))["Name"] == "Approver"
+        assert recorded(world)[-2:] == ["ROLE_UPDATED"] * 2
+
+    def test_what_is_so_already_is_not_recorded(self, alice: As, world: World) -> None:
+        ok(update(alice, SIGNER))
+        ok(update(alice, SIGNER, name="Signer", description="Approves movements"))
+        assert recorded(world)[-1] == "MEMBER_ADDED"
+
+    def test_a_role_may_take_its_own_name_otherwise_written(self, alice: As) -> None:
+        assert ok(update(alice, SIGNER, name="SIGNER"))["Name"] == "SIGNER"
+        refused(update(alice, SIGNER, name="administrator"), 409, "STATE_CONFLICT")
+
+    def test_a_role_that_carries_more_is_out_of_reach(self, keeper: Someone) -> None:
+        """P26: a greater role's name is what others trust when they pick it."""
+        answer = update(keeper.calls, ADMINISTRATOR, name="Guest")
+        assert "carries" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+
+
+class TestDeleting:
+    def test_a_role_that_nobody_holds_goes(self, alice: As, world: World) -> None:
+        ok(delete(alice, SIGNER))
+        assert "Signer" not in roles(alice)
+        refused(delete(alice, SIGNER), 404, "NOT_FOUND")
+        assert recorded(world)[-1] == "ROLE_DELETED"
+
+    def test_a_role_that_is_held_stays(self, alice: As, world: World) -> None:
+        world.member(1, "bob@example.org")
+        assert "held by 1 members" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
+
+    def test_a_role_that_is_offered_stays_until_the_offer_is_decided(self, alice: As, world: World) -> None:
+        offer = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
+        invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+        assert "1 open invitations" in refused(delete(alice, SIGNER), 409, "STATE_CONFLICT")["detail"]
+        ok(alice.post("/api/v1/revoke-invite", {"workspace_id": 1, "invite_id": invite_id}))
+        ok(delete(alice, SIGNER))
+
+    def test_an_offer_that_ran_out_holds_nothing(self, alice: As, world: World) -> None:
+        offer = {"invited_email": "dora@example.org", "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
+        ok(alice.post("/api/v1/invite-to-workspace", offer))
+        world.clock.advance(days=8)
+        ok(delete(world.as_user(ALICE), SIGNER))
+
+    def test_a_role_that_carries_more_is_out_of_reach(self, keeper: Someone) -> None:
+        """P26."""
+        refused(delete(keeper.calls, SIGNER), 403, "PERMISSION_DENIED")
+
+
+class TestPermissions:
+    def test_one_that_is_added_counts_at_once(self, alice: As, world: World) -> None:
+        """P23."""
+        dora = add_someone(world, "Dora")
+        refused(dora.calls.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
+        assert carried(ok(add_permission(alice, dora.role_id, "VIEW_BALANCES"))) == ["VIEW_BALANCES"]
+        assert ok(dora.calls.get("/api/v1/list-wallets", workspace_id=1)) == []
+
+    def test_one_that_is_taken_away_counts_at_once(self, alice: As, world: World) -> None:
+        """P23."""
+        dora = add_someone(world, "Dora", {P.VIEW_BALANCES})
+        assert ok(dora.calls.get("/api/v1/list-wallets", workspace_id=1)) == []
+        assert carried(ok(remove_permission(alice, dora.role_id, "VIEW_BALANCES"))) == []
+        refused(dora.calls.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
+
+    def test_a_second_time_changes_and_records_nothing(self, alice: As, world: World) -> None:
+        role_id = add_role(world, "Clerk")
+        before = recorded(world)
+        for act in (add_permission, remove_permission):
+            first, second = (ok(act(alice, role_id, "VIEW_LOGS")) for _ in range(2))
+            assert first == second
+        assert recorded(world) == [*before, "PERMISSION_ADDED", "PERMISSION_REMOVED"]
+
+    @pytest.mark.parametrize("permission", sorted(set(P) - {P.MANAGE_ROLE, P.VIEW_BALANCES}))
+    def test_p26_escalation_by_adding_to_ones_own_role_is_refused(
+        self, keeper: Someone, permission: P
+    ) -> None:
+        answer = add_permission(keeper.calls, keeper.role_id, permission)
+        assert permission in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+        assert carried(roles(keeper.calls)["Keeper"]) == ["VIEW_BALANCES", "MANAGE_ROLE"]
+
+    @pytest.mark.parametrize("act", [add_permission, remove_permission])
+    def test_p26_a_role_that_carries_more_is_out_of_reach(self, keeper: Someone, act) -> None:
+        before = roles(keeper.calls)
+        refused(act(keeper.calls, ADMINISTRATOR, "VIEW_BALANCES"), 403, "PERMISSION_DENIED")
+        refused(act(keeper.calls, SIGNER, "VIEW_BALANCES"), 403, "PERMISSION_DENIED")
+        assert roles(keeper.calls) == before
+
+    @pytest.mark.parametrize("permission", rules.KEPT)
+    def test_p27_the_last_administrator_keeps(self, alice: As, world: World, permission: P) -> None:
+        answer = remove_permission(alice, ADMINISTRATOR, permission, force=True)
+        assert permission in refused(answer, 409, "LAST_ADMIN")["detail"]
+        add_someone(world, "Other", {permission})
+        ok(remove_permission(alice, ADMINISTRATOR, permission))
+
+    @pytest.mark.parametrize("name", ["", "manage_role", "ROOT", None, 1])
+    def test_there_are_seven(self, alice: As, name: object) -> None:
+        body = {"role_id": SIGNER, "workspace_id": 1, "rule_name": name}
+        refused(alice.post("/api/v1/add-perm-to-role", body), 422, "VALIDATION")
+
+
+class TestElsewhere:
+    """P24, P25."""
+
+    @pytest.fixture
+    def theirs(self, world: World, alice: As) -> int:
+        """A role of another organisation's workspace, 2."""
+        world.organisation("Umbrella", EVE)
+        return add_role(world, "Theirs", workspace_id=2)
+
+    @pytest.fixture
+    def acts(self) -> dict:
+        return {
+            "add": lambda user, role: add_permission(user, role, "VIEW_LOGS"),
+            "remove": lambda user, role: remove_permission(user, role, "VIEW_LOGS"),
+            "update": lambda user, role: update(user, role, name="Mine"),
+            "delete": delete,
+        }
+
+    @pytest.mark.parametrize("verb", ["add", "remove", "update", "delete"])
+    def test_another_tenants_role_is_not_there(
+        self, alice: As, world: World, theirs: int, acts: dict, verb: str
+    ) -> None:
+        """Named from a workspace of one's own, it is answered as one that never was."""
+        there, nowhere = acts[verb](alice, theirs), acts[verb](alice, 999)
+        assert refused(there, 404, "NOT_FOUND")["detail"] == refused(nowhere, 404, "NOT_FOUND")["detail"]
+        assert carried(roles(world.as_user(EVE), 2)["Theirs"]) == []
+
+    def test_another_workspaces_role_of_ones_own_is_not_here(self, alice: As) -> None:
+        body = {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet"}
+        second = ok(alice.post("/api/v1/create-workspace", body))
+        refused(add_permission(alice, second["Role"]["RoleId"], "VIEW_LOGS"), 404, "NOT_FOUND")

@@ -1,0 +1,76 @@
+"""Members with exactly the permissions that a test is about."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import httpx
+
+from custody.schemas.users import PermissionName
+from custody.server.domain.permissions import RoleTemplate
+from custody.server.service.workspaces import add_first_role
+from custody.server.store.models import Workspace
+from multisig import Sats
+from tests.support.custody import ok
+from tests.support.platform import As, World
+
+
+@dataclass(frozen=True)
+class Someone:
+    """A member, their role, and calls in their name."""
+
+    user_id: int
+    role_id: int
+    calls: As
+
+
+def add_role(
+    world: World, name: str, permissions: Iterable[PermissionName] = (), workspace_id: int = 1
+) -> int:
+    """Past the rules, as an operator could. Its id."""
+    template = RoleTemplate(name, "", frozenset(permissions), Sats(0))
+    with world.platform.services.store.write() as db:
+        return add_first_role(db, world.clock, db.get_one(Workspace, workspace_id), template).id
+
+
+def add_someone(
+    world: World, name: str, permissions: Iterable[PermissionName] = (), workspace_id: int = 1
+) -> Someone:
+    """In a new role of that name which carries exactly these."""
+    role_id = add_role(world, name, permissions, workspace_id)
+    email = f"{name.lower()}@example.org"
+    placed = world.member(workspace_id, email, name)
+    return Someone(placed.user_id, role_id, world.as_user(email))
+
+
+def roles(user: As, workspace_id: int = 1) -> dict[str, dict]:
+    """By name."""
+    listed = ok(user.get("/api/v1/get-roles-and-perms-detailed", workspace_id=workspace_id))
+    return {role["Name"]: role for role in listed}
+
+
+def carried(role: dict) -> list[str]:
+    return [permission["RuleName"] for permission in role["Perm"]]
+
+
+def add_permission(user: As, role_id: int, rule_name: str, workspace_id: int = 1) -> httpx.Response:
+    body = {"role_id": role_id, "workspace_id": workspace_id, "rule_name": rule_name}
+    return user.post("/api/v1/add-perm-to-role", body)
+
+
+def remove_permission(
+    user: As, role_id: int, rule_name: str, workspace_id: int = 1, **more: object
+) -> httpx.Response:
+    body = {"role_id": role_id, "workspace_id": workspace_id, "rule_name": rule_name}
+    return user.post("/api/v1/remove-perm-from-role", {**body, **more})
+
+
+def change_role(
+    user: As, user_id: int, role_id: int, workspace_id: int = 1, **more: object
+) -> httpx.Response:
+    body = {"workspace_id": workspace_id, "user_uuid": user_id, "role_id": role_id}
+    return user.post("/api/v1/change-user-role", {**body, **more})
+
+
+def remove(user: As, user_id: int, workspace_id: int = 1, **more: object) -> httpx.Response:
+    body = {"workspace_id": workspace_id, "user_uuid": user_id}
+    return user.post("/api/v1/remove-user-from-workspace", {**body, **more})
