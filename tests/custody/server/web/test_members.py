@@ -1,0 +1,229 @@
+"""Members through HTTP: another role, removed, left; and the caller's own record."""
+
+import pytest
+
+from custody.schemas.users import PermissionName as P
+from custody.server.domain.roles import KEPT
+from tests.support.custody import ok, refused
+from tests.support.platform import As, World
+from tests.support.staff import Someone, add_role, add_someone, change_role, remove
+
+ALICE, BOB, EVE = "alice@example.org", "bob@example.org", "eve@example.com"
+ADMINISTRATOR, SIGNER = 1, 2
+ALICE_ID, BOB_ID = 1, 2
+
+
+@pytest.fixture
+def alice(world: World) -> As:
+    """Administrator of workspace 1 in organisation 1."""
+    world.organisation("Acme", ALICE)
+    return world.as_user(ALICE)
+
+
+@pytest.fixture
+def bob(world: World, alice: As) -> As:
+    """A signer of workspace 1."""
+    world.member(1, BOB)
+    return world.as_user(BOB)
+
+
+@pytest.fixture
+def host(world: World, alice: As, bob: As) -> Someone:
+    """Manages the users of workspace 1, and holds nothing else that a signer has not."""
+    return add_someone(world, "Host", (P.MANAGE_USERS, P.PAYMENT_APPROVE, P.VIEW_BALANCES))
+
+
+def held(user: As, workspace_id: int = 1) -> dict[int, str]:
+    """Each member's role."""
+    rows = ok(user.get("/api/v1/get-users-from-workspace", workspace_id=workspace_id))
+    return {row["UUID"]: row["Role"]["Name"] for row in rows}
+
+
+def leave(user: As, workspace_id: int = 1, **more: object):
+    return user.post("/api/v1/leave-workspace", {"workspace_id": workspace_id, **more})
+
+
+def second_workspace(user: As, name: str = "Second") -> int:
+    body = {"workspace_id": 1, "org_id": 1, "name": name, "network": "testnet"}
+    return ok(user.post("/api/v1/create-workspace", body))["WorkspaceInfo"]["uid"]
+
+
+def recorded(world: World) -> list[str]:
+    return world.audit_actions("workspace:1")
+
+
+class TestAnotherRole:
+    def test_counts_at_once(self, alice: As, bob: As, world: World) -> None:
+        """P23."""
+        assert ok(bob.get("/api/v1/list-wallets", workspace_id=1)) == []
+        guest = add_role(world, "Guest")
+        changed = ok(change_role(alice, BOB_ID, guest))
+        assert (changed["UUID"], changed["Role"]["Name"]) == (BOB_ID, "Guest")
+        refused(bob.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
+        assert recorded(world)[-1] == "MEMBER_ROLE_CHANGED"
+
+    def test_that_is_held_already_is_not_recorded(self, alice: As, bob: As, world: World) -> None:
+        before = recorded(world)
+        assert ok(change_role(alice, BOB_ID, SIGNER))["Role"]["Name"] == "Signer"
+        assert recorded(world) == before
+
+    def test_p26_may_carry_nothing_that_the_caller_does_not_hold(self, host: Someone, alice: As) -> None:
+        for user_id in (host.user_id, BOB_ID):
+            answer = change_role(host.calls, user_id, ADMINISTRATOR)
+            assert "cannot grant" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+        assert held(alice) == {ALICE_ID: "Administrator", BOB_ID: "Signer", host.user_id: "Host"}
+
+    def test_p26_is_not_for_those_who_may_do_more(self, host: Someone, alice: As) -> None:
+        answer = change_role(host.calls, ALICE_ID, SIGNER)
+        assert "carries" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
+        assert held(alice)[ALICE_ID] == "Administrator"
+
+    def test_within_what_the_caller_holds_is_theirs_to_give(self, host: Someone) -> None:
+        ok(change_role(host.calls, BOB_ID, host.role_id))
+        ok(change_role(host.calls, BOB_ID, SIGNER))
+
+    def test_p27_leaves_an_administrator(self, alice: As, bob: As) -> None:
+        refused(change_role(alice, ALICE_ID, SIGNER, force=True), 409, "LAST_ADMIN")
+        ok(change_role(alice, BOB_ID, ADMINISTRATOR))
+        ok(change_role(alice, ALICE_ID, SIGNER))
+        refused(change_role(alice, ALICE_ID, ADMINISTRATOR), 403, "PERMISSION_DENIED")
+
+    @pytest.mark.parametrize("permission", KEPT)
+    def test_p27_leaves_each_of_what_a_workspace_is_run_with(
+        self, alice: As, bob: As, world: World, permission: P
+    ) -> None:
+        almost = add_someone(world, "Almost", set(P) - {permission})
+        answer = change_role(alice, ALICE_ID, almost.role_id)
+        assert f"hold {permission} any more" in refused(answer, 409, "LAST_ADMIN")["detail"]
+
+    @pytest.mark.parametrize(("user_id", "role_id"), [(BOB_ID, 999), (999, SIGNER), (BOB_ID, 3), (3, SIGNER)])
+    def test_p24_is_of_the_same_workspace(
+        self, alice: As, bob: As, world: World, user_id: int, role_id: int
+    ) -> None:
+        """User 3 and role 3 are another organisation's."""
+        world.organisation("Umbrella", EVE)
+        refused(change_role(alice, user_id, role_id), 404, "NOT_FOUND")
+
+
+class TestRemoved:
+    def test_is_out_at_once(self, alice: As, bob: As, world: World) -> None:
+        """P23."""
+        assert ok(bob.get("/api/v1/list-wallets", workspace_id=1)) == []
+        assert ok(remove(alice, BOB_ID)) == {"success": True}
+        refused(bob.get("/api/v1/list-wallets", workspace_id=1), 404, "NOT_FOUND")
+        assert held(alice) == {ALICE_ID: "Administrator"}
+        assert recorded(world)[-1] == "MEMBER_REMOVED"
+
+    def test_twice_is_somebody_who_is_not_there(self, alice: As, bob: As) -> None:
+        ok(remove(alice, BOB_ID))
+        refused(remove(alice, BOB_ID), 404, "NOT_FOUND")
+
+    def test_may_come_back_by_an_invitation_alone(self, alice: As, bob: As) -> None:
+        """A person without a place in the organisation is nobody's colleague."""
+        ok(remove(alice, BOB_ID))
+        addition = {
+            "workspace_id": 1,
+            "user_uuid": BOB_ID,
+            "role_uid": SIGNER,
+            "creator_workspace_id": 1,
+            "creator_org_uuid": 1,
+        }
+        refused(alice.post("/api/v1/add-workspace-to-user", addition), 404, "NOT_FOUND")
+        offer = {"invited_email": BOB, "workspace_context": 1, "org_id": 1, "role_id": SIGNER}
+        invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+        ok(bob.get("/api/v1/accept-invite", invite_id=invite_id, accept="true"))
+        assert held(alice)[BOB_ID] == "Signer"
+
+    def test_keeps_the_places_elsewhere(self, alice: As, bob: As) -> None:
+        """The default workspace is one of them from then on."""
+        second = second_workspace(alice)
+        addition = {
+            "workspace_id": second,
+            "user_uuid": BOB_ID,
+            "role_uid": 4,
+            "creator_workspace_id": 1,
+            "creator_org_uuid": 1,
+        }
+        ok(alice.post("/api/v1/add-workspace-to-user", addition))
+        ok(remove(alice, BOB_ID))
+        own = ok(bob.get("/api/v1/get-user-info"))
+        assert (own["DefaultOrg"], own["DefaultWorkspace"]) == (1, second)
+        ok(remove(alice, BOB_ID, second))
+        own = ok(bob.get("/api/v1/get-user-info"))
+        assert (own["DefaultOrg"], own["DefaultWorkspace"]) == (0, 0)
+        assert own["OrganisationsInfo"]["Organisations"] == []
+
+    def test_p26_is_nobody_who_may_do_more(self, host: Someone, alice: As) -> None:
+        refused(remove(host.calls, ALICE_ID, force=True), 403, "PERMISSION_DENIED")
+        ok(remove(host.calls, BOB_ID))
+        assert ALICE_ID in held(alice)
+
+    def test_p27_is_not_the_last_administrator(self, alice: As, bob: As) -> None:
+        refused(remove(alice, ALICE_ID, force=True), 409, "LAST_ADMIN")
+        assert held(alice) == {ALICE_ID: "Administrator", BOB_ID: "Signer"}
+
+    @pytest.mark.parametrize("user_id", [3, 999])
+    def test_p24_is_of_the_same_workspace(self, alice: As, bob: As, world: World, user_id: int) -> None:
+        world.organisation("Umbrella", EVE)
+        refused(remove(alice, user_id), 404, "NOT_FOUND")
+        assert held(world.as_user(EVE), 2) == {3: "Administrator"}
+
+
+class TestLeaving:
+    def test_takes_no_permission(self, alice: As, bob: As, world: World) -> None:
+        ok(leave(bob))
+        assert held(alice) == {ALICE_ID: "Administrator"}
+        assert recorded(world)[-1] == "MEMBER_LEFT"
+        refused(leave(bob), 404, "NOT_FOUND")
+
+    def test_p27_is_not_for_the_last_administrator(self, alice: As, bob: As) -> None:
+        refused(leave(alice, force=True), 409, "LAST_ADMIN")
+        ok(change_role(alice, BOB_ID, ADMINISTRATOR))
+        ok(leave(alice))
+        refused(leave(bob), 409, "LAST_ADMIN")
+
+
+class TestOnesOwnRecord:
+    def test_what_is_left_out_stays_and_an_empty_text_takes_away(self, alice: As, world: World) -> None:
+        body = {"first_name": "Alice", "surname": "Ng", "phone_number": "+49 (30) 12-34"}
+        told = ok(alice.post("/api/v1/update-user-info", body))
+        assert [told[name]["String"] for name in ("FirstName", "Surname", "PhoneNumber")] == [*body.values()]
+        told = ok(alice.post("/api/v1/update-user-info", {"surname": "", "first_name": "Al"}))
+        assert told["Surname"] == {"String": "", "Valid": False}
+        assert (told["FirstName"]["String"], told["PhoneNumber"]["Valid"]) == ("Al", True)
+        assert ok(alice.get("/api/v1/get-user-info")) == told
+        assert world.audit_actions()[-2:] == ["USER_INFO_UPDATED"] * 2
+
+    def test_what_is_so_already_is_not_recorded(self, alice: As, world: World) -> None:
+        before = world.audit_actions()
+        ok(alice.post("/api/v1/update-user-info", {}))
+        ok(alice.post("/api/v1/update-user-info", {"surname": ""}))
+        assert world.audit_actions() == before
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {"first_name": "a\nb"},
+            {"surname": "a\u202eb"},
+            {"surname": "x" * 101},
+            {"phone_number": "=1+1"},
+            {"phone_number": "12\n34"},
+            {"phone_number": "1" * 33},
+            {"email": "other@example.org"},
+            {"is_operator": True},
+        ],
+    )
+    def test_nothing_else_can_be_written(self, alice: As, body: dict) -> None:
+        """P43, P50."""
+        refused(alice.post("/api/v1/update-user-info", body), 422, "VALIDATION")
+
+    def test_the_default_is_one_of_ones_own(self, alice: As, world: World) -> None:
+        second = second_workspace(alice)
+        for _ in range(2):
+            told = ok(alice.post("/api/v1/set-default-workspace", {"workspace_id": second}))
+            assert told["DefaultWorkspace"] == second
+        assert world.audit_actions().count("DEFAULT_WORKSPACE_CHANGED") == 1
+        world.organisation("Umbrella", EVE)
+        for theirs in (3, 999):
+            answer = alice.post("/api/v1/set-default-workspace", {"workspace_id": theirs})
+            refused(answer, 404, "NOT_FOUND")
