@@ -8,6 +8,7 @@ from custody.client.calls.logs import LogCalls
 from custody.client.calls.onboarding import OnboardingCalls
 from custody.client.calls.people import PeopleCalls
 from custody.client.calls.proposals import ProposalCalls
+from custody.client.calls.purchases import PurchaseCalls
 from custody.client.calls.roles import RoleCalls
 from custody.client.calls.sign_in import SignInCalls
 from custody.client.calls.vaults import VaultCalls
@@ -25,5 +26,6 @@ class Api(
     OnboardingCalls,
     LimitCalls,
     LogCalls,
+    PurchaseCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

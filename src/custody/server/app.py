@@ -39,6 +39,7 @@ from custody.server.service.passwords import Passwords
 from custody.server.service.people import People
 from custody.server.service.policies import PolicyStore, StoredPolicies
 from custody.server.service.proposals import Proposals
+from custody.server.service.purchases import Purchases
 from custody.server.service.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
 from custody.server.service.revocation import KeyRevocation
 from custody.server.service.roles import Roles
@@ -192,7 +193,7 @@ def _background(
             world.clock,
             world.random,
             audit,
-            Secrets(settings.secrets_file or settings.state / "secrets.json", world.random),
+            Secrets(settings.secrets_path, world.random),
             settings.checkpoint_file or settings.state / "audit-checkpoints.jsonl",
         ),
         changes=changes,
@@ -240,6 +241,7 @@ def _wire(
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
         logs=Logs(audit),
+        purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, account.passwords)

@@ -12,6 +12,8 @@ from custody.server.app import Platform
 from custody.server.cli.common import AsJson, State, platform_at, read_password, refusals
 from custody.server.domain.errors import NotFound
 from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
+from custody.server.domain.purchases import webhook_key
+from custody.server.service.secrets import Purpose
 from custody.server.service.setup import NewPerson, Placed
 from multisig import Network
 
@@ -145,6 +147,13 @@ def _revocation(key_id: str, reason: Reason, *, force: bool) -> RevokeKeyRequest
         return RevokeKeyRequest(key_id=key_id, reason=reason.value, force=force)
     except ValidationError:
         raise NotFound("There is no such key.") from None
+
+
+@app.command("webhook-secret")
+def webhook_secret_command(state: State) -> None:
+    """Prints what the purchase provider signs its webhooks with: the secret in use, and nothing else."""
+    with refusals(), platform_at(state) as platform:
+        typer.echo(webhook_key(platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 
 def _person(

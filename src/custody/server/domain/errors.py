@@ -1,7 +1,7 @@
 """What the platform refuses, and why.
 
 CustodyError
-├── Unauthenticated · TokenExpired · OtpInvalid
+├── Unauthenticated · TokenExpired · OtpInvalid · WebhookRefused
 ├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded · VaultLimitExceeded
 ├── NotFound
 ├── StateConflict · LastAdmin · VaultsLeftShort · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
@@ -62,6 +62,11 @@ class TokenExpired(CustodyError):
 class OtpInvalid(CustodyError):
     code = ErrorCode.OTP_INVALID
     hint = "Read the code in the newest mail or on the authenticator, or sign in again to get another."
+
+
+class WebhookRefused(CustodyError):
+    code = ErrorCode.UNAUTHENTICATED
+    hint = "Sign it with the secret that custody admin webhook-secret shows, at the time of sending."
 
 
 class PermissionDenied(CustodyError):

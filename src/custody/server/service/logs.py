@@ -15,8 +15,8 @@ from custody.server.domain.export import write_csv
 from custody.server.service.audit import AuditLog, chained_rows
 from custody.server.store.models import AuditEvent, Membership, Workspace
 
-# Everything comes in one answer, and its own record in the same transaction: half a second for all other writers, and
-# some twenty megabytes, are what one reader may ask for.
+# Everything comes in one answer, and its own record in the same transaction: a second for all other writers, and
+# some fifteen megabytes, are what one reader may ask for.
 MAX_EXPORT_ROWS: Final = 50_000
 
 

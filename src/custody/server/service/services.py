@@ -14,6 +14,7 @@ from custody.server.service.members import Members
 from custody.server.service.onboarding import Onboarding
 from custody.server.service.people import People
 from custody.server.service.proposals import Proposals
+from custody.server.service.purchases import Purchases
 from custody.server.service.rates import Rates
 from custody.server.service.revocation import KeyRevocation
 from custody.server.service.roles import Roles
@@ -52,5 +53,6 @@ class Services:
     proposals: Proposals
     signing: Signing
     logs: Logs
+    purchases: Purchases
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float

@@ -11,6 +11,7 @@ from custody.server.web import (
     onboarding,
     people,
     proposals,
+    purchases,
     roles,
     vaults,
     workspaces,
@@ -31,4 +32,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *onboarding.ENDPOINTS,
     *proposals.ENDPOINTS,
     *logs.ENDPOINTS,
+    *purchases.ENDPOINTS,
 )

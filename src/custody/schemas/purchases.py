@@ -1,0 +1,131 @@
+"""Purchases of bitcoin: what the provider reports, and what the buyer reads."""
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasPath,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StringConstraints,
+)
+from pydantic.alias_generators import to_camel
+
+from custody.schemas.common import Request, Shape, TextId, Timestamp
+
+MAX_PURCHASES = 500
+# What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754, DBL_DIG).
+MAX_DIGITS = 15
+MAX_PLACES = 12
+
+
+class PurchaseStatus(StrEnum):
+    WAITING_PAYMENT = "waitingPayment"
+    PENDING = "pending"
+    WAITING_AUTHORIZATION = "waitingAuthorization"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+def _exact(value: Decimal) -> Decimal:
+    """Not so large, and not so fine, that a number in JSON would be another. The exponent is bounded before any use."""
+    if not value.is_finite() or value < 0 or not -MAX_PLACES <= value.adjusted() < MAX_DIGITS:
+        raise ValueError("an amount is a plain decimal of at most fifteen digits")
+    plain = value.normalize()
+    exponent = plain.as_tuple().exponent
+    if len(plain.as_tuple().digits) > MAX_DIGITS or not isinstance(exponent, int) or -exponent > MAX_PLACES:
+        raise ValueError("an amount is a plain decimal of at most fifteen digits")
+    return value
+
+
+def _no_boolean(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("an amount is a number")  # noqa: TRY004 - pydantic takes a ValueError for a refusal
+    return value
+
+
+# Written as a JSON number, as the specification has it, and exact as one.
+Amount = Annotated[
+    Decimal, AfterValidator(_exact), PlainSerializer(float, return_type=float, when_used="json")
+]
+ReportedAmount = Annotated[Decimal, BeforeValidator(_no_boolean), AfterValidator(_exact)]
+CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,20}$")]
+_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+ShortText = Annotated[str, StringConstraints(max_length=200, pattern=_LINE)]
+
+
+def _or(default: object) -> BeforeValidator:
+    """A null where the provider does not know yet."""
+    return BeforeValidator(lambda value: default if value is None else value)
+
+
+NullableAmount = Annotated[ReportedAmount, _or(Decimal(0))]
+NullableText = Annotated[ShortText, _or("")]
+
+
+class ReportedPurchase(Shape):
+    """The provider's transaction. Fields we have no use for pass; currencies are objects there, or codes."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    id: TextId
+    status: PurchaseStatus
+    created_at: Timestamp
+    updated_at: Timestamp
+    base_currency_amount: NullableAmount = Decimal(0)
+    base_currency_code: CurrencyCode = Field(
+        validation_alias=AliasChoices("baseCurrencyCode", AliasPath("baseCurrency", "code"))
+    )
+    quote_currency_amount: NullableAmount = Decimal(0)
+    quote_currency_code: CurrencyCode = Field(
+        validation_alias=AliasChoices("quoteCurrencyCode", AliasPath("currency", "code"))
+    )
+    fee_amount: NullableAmount = Decimal(0)
+    extra_fee_amount: NullableAmount = Decimal(0)
+    network_fee_amount: NullableAmount = Decimal(0)
+    are_fees_included: Annotated[StrictBool, _or(default=False)] = False
+    wallet_address: NullableText = ""
+    crypto_transaction_id: NullableText = ""
+    failure_reason: ShortText | None = None
+    external_transaction_id: NullableText = ""
+
+
+class PurchaseReport(Shape):
+    """A delivery: ``type`` says what it is about, ``data`` is what it says."""
+
+    type: Annotated[str, StringConstraints(max_length=100)]
+    data: dict[str, Any]
+
+
+class PurchaseTransaction(Shape):
+    """The specification's purchase."""
+
+    id: str
+    status: PurchaseStatus
+    created_at: Timestamp
+    updated_at: Timestamp
+    base_currency_amount: Amount
+    base_currency_code: str
+    quote_currency_amount: Amount
+    quote_currency_code: str
+    fee_amount: Amount
+    extra_fee_amount: Amount
+    network_fee_amount: Amount
+    are_fees_included: bool
+    wallet_address: str
+    crypto_transaction_id: str
+    failure_reason: str | None
+    external_transaction_id: str
+
+
+class PurchasesQuery(Request):
+    """``GET /api/v1/purchases``, newest first; ``after`` is the last id seen."""
+
+    after: TextId | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PURCHASES)] = 100

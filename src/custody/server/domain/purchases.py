@@ -1,0 +1,81 @@
+"""Purchases as their provider reports them: whose word it is, what may follow what, and what is too old to matter.
+
+The signature is MoonPay's: ``Moonpay-Signature-V2: t=<seconds>,s=<hex>``, an HMAC-SHA256 of ``t.body``
+(dev.moonpay.com, "Checking a webhook signature"). Deliveries come more than once and in any order.
+"""
+
+import hmac
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from custody.schemas.purchases import PurchaseStatus
+
+SIGNATURE_HEADER: Final = "Moonpay-Signature-V2"
+# As Stripe's libraries, which signed webhooks in this form first, allow by default.
+TOLERANCE: Final = timedelta(minutes=5)
+
+_WAITING, _PENDING, _AUTHORIZING, _COMPLETED, _FAILED = PurchaseStatus
+# What a newer report may say after what is known. Steps in between may never reach us; an end is an end.
+FOLLOWS: Final[dict[PurchaseStatus, frozenset[PurchaseStatus]]] = {
+    _WAITING: frozenset(PurchaseStatus),
+    _PENDING: frozenset({_PENDING, _AUTHORIZING, _COMPLETED, _FAILED}),
+    _AUTHORIZING: frozenset({_PENDING, _AUTHORIZING, _COMPLETED, _FAILED}),
+    _COMPLETED: frozenset(),
+    _FAILED: frozenset(),
+}
+
+_PART = re.compile(r"\s*([a-z]+)=([0-9A-Za-z]+)\s*")
+MAX_HEADER = 500
+
+
+def webhook_key(secret: bytes) -> str:
+    """What the operator gives the provider; its characters, as they stand, are the key of the HMAC."""
+    return secret.hex()
+
+
+def signature_of(secret: bytes, timestamp: str, body: bytes) -> str:
+    return hmac.new(webhook_key(secret).encode(), timestamp.encode() + b"." + body, "sha256").hexdigest()
+
+
+def is_genuine(header: str | None, body: bytes, secrets: Sequence[bytes], now: datetime) -> bool:
+    """Whether one of ``secrets`` signed the body at a time that is near enough to now, before or after."""
+    parts = _parts(header or "")
+    if parts is None:
+        return False
+    timestamp, given = parts
+    # All of them, always: how long it takes tells nothing of which one was nearest.
+    matches = [
+        hmac.compare_digest(signature_of(secret, timestamp, body).encode(), given.encode())
+        for secret in secrets
+    ]
+    signed_at = datetime.fromtimestamp(int(timestamp), UTC)
+    return any(matches) and abs(now - signed_at) <= TOLERANCE
+
+
+def _parts(header: str) -> tuple[str, str] | None:
+    """The timestamp and the signature; None where either is missing, twice or no such thing."""
+    if len(header) > MAX_HEADER:
+        return None
+    found: dict[str, str] = {}
+    for part in header.split(","):
+        match = _PART.fullmatch(part)
+        if match is None or match[1] in found:
+            return None
+        found[match[1]] = match[2]
+    timestamp, given = found.get("t", ""), found.get("s", "")
+    # Eleven digits are the year 5138.
+    if not (re.fullmatch("[0-9]{1,11}", timestamp) and re.fullmatch("[0-9a-f]{64}", given)):
+        return None
+    return timestamp, given
+
+
+def is_news(
+    known: tuple[PurchaseStatus, datetime] | None, status: PurchaseStatus, updated_at: datetime
+) -> bool:
+    """Whether a report changes what is known: not if it is older, no newer, or says what cannot follow."""
+    if known is None:
+        return True
+    known_status, known_at = known
+    return updated_at > known_at and status in FOLLOWS[known_status]

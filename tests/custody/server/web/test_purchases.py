@@ -1,0 +1,326 @@
+"""The purchase provider's webhook and each member's own list, over HTTP."""
+
+import json
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from custody.schemas.purchases import PurchaseTransaction
+from custody.server.cli import app
+from custody.server.domain.purchases import signature_of, webhook_key
+from custody.server.service.secrets import Purpose
+from tests.support.custody import ok, refused
+from tests.support.databases import everything_stored
+from tests.support.platform import As, World, key_offer, open_world, register_key, seed
+
+HOOK, LIST = "/webhooks/purchases", "/api/v1/purchases"
+FIELDS = ["id", "status", "created_at", "updated_at", "base_currency_amount", "base_currency_code",
+          "quote_currency_amount", "quote_currency_code", "fee_amount", "extra_fee_amount", "network_fee_amount",
+          "are_fees_included", "wallet_address", "crypto_transaction_id", "failure_reason", "external_transaction_id"]  # fmt: skip
+
+
+@pytest.fixture
+def alice(world: World) -> As:
+    world.organisation("Acme", "alice@example.org")
+    alice = world.as_user("alice@example.org")
+    ok(register_key(alice, seed(1)))
+    return alice
+
+
+@pytest.fixture
+def address(alice: As) -> str:
+    return ok(alice.get("/api/v1/signing-profile-address", network="testnet"))["wallet_address"]
+
+
+def transaction(address: str, **changes: object) -> dict:
+    """As the provider writes one, some of what we have no use for included."""
+    return {
+        "isRecurring": False,
+        "id": "bda09e91-559f-4e7a-807a-cdec1a903d9d",
+        "createdAt": "2026-03-01T11:58:03.640Z",
+        "updatedAt": "2026-03-01T11:59:31.251Z",
+        "baseCurrencyAmount": 295.45,
+        "quoteCurrencyAmount": 0.00481234,
+        "feeAmount": 3.99,
+        "extraFeeAmount": 0,
+        "networkFeeAmount": 0.56,
+        "areFeesIncluded": True,
+        "status": "pending",
+        "walletAddress": address,
+        "walletAddressTag": None,
+        "cryptoTransactionId": None,
+        "failureReason": None,
+        "externalTransactionId": None,
+        "baseCurrency": {"id": "71435a8d", "code": "eur"},
+        "currency": {"id": "8d305f63", "code": "btc", "precision": 8},
+        "stages": [{"stage": "stage_one_ordering", "status": "success"}],
+        **changes,
+    }
+
+
+def deliver(
+    world: World,
+    data: object,
+    *,
+    secret: bytes | None = None,
+    event: str = "transaction_updated",
+    **header: str,
+) -> httpx.Response:
+    body = data if isinstance(data, bytes) else json.dumps({"type": event, "data": data}).encode()
+    return post(world, body, header.get("header") or sign(world, body, secret))
+
+
+def sign(world: World, body: bytes, secret: bytes | None = None) -> str:
+    key = secret or world.platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]
+    timestamp = str(int(world.clock.now.timestamp()))
+    return f"t={timestamp},s={signature_of(key, timestamp, body)}"
+
+
+def post(world: World, body: bytes, header: str) -> httpx.Response:
+    headers = {"Moonpay-Signature-V2": header, "Content-Type": "application/json"}
+    return world.http.post(HOOK, content=body, headers=headers)
+
+
+def recorded(world: World) -> list[str]:
+    return [action for action in world.audit_actions() if action.startswith("PURCHASE")]
+
+
+class TestReports:
+    def test_reach_the_member_whose_address_they_name(self, world: World, alice: As, address: str) -> None:
+        ok(deliver(world, transaction(address)))
+        (purchase,) = ok(alice.get(LIST))
+        assert list(purchase) == FIELDS
+        assert purchase == {
+            "id": "bda09e91-559f-4e7a-807a-cdec1a903d9d",
+            "status": "pending",
+            "created_at": "2026-03-01T11:58:03.640Z",
+            "updated_at": "2026-03-01T11:59:31.251Z",
+            "base_currency_amount": 295.45,
+            "base_currency_code": "eur",
+            "quote_currency_amount": 0.00481234,
+            "quote_currency_code": "btc",
+            "fee_amount": 3.99,
+            "extra_fee_amount": 0,
+            "network_fee_amount": 0.56,
+            "are_fees_included": True,
+            "wallet_address": address,
+            "crypto_transaction_id": "",
+            "failure_reason": None,
+            "external_transaction_id": "",
+        }
+        PurchaseTransaction.model_validate(purchase)
+        assert recorded(world) == ["PURCHASE_REPORTED"]
+
+    def test_are_recorded_with_the_trace_of_the_delivery(self, world: World, address: str) -> None:
+        answer = deliver(world, transaction(address))
+        assert answer.headers["X-Trace-Id"] in everything_stored(world.platform.services.store)
+
+    def test_follow_the_purchase_to_its_end(self, world: World, alice: As, address: str) -> None:
+        for second, status in enumerate(
+            ("waitingPayment", "pending", "waitingAuthorization", "pending", "completed")
+        ):
+            at = f"2026-03-01T11:59:4{second}.000Z"
+            ok(
+                deliver(
+                    world, transaction(address, status=status, updatedAt=at, cryptoTransactionId="ab" * 32)
+                )
+            )
+        (purchase,) = ok(alice.get(LIST))
+        assert (purchase["status"], purchase["crypto_transaction_id"]) == ("completed", "ab" * 32)
+        assert recorded(world) == ["PURCHASE_REPORTED", *["PURCHASE_UPDATED"] * 4]
+
+    def test_that_are_old_or_come_after_the_end_change_nothing(
+        self, world: World, alice: As, address: str
+    ) -> None:
+        ok(deliver(world, transaction(address, status="failed", failureReason="card_declined")))
+        before = ok(alice.get(LIST))
+        for at in ("2026-03-01T11:59:31.250Z", "2026-03-01T11:59:31.251Z", "2026-03-01T11:59:59.000Z"):
+            ok(deliver(world, transaction(address, status="completed", updatedAt=at)))
+        assert ok(alice.get(LIST)) == before
+        assert recorded(world) == ["PURCHASE_REPORTED"]
+
+    def test_of_an_address_in_capitals_are_the_same_members(
+        self, world: World, alice: As, address: str
+    ) -> None:
+        """BIP-173: a bech32 address may be written in either case."""
+        ok(deliver(world, transaction(address.upper())))
+        assert len(ok(alice.get(LIST))) == 1
+
+    @pytest.mark.parametrize("where", ["", "nowhere", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"])
+    def test_of_nobodys_address_are_kept_and_shown_to_nobody(
+        self, world: World, alice: As, where: str
+    ) -> None:
+        ok(deliver(world, transaction(where)))
+        assert ok(alice.get(LIST)) == []
+        assert recorded(world) == ["PURCHASE_REPORTED"]
+
+    def test_about_something_else_are_taken_and_forgotten(
+        self, world: World, alice: As, address: str
+    ) -> None:
+        ok(deliver(world, {"id": "x"}, event="identity_check_updated"))
+        assert recorded(world) == []
+
+    def test_are_shown_to_their_member_alone(self, world: World, alice: As, address: str) -> None:
+        """Whoever registers another's profile account later does not come to see what they buy."""
+        world.clock.advance(seconds=1)
+        world.member(1, "bob@example.org")
+        bob = world.as_user("bob@example.org")
+        ok(register_key(bob, seed(2), profile=key_offer(seed(1))["profile"]))
+        ok(deliver(world, transaction(address)))
+        assert len(ok(alice.get(LIST))) == 1
+        assert ok(bob.get(LIST)) == []
+        refused(bob.get(LIST, after="bda09e91-559f-4e7a-807a-cdec1a903d9d"), 404, "NOT_FOUND")
+
+    def test_keep_amounts_as_they_were_written(self, world: World, alice: As, address: str) -> None:
+        body = json.dumps({"type": "transaction_created", "data": transaction(address)}).encode()
+        body = body.replace(b"0.00481234", b"0.100000000001").replace(b"295.45", b"1234567890.12345")
+        ok(post(world, body, sign(world, body)))
+        (purchase,) = ok(alice.get(LIST))
+        assert (purchase["quote_currency_amount"], purchase["base_currency_amount"]) == (
+            0.100000000001,
+            1234567890.12345,
+        )
+        assert "1234567890.12345" in everything_stored(world.platform.services.store)
+
+
+class TestForged:
+    """P45: 401, and nothing changes."""
+
+    def refuse(self, world: World, answer: httpx.Response) -> None:
+        refused(answer, 401, "UNAUTHENTICATED")
+        assert recorded(world) == []
+
+    @pytest.mark.parametrize("header", ["", "t=1,s=1", "t=,s=", "s=" + "0" * 64, "a" * 10_000, "t=1,s=%00"])
+    def test_a_signature_that_is_none(self, world: World, address: str, header: str) -> None:
+        self.refuse(world, post(world, json.dumps(transaction(address)).encode(), header))
+
+    def test_no_signature_at_all(self, world: World, address: str) -> None:
+        self.refuse(
+            world, world.http.post(HOOK, json={"type": "transaction_updated", "data": transaction(address)})
+        )
+
+    def test_another_secret(self, world: World, address: str) -> None:
+        self.refuse(world, deliver(world, transaction(address), secret=secrets.token_bytes(32)))
+
+    def test_another_body(self, world: World, address: str) -> None:
+        signed = sign(
+            world, json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
+        )
+        self.refuse(world, deliver(world, transaction(address, status="completed"), header=signed))
+
+    @pytest.mark.parametrize("minutes", [6, -6])
+    def test_at_another_time(self, world: World, address: str, minutes: int) -> None:
+        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
+        header = sign(world, body)
+        world.clock.advance(minutes=minutes)
+        self.refuse(world, post(world, body, header))
+
+    def test_a_replay(self, world: World, alice: As, address: str) -> None:
+        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
+        header = sign(world, body)
+        ok(post(world, body, header))
+        for minutes in (0, 4, 4, 60):
+            world.clock.advance(minutes=minutes)
+            refused(post(world, body, header), 401, "UNAUTHENTICATED")
+        assert recorded(world) == ["PURCHASE_REPORTED"]
+
+    def test_one_delivery_many_times_at_once(self, world: World, address: str) -> None:
+        body = json.dumps({"type": "transaction_updated", "data": transaction(address)}).encode()
+        header = sign(world, body)
+        with ThreadPoolExecutor(4) as pool:
+            statuses = sorted(
+                answer.status_code for answer in pool.map(lambda _: post(world, body, header), range(4))
+            )
+        assert statuses == [200, 401, 401, 401]
+        assert recorded(world) == ["PURCHASE_REPORTED"]
+
+    def test_a_secret_that_was_dropped(self, world: World, address: str) -> None:
+        kept = world.platform.services.secrets
+        (old,) = kept.of(Purpose.PURCHASE_WEBHOOK)
+        kept.rotate(Purpose.PURCHASE_WEBHOOK)
+        ok(deliver(world, transaction(address), secret=old))
+        kept.drop(Purpose.PURCHASE_WEBHOOK, [old])
+        newer = transaction(address, updatedAt="2026-03-01T11:59:59.000Z")
+        refused(deliver(world, newer, secret=old), 401, "UNAUTHENTICATED")
+
+    def test_a_body_that_never_ends(self, world: World) -> None:
+        answer = world.http.post(HOOK, content=(b"x" * 65_536 for _ in range(4)))
+        refused(answer, 413, "BODY_TOO_LARGE")
+
+
+class TestSecret:
+    def test_is_shown_to_the_operator_and_signs(self, tmp_path: Path) -> None:
+        """On the standard output alone, so that it can go from there into the provider's page (P49)."""
+        shown = CliRunner().invoke(app, ["admin", "webhook-secret", "--state", str(tmp_path / "state")])
+        with open_world(tmp_path / "state") as world:
+            (secret,) = world.platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)
+            assert (shown.exit_code, shown.stdout, shown.stderr) == (0, f"{webhook_key(secret)}\n", "")
+            assert webhook_key(secret) not in everything_stored(world.platform.services.store)
+
+
+class TestSignedNonsense:
+    """A provider's mistake is refused with words, and may be delivered again once it is mended."""
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"id": "../1"},
+            {"id": None},
+            {"status": "won"},
+            {"updatedAt": "yesterday"},
+            {"updatedAt": "2026-03-01T11:59:31.251"},
+            {"baseCurrencyAmount": -1},
+            {"baseCurrencyAmount": 1e300},
+            {"baseCurrencyAmount": "1e999999999"},
+            {"baseCurrencyAmount": "NaN"},
+            {"baseCurrencyAmount": True},
+            {"baseCurrencyAmount": "0.1234567890123456"},
+            {"feeAmount": 10**200},
+            {"currency": None},
+            {"walletAddress": "x" * 201},
+            {"walletAddress": "a\nb"},
+            {"failureReason": "\u202e"},
+            {"externalTransactionId": "\x00"},
+            {"externalTransactionId": "\ud800"},
+        ],
+    )
+    def test_is_named(self, world: World, address: str, changes: dict) -> None:
+        refused(deliver(world, transaction(address, **changes)), 422, "VALIDATION")
+        assert recorded(world) == []
+        ok(deliver(world, transaction(address)))
+
+    @pytest.mark.parametrize(
+        "body", [b"", b"{", b"[]", b"[" * 60_000, b"\xff", b'{"type":"transaction_updated","data":[]}',
+                 b'{"type":"transaction_updated","data":{"feeAmount":NaN}}', b"1" * 5_000]
+    )  # fmt: skip
+    def test_that_is_not_even_a_report(self, world: World, alice: As, body: bytes) -> None:
+        refused(deliver(world, body), 422, "VALIDATION")
+
+
+class TestList:
+    def test_is_paged_newest_first(self, world: World, alice: As, address: str) -> None:
+        for number in range(5):
+            ok(
+                deliver(
+                    world,
+                    transaction(address, id=f"p{number}", createdAt=f"2026-03-01T11:0{number // 2}:00.000Z"),
+                )
+            )
+        seen, query = [], {"limit": 2}
+        while True:
+            answer = alice.get(LIST, **query)
+            assert answer.headers["X-Total-Count"] == "5"
+            seen.append([each["id"] for each in ok(answer)])
+            following = answer.links.get("next")
+            if following is None:
+                break
+            assert following["url"].startswith("/api/v1/purchases?after=")
+            query = dict(httpx.URL(following["url"]).params)
+        assert seen == [["p4", "p3"], ["p2", "p1"], ["p0"]]
+
+    def test_needs_a_sign_in(self, world: World) -> None:
+        refused(world.http.get(LIST), 401, "UNAUTHENTICATED")
