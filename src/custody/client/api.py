@@ -11,11 +11,13 @@ from custody.client.calls.proposals import ProposalCalls
 from custody.client.calls.purchases import PurchaseCalls
 from custody.client.calls.roles import RoleCalls
 from custody.client.calls.sign_in import SignInCalls
+from custody.client.calls.sign_in_account import SignInAccountCalls
 from custody.client.calls.vaults import VaultCalls
 
 
 class Api(
     SignInCalls,
+    SignInAccountCalls,
     PeopleCalls,
     RoleCalls,
     KeyCalls,

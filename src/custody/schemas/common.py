@@ -33,9 +33,14 @@ Name = Annotated[
 # A sentence beside a name; it may be empty.
 Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200, pattern=_ONE_LINE_OR_NONE)]
 Text = Annotated[str, StringConstraints(max_length=1_000)]
-# RFC 5321: 64 for the local part, 255 for the domain. The shape is checked, the mailbox is proven by a mail.
+# RFC 5321: 64 for the local part, 255 for the domain. The shape is checked, the mailbox is proven by a mail. As with
+# names: no control character, and no change of the direction of writing (P50).
+_ADDRESS_PART = r"[^@\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+"
 EmailAddress = Annotated[
-    str, StringConstraints(strip_whitespace=True, to_lower=True, max_length=320, pattern=r"^[^@\s]+@[^@\s]+$")
+    str,
+    StringConstraints(
+        strip_whitespace=True, to_lower=True, max_length=320, pattern=f"^{_ADDRESS_PART}@{_ADDRESS_PART}$"
+    ),
 ]
 # Plain decimal notation only: no sign, no exponent, at most eight places (P21).
 DecimalText = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,17})(\.[0-9]{1,8})?$")]

@@ -1,4 +1,4 @@
-"""``/auth``: signing in and out, and the account's second factor."""
+"""``/auth``: an account, signing in and out."""
 
 import httpx
 from pydantic import SecretStr
@@ -12,8 +12,6 @@ from custody.schemas.auth import (
     LoginResponse,
     OtpValidateRequest,
     RegisterRequest,
-    TwoFactorRequest,
-    TwoFactorResponse,
 )
 from custody.schemas.common import Done
 
@@ -42,9 +40,11 @@ class SignInCalls:
 
     @method
     @staticmethod
-    def login(core: Core, email: str, password: str, *, device: str | None = None) -> Plan[LoginResponse]:
+    def login(
+        core: Core, email: str, password: str, *, device: str | None = None, location: str | None = None
+    ) -> Plan[LoginResponse]:
         """``POST /auth/login``. Where ``requires_2fa``, go on with ``otp_validate``."""
-        body = LoginRequest(email=email, password=SecretStr(password), device=device)
+        body = LoginRequest(email=email, password=SecretStr(password), device=device, location=location)
         response = yield from attempt(core, core.build("POST", "/auth/login", body), repeatable=False)
         return _signed_in(core, response)
 
@@ -65,13 +65,3 @@ class SignInCalls:
             return read((yield from call(core, request, repeatable=True)), Done)
         finally:
             core.set_session(None)
-
-    @method
-    @staticmethod
-    def two_factor(core: Core, *, enabled: bool, password: str) -> Plan[TwoFactorResponse]:
-        """``POST /auth/two-factor``."""
-        body = TwoFactorRequest(enabled=enabled, password=SecretStr(password))
-        return read(
-            (yield from call(core, core.build("POST", "/auth/two-factor", body), repeatable=False)),
-            TwoFactorResponse,
-        )

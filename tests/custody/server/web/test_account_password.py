@@ -1,0 +1,221 @@
+"""A new password: by mail for who lost the old one, and for who knows it."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.domain.tokens import token_hash
+from custody.server.store.models import Job, PasswordReset
+from tests.support.accounts import (
+    CAROL,
+    NEW_PASSWORD,
+    enrol,
+    mailed_token,
+    measured,
+    register,
+    request_reset,
+    reset,
+    sign_in,
+    told,
+    validate,
+)
+from tests.support.databases import everything_stored
+from tests.support.platform import PASSWORD, World
+
+
+@pytest.fixture
+def carol(world: World) -> str:
+    return register(world)
+
+
+class TestReset:
+    def test_the_mailed_token_sets_a_new_password(self, world: World, carol: str) -> None:
+        session = sign_in(world)
+        assert request_reset(world, " Carol@Example.org ").json() == {"success": True}
+        token = mailed_token(world)
+        assert reset(world, token).json() == {"success": True}
+        assert world.login(carol).status_code == 401
+        assert sign_in(world, password=NEW_PASSWORD).is_alive
+        assert not session.is_alive
+        assert session.refresh().status_code == 401
+        assert {"PASSWORD_RESET_REQUESTED", "PASSWORD_RESET"} <= set(world.audit_actions())
+        world.deliver_mail()
+        assert world.mail.sent[-1].subject == "Your password was changed"
+
+    def test_is_good_once(self, world: World, carol: str) -> None:
+        request_reset(world)
+        token = mailed_token(world)
+        assert reset(world, token).status_code == 200
+        again = reset(world, token, "a third battery")
+        assert (again.status_code, again.json()["errors"][0]["pointer"]) == (422, "/token")
+        assert world.login(carol, NEW_PASSWORD).status_code == 200
+
+    def test_is_good_for_an_hour(self, world: World, carol: str) -> None:
+        request_reset(world)
+        token = mailed_token(world)
+        world.clock.advance(hours=1)
+        assert reset(world, token).status_code == 422
+        assert world.login(carol).status_code == 200
+
+    def test_the_hour_begins_when_the_mail_is_sent(self, world: World, carol: str) -> None:
+        request_reset(world)
+        world.clock.advance(hours=3)
+        token = mailed_token(world)
+        world.clock.advance(minutes=59)
+        assert reset(world, token).status_code == 200
+
+    def test_a_newer_one_closes_the_older(self, world: World, carol: str) -> None:
+        tokens = [request_reset(world) and mailed_token(world) for _ in range(2)]
+        assert reset(world, tokens[0]).status_code == 422
+        assert reset(world, tokens[1]).status_code == 200
+
+    def test_a_changed_password_closes_it(self, world: World, carol: str) -> None:
+        session = sign_in(world)
+        request_reset(world)
+        token = mailed_token(world)
+        body = {"password": PASSWORD, "new_password": NEW_PASSWORD}
+        assert session.user.post("/auth/change-password", body).status_code == 200
+        assert reset(world, token, "a third battery").status_code == 422
+
+    def test_a_weak_password_uses_up_no_token(self, world: World, carol: str) -> None:
+        request_reset(world)
+        token = mailed_token(world)
+        refused = reset(world, token, CAROL)
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/new_password")
+        assert reset(world, token).status_code == 200
+
+    def test_the_second_factor_stays(self, world: World, carol: str) -> None:
+        """Who reads the mailbox alone gets no further than a password."""
+        phone = enrol(sign_in(world))
+        request_reset(world)
+        reset(world, mailed_token(world))
+        waiting = world.login(carol, NEW_PASSWORD).json()
+        assert (waiting["requires_2FA"], waiting["two_factor_method"]) == (True, "totp")
+        assert validate(world, waiting["token_2fa"], phone.next_code()).status_code == 200
+
+    def test_ends_what_waits_for_a_code(self, world: World, carol: str) -> None:
+        """P38: the password that opened the challenge is not the account's any more."""
+        waiting = world.login(carol).json()["token_2fa"]
+        code = world.mail.newest_code()
+        request_reset(world)
+        reset(world, mailed_token(world))
+        assert validate(world, waiting, code).status_code == 401
+
+    def test_lets_a_locked_out_owner_in(self, world: World, carol: str) -> None:
+        for _ in range(11):
+            answer = world.login(carol, "a guess")
+        assert answer.status_code == 429
+        request_reset(world)
+        reset(world, mailed_token(world))
+        assert world.login(carol, NEW_PASSWORD).status_code == 200
+
+    def test_only_its_hash_is_stored_and_none_waits(self, world: World, carol: str) -> None:
+        """P49: a copy of the database, taken before or after the mail is sent, opens nothing."""
+        request_reset(world)
+        with world.platform.services.store.read() as db:
+            job = db.scalars(select(Job).where(Job.done_at.is_(None))).one()
+            assert db.scalars(select(PasswordReset)).all() == []
+        assert job.payload == {"template": "password-reset", "to": carol, "values": {}}
+        token = mailed_token(world)
+        with world.platform.services.store.read() as db:
+            assert db.scalars(select(PasswordReset.token_hash)).one() == token_hash(token)
+        assert token not in everything_stored(world.platform.services.store)
+        assert token not in repr(world.mail.sent[-1])
+
+    @pytest.mark.parametrize("token", ["x" * 43, "0" * 16])
+    def test_an_unknown_token_is_refused_before_any_hash(self, world: World, token: str) -> None:
+        with measured(world) as work:
+            assert reset(world, token).status_code == 422
+        assert work.hashes == 0
+
+
+class TestUniform:
+    """P39: whoever asks cannot tell whether an account is there. Work is counted, not timed."""
+
+    def test_a_reset_is_asked_for_alike(self, world: World, carol: str) -> None:
+        with measured(world) as known:
+            hers = request_reset(world)
+        with measured(world) as unknown:
+            nobodys = request_reset(world, "nobody@example.org")
+        assert told(hers) == told(nobodys)
+        assert known == unknown
+        assert known.commits > 0
+        assert known.hashes == 0
+        world.deliver_mail()
+        assert [mail.to for mail in world.mail.sent] == [carol]
+
+    def test_a_login_fails_alike(self, world: World, carol: str) -> None:
+        with measured(world) as known:
+            hers = world.login(carol, "not her password")
+        with measured(world) as unknown:
+            nobodys = world.login("nobody@example.org", "not her password")
+        assert told(hers) == told(nobodys)
+        assert known == unknown
+        assert known.hashes == 1
+
+    def test_a_registration_is_answered_alike(self, world: World, carol: str) -> None:
+        """A new account is rows more, in the one commit that either makes."""
+        body = {"email": carol, "password": NEW_PASSWORD}
+        with measured(world) as known:
+            hers = world.http.post("/auth/register", json=body)
+        with measured(world) as unknown:
+            nobodys = world.http.post("/auth/register", json={**body, "email": "dan@example.org"})
+        assert told(hers) == told(nobodys)
+        assert (known.hashes, known.commits) == (unknown.hashes, unknown.commits) == (1, 1)
+
+    def test_both_are_slowed_alike(self, world: World, carol: str) -> None:
+        answers = {
+            email: [request_reset(world, email) for _ in range(6)] for email in (carol, "nobody@example.org")
+        }
+        assert [each.status_code for each in answers[carol]] == [200] * 5 + [429]
+        assert told(answers[carol][-1]) == told(answers["nobody@example.org"][-1])
+        world.clock.advance(hours=1)
+        assert request_reset(world).status_code == 200
+
+    def test_one_address_cannot_ask_without_bound(self, world: World) -> None:
+        for number in range(120):
+            assert request_reset(world, f"n{number}@example.org").status_code == 200
+        assert request_reset(world, "n@example.org").status_code == 429
+
+
+class TestChange:
+    def change(self, session, password: str = PASSWORD, new_password: str = NEW_PASSWORD):
+        body = {"password": password, "new_password": new_password}
+        return session.user.post("/auth/change-password", body)
+
+    def test_ends_every_other_session(self, world: World, carol: str) -> None:
+        mine, other = sign_in(world), sign_in(world)
+        assert self.change(mine).json() == {"success": True}
+        assert mine.is_alive
+        assert mine.refresh().status_code == 200
+        assert not other.is_alive
+        assert world.login(carol).status_code == 401
+        assert world.login(carol, NEW_PASSWORD).status_code == 200
+        assert "PASSWORD_CHANGED" in world.audit_actions()
+        world.deliver_mail()
+        assert "Your password was changed" in [mail.subject for mail in world.mail.sent]
+
+    def test_needs_the_old_password(self, world: World, carol: str) -> None:
+        """A session left open is not enough; guesses count together with those at sign-in (P38)."""
+        session = sign_in(world)
+        for _ in range(10):
+            refused = self.change(session, "a guess")
+            assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/password")
+        assert self.change(session).status_code == 429
+        assert world.login(carol).status_code == 429
+
+    def test_refuses_what_is_guessed_first(self, world: World, carol: str) -> None:
+        refused = self.change(sign_in(world), new_password="aaaaaaaaaaaa")
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/new_password")
+
+    def test_a_login_under_way_with_the_old_one_does_not_end_well(self, world: World, carol: str) -> None:
+        """Between a right password's check and its session, the password is changed."""
+        session, passwords = sign_in(world), world.platform.services.account.passwords
+        is_outdated = passwords.is_outdated
+
+        def change_meanwhile(stored: str) -> bool:
+            passwords.is_outdated = is_outdated
+            assert self.change(session).status_code == 200
+            return is_outdated(stored)
+
+        passwords.is_outdated = change_meanwhile
+        assert world.login(carol).status_code == 401

@@ -1,0 +1,159 @@
+"""Accounts as people use them: registering, signing in, an authenticator in the hand, a mail that is read."""
+
+import re
+from base64 import b32decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx
+from sqlalchemy import event
+
+from custody.schemas.auth import REFRESH_COOKIE
+from custody.server.domain.totp import code_at, step_at
+from tests.support.platform import PASSWORD, As, World
+
+CAROL = "carol@example.org"
+NEW_PASSWORD = "another battery staple"
+
+
+def register(world: World, email: str = CAROL) -> str:
+    """An account as everybody gets one, its mails read and put away."""
+    answer = world.http.post("/auth/register", json={"email": email, "password": PASSWORD})
+    assert answer.status_code == 200, answer.text
+    world.deliver_mail()
+    world.mail.sent.clear()
+    return email
+
+
+def validate(world: World, token_2fa: str, code: str) -> httpx.Response:
+    return world.http.post("/auth/otp-validate", json={"token_2fa": token_2fa, "otp": code})
+
+
+@dataclass
+class Session:
+    """One sign-in on one device."""
+
+    world: World
+    token: str
+    sid: str
+    cookie: str
+
+    @property
+    def user(self) -> As:
+        return As(self.world.http, {"Authorization": f"Bearer {self.token}"})
+
+    @property
+    def is_alive(self) -> bool:
+        return self.user.get("/api/v1/get-user-info").status_code == 200
+
+    def refresh(self) -> httpx.Response:
+        self.world.http.cookies.clear()
+        cookie = {"Cookie": f"{REFRESH_COOKIE}={self.cookie}"}
+        return self.world.http.post("/auth/refresh", json={"sid": self.sid}, headers=cookie)
+
+
+def sign_in(
+    world: World, email: str = CAROL, password: str = PASSWORD, code: str | None = None, **where: str
+) -> Session:
+    """All the way: the mailed code is read from the mail, an authenticator's is given."""
+    answer = world.http.post("/auth/login", json={"email": email, "password": password, **where})
+    assert answer.status_code == 200, answer.text
+    if answer.json()["requires_2FA"]:
+        answer = validate(world, answer.json()["token_2fa"], code or world.mail.newest_code())
+        assert answer.status_code == 200, answer.text
+    world.http.cookies.clear()
+    return Session(world, answer.json()["token"], answer.json()["sid"], answer.cookies[REFRESH_COOKIE])
+
+
+@dataclass
+class Phone:
+    """An authenticator, as an app keeps one."""
+
+    world: World
+    secret: str
+    recovery_codes: list[str] = field(default_factory=list)
+
+    @property
+    def code(self) -> str:
+        return code_at(b32decode(self.secret), step_at(self.world.clock()))
+
+    def next_code(self) -> str:
+        """A person waits for it where the last one was used."""
+        self.world.clock.advance(seconds=30)
+        return self.code
+
+
+def enrol(session: Session, password: str = PASSWORD) -> Phone:
+    """An authenticator, confirmed."""
+    offered = session.user.post("/auth/totp/enrol", {"password": password})
+    assert offered.status_code == 200, offered.text
+    phone = Phone(session.world, offered.json()["secret"])
+    confirmed = session.user.post("/auth/totp/confirm", {"code": phone.code})
+    assert confirmed.status_code == 200, confirmed.text
+    phone.recovery_codes = confirmed.json()["recovery_codes"]
+    return phone
+
+
+def mailed_token(world: World) -> str:
+    """The reset token of the newest mail."""
+    world.deliver_mail()
+    (token,) = re.findall(r"^[A-Za-z0-9_-]{43}$", world.mail.sent[-1].text, re.MULTILINE)
+    return token
+
+
+def request_reset(world: World, email: str = CAROL) -> httpx.Response:
+    return world.http.post("/auth/request-password-reset", json={"email": email})
+
+
+def reset(world: World, token: str, new_password: str = NEW_PASSWORD) -> httpx.Response:
+    return world.http.post("/auth/reset-password", json={"token": token, "new_password": new_password})
+
+
+@dataclass
+class Work:
+    """What a request costs that somebody with a stopwatch could measure."""
+
+    statements: list[str] = field(default_factory=list)
+    commits: int = 0
+    hashes: int = 0
+
+
+@contextmanager
+def measured(world: World) -> Iterator[Work]:
+    """Counts every statement, commit and Argon2 computation meanwhile: counting is what a clock only guesses."""
+    work, passwords = Work(), world.platform.services.account.passwords
+    database, hasher = world.platform.services.store._database, passwords._hasher
+
+    def on_statement(_connection, _cursor, statement, _parameters, _context, _many) -> None:
+        work.statements.append(statement)
+
+    def on_commit(_connection) -> None:
+        work.commits += 1
+
+    class Counting:
+        def __getattr__(self, name: str):
+            work.hashes += name in {"hash", "verify"}
+            return getattr(hasher, name)
+
+    engines = (database.writing, database.reading)
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", on_statement)
+        event.listen(engine, "commit", on_commit)
+    passwords._hasher = Counting()
+    try:
+        yield work
+    finally:
+        passwords._hasher = hasher
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", on_statement)
+            event.remove(engine, "commit", on_commit)
+
+
+def told(answer: httpx.Response) -> tuple[int, dict, set[str]]:
+    """All that a caller sees, but for what names the request."""
+    return (
+        answer.status_code,
+        {name: value for name, value in answer.json().items() if name != "trace_id"},
+        set(answer.headers),
+    )
