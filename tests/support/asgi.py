@@ -24,12 +24,19 @@ class _Transport(httpx.BaseTransport):
 
 
 @contextmanager
+def asgi_transport(app, address: str = "192.0.2.1") -> Iterator[httpx.BaseTransport]:
+    """For any client that takes a transport; it calls from ``address`` (a documentation address, RFC 5737)."""
+    with start_blocking_portal() as portal:
+        yield _Transport(app, portal, (address, 50_000))
+
+
+@contextmanager
 def asgi_client(
     app, base_url: str = "http://127.0.0.1", address: str = "192.0.2.1"
 ) -> Iterator[httpx.Client]:
-    """A client of ``app`` that calls from ``address`` (a documentation address, RFC 5737)."""
+    """A client of ``app``."""
     with (
-        start_blocking_portal() as portal,
-        httpx.Client(transport=_Transport(app, portal, (address, 50_000)), base_url=base_url) as client,
+        asgi_transport(app, address) as transport,
+        httpx.Client(transport=transport, base_url=base_url) as client,
     ):
         yield client
