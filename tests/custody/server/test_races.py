@@ -18,14 +18,15 @@ from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.service.audit import verify
 from custody.server.store import Store
-from custody.server.store.models import CoinLock, Job, Proposal, User
+from custody.server.store.models import CoinLock, Job, Membership, Proposal, Role, User, Vault
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
+from tests.support.staff import remove
 
 PATIENCE_SECONDS = 30
-ALICE = "alice@example.org"
+ALICE, DORA = "alice@example.org", "dora@example.org"
 
 
 @dataclass
@@ -239,32 +240,81 @@ def test_p40_one_refresh_token_used_twice_at_once_leaves_one_line_of_successors(
     assert world.audit_actions().count("REFRESH_TOKEN_REUSED") == 1
 
 
+def deliver(pair: Pair) -> None:
+    """Both platforms' mail workers at once: each letter is sent by one of them."""
+    workers = [platform.background.mail_outbox() for platform in pair.platforms]
+    pair.at_once(workers[0].run_due, workers[1].run_due)
+
+
 def test_p38_one_mailed_code_signs_in_once(pair: Pair) -> None:
-    world = pair.desk.world
-    ok(world.http.post("/auth/register", json={"email": "dora@example.org", "password": PASSWORD}))
-    token = ok(world.login("dora@example.org"))["token_2fa"]
+    world, mails = pair.desk.world, len(pair.desk.world.mail.sent)
+    ok(world.http.post("/auth/register", json={"email": DORA, "password": PASSWORD}))
+    deliver(pair)
+    token = ok(world.login(DORA))["token_2fa"]
+    deliver(pair)
+    assert len(world.mail.sent) == mails + 2
     body = {"token_2fa": token, "otp": world.mail.newest_code()}
     answers = pair.at_once(*(partial(http.post, "/auth/otp-validate", json=body) for http in pair.https))
     assert sorted(answer.status_code for answer in answers) == [200, 401]
 
 
 def test_p39_one_address_registered_twice_is_one_account(pair: Pair) -> None:
-    body = {"email": "dora@example.org", "password": PASSWORD}
+    body = {"email": DORA, "password": PASSWORD}
     answers = pair.at_once(*(partial(http.post, "/auth/register", json=body) for http in pair.https))
     assert ok(answers[0]) == ok(answers[1])
-    assert pair.count(User, User.email == "dora@example.org") == 1
-    pair.desk.world.deliver_mail()
-    assert {mail.subject for mail in pair.desk.world.mail.sent} == {
-        "Your custody account",
-        "You already have an account",
-    }
+    assert pair.count(User, User.email == DORA) == 1
+    deliver(pair)
+    assert len({mail.subject for mail in pair.desk.world.mail.sent[-2:]}) == 2
+
+
+def test_p27_two_administrators_who_remove_each_other_leave_one(pair: Pair) -> None:
+    desk = pair.desk
+    other_id = desk.world.member(desk.workspace_id, DORA, "Administrator").user_id
+    admin, other = desk.admin, pair.elsewhere(desk.world.as_user(DORA))
+    own_id = ok(admin.get("/api/v1/get-user-info"))["UUID"]
+    answers = pair.at_once(lambda: remove(admin, other_id), lambda: remove(other, own_id))
+    assert sorted(answer.status_code == 200 for answer in answers) == [False, True]
+    held = select(func.count()).select_from(Membership).join(Role, Role.id == Membership.role_id)
+    with pair.second.services.store.read() as db:
+        assert db.scalar(held.where(Role.name == "Administrator")) == 1
+
+
+def test_p26_one_invitation_makes_one_member(pair: Pair) -> None:
+    """Accepted here and declined there: one of the two happened."""
+    desk = pair.desk
+    desk.world.organisation("Umbrella", DORA)
+    dora = desk.world.as_user(DORA)
+    role_id = desk.world.member(desk.workspace_id, "emil@example.org").role_id
+    body = {"invited_email": DORA, "workspace_context": desk.workspace_id, "org_id": 1, "role_id": role_id}
+    invite_id = ok(desk.admin.post("/api/v1/invite-to-workspace", body))["invite_id"]
+    answers = pair.at_once(
+        lambda: dora.get("/api/v1/accept-invite", invite_id=invite_id, accept="true"),
+        lambda: pair.elsewhere(dora).get("/api/v1/accept-invite", invite_id=invite_id, accept="false"),
+    )
+    accepted, declined = (answer.status_code == 200 for answer in answers)
+    assert accepted != declined
+    assert pair.count(Membership, Membership.workspace_id == desk.workspace_id) == 5 + accepted
+
+
+def test_p20_two_movements_that_exceed_a_cycles_limit_together_are_one(pair: Pair) -> None:
+    """Each fits alone, and there is a coin for each."""
+    desk = pair.desk
+    desk.deposit(500_000, 500_000)
+    with desk.world.platform.services.store.write() as db:
+        vault = db.get_one(Vault, desk.vault["id"])
+        vault.limit_sats, vault.is_per_cycle = 450_000, True
+    answers = pair.each_at_once(create(pair, 300_000), desk.admin)
+    answers.sort(key=lambda answer: answer.status_code)
+    ok(answers[0])
+    refused(answers[1], 403, "VAULT_LIMIT_EXCEEDED")
+    assert pair.count(Proposal) == 1
 
 
 def test_one_device_becomes_one_persons(pair: Pair) -> None:
     """Two people hold it at the same time, as thieves and owners do."""
     world, device = pair.desk.world, seed(9)
     people = []
-    for email in ("dora@example.org", "emil@example.org"):
+    for email in (DORA, "emil@example.org"):
         world.member(pair.desk.workspace_id, email)
         people.append(world.as_user(email))
     offer = key_offer(device)
@@ -297,8 +347,8 @@ def test_a_vaults_account_is_taken_by_one_vault(pair: Pair) -> None:
 
 def test_one_device_is_registered_once_however_often_it_is_sent(pair: Pair) -> None:
     world = pair.desk.world
-    world.member(pair.desk.workspace_id, "dora@example.org")
-    dora = world.as_user("dora@example.org")
+    world.member(pair.desk.workspace_id, DORA)
+    dora = world.as_user(DORA)
     answers = pair.at_once(
         lambda: register_key(dora, seed(8)), lambda: register_key(pair.elsewhere(dora), seed(8))
     )
