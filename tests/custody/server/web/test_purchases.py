@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 
 from custody.schemas.purchases import PurchaseTransaction
 from custody.server.cli import app
-from custody.server.domain.purchases import signature_of, webhook_key
+from custody.server.domain.purchases import webhook_key
 from custody.server.service.secrets import Purpose
 from tests.support.custody import ok, refused
 from tests.support.databases import everything_stored
 from tests.support.platform import As, World, key_offer, open_world, register_key, seed
+from tests.support.purchases import HOOK, deliver, post, sign, transaction
 
-HOOK, LIST = "/webhooks/purchases", "/api/v1/purchases"
+LIST = "/api/v1/purchases"
 FIELDS = ["id", "status", "created_at", "updated_at", "base_currency_amount", "base_currency_code",
           "quote_currency_amount", "quote_currency_code", "fee_amount", "extra_fee_amount", "network_fee_amount",
           "are_fees_included", "wallet_address", "crypto_transaction_id", "failure_reason", "external_transaction_id"]  # fmt: skip
@@ -34,55 +35,6 @@ def alice(world: World) -> As:
 @pytest.fixture
 def address(alice: As) -> str:
     return ok(alice.get("/api/v1/signing-profile-address", network="testnet"))["wallet_address"]
-
-
-def transaction(address: str, **changes: object) -> dict:
-    """As the provider writes one, some of what we have no use for included."""
-    return {
-        "isRecurring": False,
-        "id": "bda09e91-559f-4e7a-807a-cdec1a903d9d",
-        "createdAt": "2026-03-01T11:58:03.640Z",
-        "updatedAt": "2026-03-01T11:59:31.251Z",
-        "baseCurrencyAmount": 295.45,
-        "quoteCurrencyAmount": 0.00481234,
-        "feeAmount": 3.99,
-        "extraFeeAmount": 0,
-        "networkFeeAmount": 0.56,
-        "areFeesIncluded": True,
-        "status": "pending",
-        "walletAddress": address,
-        "walletAddressTag": None,
-        "cryptoTransactionId": None,
-        "failureReason": None,
-        "externalTransactionId": None,
-        "baseCurrency": {"id": "71435a8d", "code": "eur"},
-        "currency": {"id": "8d305f63", "code": "btc", "precision": 8},
-        "stages": [{"stage": "stage_one_ordering", "status": "success"}],
-        **changes,
-    }
-
-
-def deliver(
-    world: World,
-    data: object,
-    *,
-    secret: bytes | None = None,
-    event: str = "transaction_updated",
-    **header: str,
-) -> httpx.Response:
-    body = data if isinstance(data, bytes) else json.dumps({"type": event, "data": data}).encode()
-    return post(world, body, header.get("header") or sign(world, body, secret))
-
-
-def sign(world: World, body: bytes, secret: bytes | None = None) -> str:
-    key = secret or world.platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]
-    timestamp = str(int(world.clock.now.timestamp()))
-    return f"t={timestamp},s={signature_of(key, timestamp, body)}"
-
-
-def post(world: World, body: bytes, header: str) -> httpx.Response:
-    headers = {"Moonpay-Signature-V2": header, "Content-Type": "application/json"}
-    return world.http.post(HOOK, content=body, headers=headers)
 
 
 def recorded(world: World) -> list[str]:
