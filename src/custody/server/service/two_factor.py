@@ -49,9 +49,9 @@ class TwoFactor:
             if found is None:
                 raise NotFound(f"{email} has no account.")
             user, credential = found
+            self._set(db, credential, user.email, "email")
             credential.totp_secret = credential.totp_pending = credential.totp_last_step = None
             db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user.id))
-            self._set(db, credential, user.email, "email")
             self._audit.record(db, OPERATOR, Category.SIGN_IN, "TWO_FACTOR_RESET", f"user {user.id}")
 
     def _set(self, db: Session, credential: Credential, email: str, method: str) -> None:

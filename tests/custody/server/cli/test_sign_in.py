@@ -1,0 +1,100 @@
+"""``custody admin reset-two-factor`` and ``rotate-secret``, and mail settings that do not go together."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from custody.server.cli import app
+from custody.server.service.secrets import Purpose
+from tests.support.accounts import CAROL, Phone, enrol, register, sign_in, validate
+from tests.support.platform import World, open_world
+
+
+@pytest.fixture
+def world(tmp_path: Path):
+    with open_world(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def phone(world: World) -> Phone:
+    register(world)
+    return enrol(sign_in(world))
+
+
+def admin(tmp_path: Path, command: str, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["admin", command, "--state", str(tmp_path), *arguments])
+
+
+def test_a_lost_authenticator_is_set_back_to_mailed_codes(world: World, phone: Phone, tmp_path: Path) -> None:
+    waiting = world.login(CAROL).json()["token_2fa"]
+    answer = admin(tmp_path, "reset-two-factor", "Carol@Example.org")
+    assert answer.exit_code == 0
+    assert answer.stdout.startswith("carol@example.org signs in with mailed codes now")
+    assert validate(world, waiting, phone.next_code()).status_code == 401
+    assert world.login(CAROL).json()["two_factor_method"] == "email"
+    session = sign_in(world)
+    again = session.user.post("/auth/two-factor", {"password": "correct horse battery", "method": "totp"})
+    assert again.status_code == 409
+    world.deliver_mail()
+    assert "Your second factor was changed" in [mail.subject for mail in world.mail.sent]
+    assert "TWO_FACTOR_RESET" in world.audit_actions()
+
+
+def test_an_address_without_an_account_is_refused(world: World, tmp_path: Path) -> None:
+    answer = admin(tmp_path, "reset-two-factor", "nobody@example.org")
+    assert answer.exit_code == 1
+    assert "nobody@example.org has no account." in answer.stderr
+
+
+def test_a_running_platform_reads_on_while_a_secret_is_rotated(
+    world: World, phone: Phone, tmp_path: Path
+) -> None:
+    before = world.platform.services.secrets.of(Purpose.TOTP)
+    answer = admin(tmp_path, "rotate-secret", "totp")
+    assert answer.stdout == (
+        "A new totp secret is in use. 1 accounts were encrypted anew. Old ones dropped: 1, still read: 0.\n"
+    )
+    assert world.platform.services.secrets.of(Purpose.TOTP) != before
+    token = world.login(CAROL).json()["token_2fa"]
+    assert validate(world, token, phone.next_code()).status_code == 200
+
+
+@pytest.mark.parametrize("purpose", sorted(Purpose))
+def test_every_secret_can_be_rotated_and_none_is_shown(world: World, tmp_path: Path, purpose: str) -> None:
+    """P49."""
+    for _ in range(2):
+        answer = admin(tmp_path, "rotate-secret", purpose)
+        assert answer.exit_code == 0
+        assert answer.stdout.startswith(f"A new {purpose} secret is in use.")
+    text = (tmp_path / "secrets.json").read_text()
+    assert [word for word in answer.stdout.split() if len(word) > 20 and word in text] == []
+
+
+def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tmp_path: Path) -> None:
+    assert "still read: 1" in admin(tmp_path, "rotate-secret", "purchase-webhook").stdout
+    assert "still read: 0" in admin(tmp_path, "rotate-secret", "purchase-webhook", "--drop-old").stdout
+    refused = admin(tmp_path, "rotate-secret", "checkpoint", "--drop-old")
+    assert refused.exit_code == 1
+    assert "it stays" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"HOST": "mail.example.org", "TLS": "none"}, "unencrypted"),
+        ({"HOST": "mail.example.org", "USERNAME": "custody"}, "go together"),
+        ({"HOST": "mail.example.org", "CA_FILE": "/nowhere/ca.pem"}, "cannot be used"),
+    ],
+)
+def test_mail_settings_that_do_not_go_together_are_explained(
+    tmp_path: Path, monkeypatch, settings: dict[str, str], sentence: str
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(f"CUSTODY_SMTP_{name}", value)
+    answer = admin(tmp_path, "reset-two-factor", CAROL)
+    assert answer.exit_code == 1
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.output
