@@ -153,7 +153,7 @@ class Follower:
             following.listed = await self._take(following, listed)
         # Only what was taken is not asked for again.
         following.etag = etag
-        following.one_by_one = await self._follow_known(workspace, following.listed)
+        following.one_by_one = await self._follow_known(following)
         self.state.rounds += 1
 
     async def learn_now(self) -> None:
@@ -201,22 +201,26 @@ class Follower:
         }
         self.troubles.stand(f"{group} {workspace.id}", sentences)
 
-    async def _follow_known(self, workspace: Workspace, listed: set[str]) -> bool:
+    async def _follow_known(self, following: "_Following") -> bool:
         """What became of those that no longer await us, a few at a time, each in its turn; whether there are any."""
+        workspace, stumbled = following.workspace, following.stumbled
         open_ones = [
             record.psbt_id
             for record in self.journal.unsettled()
-            if record.snapshot.workspace_id == workspace.id and record.psbt_id not in listed
+            if record.snapshot.workspace_id == workspace.id and record.psbt_id not in following.listed
         ]
         after = [psbt_id for psbt_id in open_ones if psbt_id > self._turn]
         before = [psbt_id for psbt_id in open_ones if psbt_id <= self._turn]
-        left_out = []
+        for gone in stumbled.keys() - set(open_ones):
+            del stumbled[gone]
         for psbt_id in islice((*sorted(after), *sorted(before)), FOLLOWED_A_ROUND):
             self._turn = psbt_id
             found = await self._ask_about(psbt_id, workspace)
-            if found is not None:
-                left_out.append(found)
-        self._tell(KNOWN, workspace, left_out)
+            if found is None:
+                stumbled.pop(psbt_id, None)
+            else:
+                stumbled[psbt_id] = found
+        self._tell(KNOWN, workspace, stumbled.values())
         return bool(open_ones)
 
     async def _ask_about(self, psbt_id: str, workspace: Workspace) -> Unreadable | None:
@@ -230,12 +234,16 @@ class Follower:
 
 @dataclass
 class _Following:
-    """How far one workspace is followed. ``listed``: the ids in the list that ``etag`` is of."""
+    """How far one workspace is followed. ``listed``: the ids in the list that ``etag`` is of.
+
+    ``stumbled``: of those that are asked for one by one, whose last answer could not be taken.
+    """
 
     workspace: Workspace
     pause: Backoff
     etag: str | None = None
     listed: set[str] = field(default_factory=set)
+    stumbled: dict[str, Unreadable] = field(default_factory=dict)
     learnt: float | None = None
     one_by_one: bool = False
     again_at: float | None = None

@@ -126,6 +126,29 @@ async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(
         assert daemon.journal.record("p-1").state is State.SUBMITTED
 
 
+async def test_f_a_known_one_that_turns_bad_is_told_once_though_many_are_asked_for_in_turns(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    """More than a round takes: in most rounds it is not asked for, which is no word that it is well."""
+    platform.proposals = {f"p-{n:02}": replace(HONEST, psbt_id=f"p-{n:02}") for n in range(50)}
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-49", State.WAITING_PERSON)
+
+        def odd(request: httpx.Request) -> httpx.Response | None:
+            single = request.url.params.get("psbt_id") == "p-07"
+            return httpx.Response(200, json={"psbt_id": "p-07"}) if single else None
+
+        platform.after = odd
+        # No list has them any more, and their ends are not heard of.
+        shown = platform.proposals
+        platform.proposals = {key: replace(s, status=ProposalStatus.STALLED) for key, s in shown.items()}
+        await until(lambda: bool(daemon.troubles.sentences()))
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 8)
+        assert [line.kind for line in daemon.feed.since(0, "p-07")].count("attention") == 1
+        assert len(await notes(daemon)) == 1
+
+
 async def test_f_one_bad_vault_hides_no_other(
     prepared: Path, platform: FakePlatform, bridge: FakeBridge
 ) -> None:
