@@ -1,0 +1,98 @@
+"""``custody admin requests``, ``approve`` and ``reject``, on a platform that nobody serves at the moment."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from custody.schemas.onboarding import SubmitOnboardingRequest
+from custody.server.cli import app
+from custody.server.domain.caller import Caller
+from custody.server.service.accounts import add_account
+from tests.support.platform import open_world
+
+ASKER = "asker@example.net"
+
+
+def request(**changes: str) -> SubmitOnboardingRequest:
+    values = {
+        "first_name": "Ana",
+        "last_name": "Prado",
+        "work_email": "ana@example.net",
+        "messaging_platform": "Signal",
+        "messaging_handle": "ana.01",
+        "monthly_volume": "0-10k",
+        "referral_source": "A colleague",
+        "org_name": "Prado & Filhas",
+        "workspace_name": "Treasury",
+    }
+    return SubmitOnboardingRequest.model_validate({**values, **changes})
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """An empty platform with two requests of one account, 1 and 2."""
+    with open_world(tmp_path / "state") as world:
+        services = world.platform.services
+        with services.store.write() as db:
+            user = add_account(db, world.clock, ASKER, "no password")
+            db.flush()
+            asker = Caller(user.id, 1, ASKER, "trace")
+            services.onboarding.submit(db, asker, request())
+            services.onboarding.submit(db, asker, request(org_name="Another", network="mainnet"))
+    return tmp_path / "state"
+
+
+def custody(state: Path, command: str, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["admin", command, *arguments, "--state", str(state)])
+
+
+def test_lists_what_waits(state: Path) -> None:
+    assert custody(state, "requests").stdout == (
+        f"1: pending, Prado & Filhas with Treasury on testnet, asked by {ASKER}\n"
+        f"2: pending, Another with Treasury on mainnet, asked by {ASKER}\n"
+    )
+    assert [row["uid"] for row in json.loads(custody(state, "requests", "--json").stdout)] == [1, 2]
+    assert custody(state, "requests", "--status", "approved").stdout == ""
+    assert custody(state, "requests", "--after", "1").stdout.startswith("2: ")
+
+
+def test_the_first_approval_opens_the_network(state: Path) -> None:
+    """From an empty database, nothing says yet which chain testnet is."""
+    refused = custody(state, "approve", "1")
+    assert refused.exit_code == 1
+    assert "is on testnet yet" in refused.stderr
+    approved = custody(state, "approve", "1", "--chain", "regtest")
+    assert approved.stdout == f"Request 1 is approved: {ASKER} runs organisation 1.\n"
+    told = json.loads(custody(state, "approve", "2", "--note", "Welcome.", "--json").stdout)
+    assert (told["was_created"], told["created_org_uid"]["Int64"]) == (True, 2)
+    assert (told["approved_by_email"]["String"], told["review_note"]["String"]) == ("operator", "Welcome.")
+    assert custody(state, "requests", "--status", "pending").stdout == ""
+    verified = CliRunner().invoke(app, ["audit", "verify", "--state", str(state)])
+    assert verified.exit_code == 0, verified.output
+
+
+def test_a_rejection_stands(state: Path) -> None:
+    rejected = custody(state, "reject", "1", "--note", "Not yet.")
+    assert rejected.stdout == f"Request 1 is rejected, and {ASKER} will be told.\n"
+    again = custody(state, "approve", "1", "--chain", "regtest")
+    assert again.exit_code == 1
+    assert again.stderr == "This request was rejected already.\nThe requester may send another request.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["approve", "9"], "There is no such request."),
+        (["reject", "9"], "There is no such request."),
+        (["approve", "1", "--chain", "mainnet"], "The request is for testnet, and mainnet is not."),
+        (["reject", "1", "--note", "x" * 1001], "A note has at most 1000 characters."),
+    ],
+)
+def test_what_cannot_be_decided_is_explained(state: Path, arguments: list[str], sentence: str) -> None:
+    refused = custody(state, *arguments)
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(sentence)
+    assert "Traceback" not in refused.output
