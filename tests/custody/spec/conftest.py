@@ -6,6 +6,7 @@ import pytest
 
 from tests.custody.spec.reading import PATH, Specification, read
 from tests.custody.spec.shapes import Document
+from tests.custody.spec.staging import Stage, open_stage
 from tests.support.custody import Desk, open_desk
 
 
@@ -25,3 +26,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 @pytest.fixture(scope="module")
 def document(desk: Desk) -> Document:
     return Document(desk.world.platform.asgi.openapi())
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with open_stage(tmp_path_factory.mktemp("state")) as opened:
+        yield opened

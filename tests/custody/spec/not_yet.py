@@ -16,4 +16,4 @@ ENDPOINTS = {
     "/api/v1/get-workspace-whitelist": 8,
     "/api/v1/remove-from-contract-whitelist": 8,
 }
-RECORDS = {"Contract": 8, "Contract.signers": 8, "TokenBalance": 8, "PurchaseTransaction": 5}
+RECORDS = {"Contract": 8, "Contract.signers": 8, "TokenBalance": 8}

@@ -25,6 +25,7 @@ PLACES: dict[str, tuple[Place, ...]] = {
         ("/api/v1/update-vault", ()),
     ),
     "AuditLogEntry": (("/api/v1/get-logs", ("logs", EACH)),),
+    "PurchaseTransaction": (("/api/v1/purchases", (EACH,)),),
     "OnboardingRequest": (("/api/v1/onboarding-requests", (EACH,)),),
 }
 # ``limit_error`` may stand in its place: absent, then, and never null.

@@ -1,0 +1,104 @@
+"""Every endpoint that creates something honours ``Idempotency-Key`` (P41)."""
+
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from custody.server.domain.permissions import EVERY_PERMISSION
+from custody.server.service.idempotency import Scope
+from custody.server.store.models import User
+from custody.server.web.endpoint import Endpoint
+from custody.server.web.table import ENDPOINTS
+from multisig import Network, encode_address
+from tests.custody.spec.samples import sample
+from tests.custody.spec.staging import TESTER, Stage
+from tests.support.custody import ok, refused
+from tests.support.platform import As, key_offer, seed
+from tests.support.wallets import foreign_script
+
+ROWS = [pytest.param(row, id=row.path) for row in ENDPOINTS if row.creates]
+
+
+@pytest.fixture(scope="module")
+def stage(stage: Stage) -> Stage:
+    """The tester may do everything, the operator's things too, and the vault has coins."""
+    stage.gives(EVERY_PERMISSION)
+    stage.desk.world.platform.services.keys._requires_proof = False
+    stage.desk.deposit(1_000_000, 1_000_000, to=stage.desk.vault["receive_address"])
+    with stage.desk.world.platform.services.store.write() as db:
+        db.execute(update(User).where(User.email == TESTER).values(is_operator=True))
+    return stage
+
+
+class Repeated:
+    """One row, called with what makes it succeed. ``path`` has the record's number in it."""
+
+    def __init__(self, row: Endpoint, stage: Stage) -> None:
+        self.row = row
+        self.stage = stage
+        numbers = dict.fromkeys(row.path_ids, 0)
+        if row.path_ids:
+            numbers = dict.fromkeys(row.path_ids, self._request())
+        self.path = row.path.format(**numbers)
+
+    def body(self, number: int) -> dict[str, Any]:
+        """Another one for each number."""
+        address = encode_address(foreign_script(f"{self.row.path} {number}"), Network.REGTEST)
+        device = key_offer(seed(100 + number))
+        body = sample(self.row, self.stage.known() | device | {"address": address, "recipients": [address]})
+        return body | {
+            "/api/v1/add-workspace-to-user": {
+                "user_uuid": self.stage.colleague_id,
+                "role_uid": 1 if number else 2,
+            },
+            "/api/v1/register-key": {"vault_accounts": device["vault_accounts"]},
+            "/api/v1/onboarding-requests/{uid}/review": {"review_note": f"note {number}"},
+        }.get(self.row.path, {})
+
+    def ask(self, key: str, body: dict[str, Any], user: As | None = None):
+        return (user or self.stage.tester).post(self.path, body, **{"Idempotency-Key": key})
+
+    def _request(self) -> int:
+        row = next(row for row in ENDPOINTS if row.path == "/api/v1/onboarding-requests" and row.creates)
+        return ok(self.stage.colleague.post(row.path, sample(row, self.stage.known())))["uid"]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_repeated_request_is_answered_and_another_one_refused(row: Endpoint, stage: Stage) -> None:
+    call = Repeated(row, stage)
+    body = call.body(0)
+    first = call.ask("key", body)
+    ok(first)
+    assert call.ask("key", body).content == first.content
+    other = call.body(1)
+    assert other != body
+    refused(call.ask("key", other), 422, "IDEMPOTENCY_KEY_REUSED")
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_request_that_is_worked_on_is_not_begun_again(row: Endpoint, stage: Stage) -> None:
+    call = Repeated(row, stage)
+    scope = Scope(stage.tester_id, row.method, call.path, "held")
+    with stage.desk.world.platform.services.idempotency.guard(scope):
+        refused(call.ask("held", call.body(2)), 409, "IDEMPOTENCY_IN_PROGRESS")
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_key_is_one_persons_own(row: Endpoint, stage: Stage) -> None:
+    """Whatever the stranger is answered, it is nothing that was stored for somebody else."""
+    call = Repeated(row, stage)
+    with stage.desk.world.platform.services.idempotency.guard(
+        Scope(stage.tester_id, row.method, call.path, "mine")
+    ):
+        answer = call.ask("mine", call.body(3), stage.stranger)
+    assert answer.json().get("code") not in {"IDEMPOTENCY_IN_PROGRESS", "IDEMPOTENCY_KEY_REUSED"}
+
+
+def test_a_key_counts_for_one_path(stage: Stage) -> None:
+    roles, book = (
+        Repeated(next(row for row in ENDPOINTS if row.path == path), stage)
+        for path in ("/api/v1/create-role", "/api/v1/add-whitelist-address")
+    )
+    ok(roles.ask("shared", roles.body(4)))
+    ok(book.ask("shared", book.body(4)))
