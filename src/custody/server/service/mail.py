@@ -9,6 +9,7 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Protocol
 
+from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 
@@ -81,12 +82,20 @@ class FileMailer:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def send(self, mail: Mail) -> None:
-        now = self._clock()
-        name = f"{now:%Y%m%dT%H%M%S.%f}-{new_id(self._random)[:8]}.eml"
+        try:
+            message = self._letterhead.message(mail).as_bytes(policy=SMTP)
+        except ValueError as error:
+            raise MailRefused("No header can hold this mail's address or subject.") from error
+        try:
+            self._write(message)
+        except OSError as error:
+            raise MailUnavailable(f"The folder of mails cannot be written: {error.strerror}.") from error
+
+    def _write(self, message: bytes) -> None:
+        name = f"{self._clock():%Y%m%dT%H%M%S.%f}-{new_id(self._random)[:8]}.eml"
         target = self._folder / name
         # A reader of the folder sees whole messages only.
         draft = target.with_suffix(".part")
-        message = self._letterhead.message(mail).as_bytes(policy=SMTP)
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(message)

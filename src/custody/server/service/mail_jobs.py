@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
+from urllib.parse import urlsplit
 
 import structlog
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import MailRefused, MailUnavailable
-from custody.server.service.mail import Mailer
+from custody.server.service.mail import CannotMail, Mailer
 from custody.server.service.mail_texts import TEXTS, Template
 from custody.server.service.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
 
@@ -21,6 +22,7 @@ MAIL: Final = "mail"
 # Retries settle at one a minute. A mail server is seldom away for longer, and half a day later nobody waits for the mail.
 MAX_ATTEMPTS: Final = 12 * 60
 MAX_VALUE_LENGTH: Final = 200
+LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 # Line breaks, controls and changes of the direction of writing: a name must not write lines of the mail (P50).
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 
@@ -47,6 +49,20 @@ def one_line(value: str) -> str:
     return _UNPRINTABLE.sub(" ", value).strip()[:MAX_VALUE_LENGTH]
 
 
+def _checked_url(text: str | None) -> str | None:
+    """Links carry tokens: they lead to https, or to this machine."""
+    if text is None:
+        return None
+    parts = urlsplit(text)
+    is_here = parts.scheme == "http" and parts.hostname in LOOPBACK
+    if not parts.hostname or not (parts.scheme == "https" or is_here) or parts.query or parts.fragment:
+        raise CannotMail(
+            f"{text!r} is no address for links in mails.",
+            "Set CUSTODY_PUBLIC_URL to https://…, without anything after the path.",
+        )
+    return text
+
+
 def _subject(payload: Mapping[str, object]) -> str:
     digest = sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()[:32]
     return f"{payload['template']}:{digest}"
@@ -56,9 +72,10 @@ class MailJobs:
     """The handler of mail jobs. At least once: a worker that dies after sending makes a second mail, never none."""
 
     def __init__(self, mailer: Mailer, makers: Mapping[Template, Maker], public_url: str | None) -> None:
+        """Raises CannotMail."""
         self._mailer = mailer
         self._makers = makers
-        self._public_url = public_url
+        self._public_url = _checked_url(public_url)
 
     def __call__(self, task: Task) -> Finish:
         template = Template(task.payload["template"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.service.mail import FileMailer, Mail
 from tests.support.platform import Clock
 
@@ -45,3 +46,16 @@ def test_an_address_is_never_a_second_header(mailer: FileMailer, tmp_path: Path,
 def test_a_code_stays_out_of_repr() -> None:
     """P49."""
     assert "123456" not in repr(Mail("a@example.org", "Subject", "code 123456"))
+
+
+def test_a_folder_that_is_gone_is_no_crash(mailer: FileMailer, tmp_path: Path) -> None:
+    (tmp_path / "mail").rmdir()
+    with pytest.raises(MailUnavailable, match="cannot be written"):
+        mailer.send(Mail("a@example.org", "Subject", "Text\n"))
+
+
+def test_what_no_header_can_hold_is_refused(mailer: FileMailer, tmp_path: Path) -> None:
+    """P50."""
+    with pytest.raises(MailRefused):
+        mailer.send(Mail("a@example.org", "Subject\r\nBcc: everybody@example.org", "Text\n"))
+    assert list((tmp_path / "mail").iterdir()) == []

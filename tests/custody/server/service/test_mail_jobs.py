@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.domain.errors import MailRefused, MailUnavailable
-from custody.server.service.mail import Mail
+from custody.server.service.mail import CannotMail, Mail
 from custody.server.service.mail_jobs import MAIL, MAX_ATTEMPTS, MAX_VALUE_LENGTH, MailJobs, queue_mail
 from custody.server.service.mail_texts import TEXTS, Template
 from custody.server.service.outbox import Outbox
@@ -182,3 +182,24 @@ def test_every_template_has_its_text(template):
     assert text.made <= text.values
     filled = text.fill(TO, {name: f"<{name}>" for name in text.values}, "https://custody.example.org")
     assert all(f"<{name}>" in filled.text + filled.subject for name in text.values)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "custody.example.org",
+        "http://custody.example.org",
+        "javascript:alert(1)",
+        "https://",
+        "https://custody.example.org/?a=b",
+        "https://custody.example.org/#a",
+    ],
+)
+def test_links_lead_to_https(url):
+    with pytest.raises(CannotMail, match="no address for links"):
+        MailJobs(Post(), {}, url)
+
+
+@pytest.mark.parametrize("url", ["https://custody.example.org/app/", "http://127.0.0.1:8080", None])
+def test_or_to_this_machine_or_nowhere(url):
+    MailJobs(Post(), {}, url)
