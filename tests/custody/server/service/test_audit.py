@@ -1,11 +1,12 @@
 """P42 over the real table: rows edited, removed, reordered and cut behind the platform's back."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, select, update
 
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import GENESIS, AuditRow, Category, event_hash
 from custody.server.domain.caller import Caller
 from custody.server.service.audit import AuditLog, verify
 from custody.server.store import Store
@@ -111,3 +112,36 @@ def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path, database:
         assert world.audit_actions("organisation:1") == ["ORGANISATION_CREATED"]
         assert world.audit_actions("workspace:1") == ["WORKSPACE_CREATED", "MEMBER_ADDED", "MEMBER_ADDED"]
         assert world.audit_actions() == ["SIGNED_IN", "SIGN_IN_REFUSED", "SIGNED_OUT"]
+
+
+def _fill(store: Store, chain_id: str, count: int) -> None:
+    """A chain as `record` writes it, in one statement: what is tried is reading it."""
+    previous, values = GENESIS, []
+    for position in range(1, count + 1):
+        row = AuditRow(
+            event_uid=f"{chain_id} {position}", chain_id=chain_id, position=position, org_uid="1", workspace_uid="",
+            timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="TRIED", description="x" * 100, user_uuid=1,
+            user_name="alice@example.org", role_uid="", trace_id="t",
+        )  # fmt: skip
+        hashed = event_hash(previous, row)
+        values.append({**vars(row), "timestamp": Clock()(), "prev_hash": previous, "event_hash": hashed})
+        previous = hashed
+    with store.write() as db:
+        db.execute(insert(AuditEvent), values)
+        db.add(AuditHead(chain_id=chain_id, size=count, head_hash=previous))
+
+
+def _peak_of_reading(store: Store) -> int:
+    tracemalloc.start()
+    try:
+        assert verify(store) == ()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_chain_is_read_in_the_memory_of_a_short_one(store: Store) -> None:
+    _fill(store, "organisation:1", 2_500)
+    short = _peak_of_reading(store)
+    _fill(store, "organisation:2", 10_000)
+    assert _peak_of_reading(store) < 1.5 * short

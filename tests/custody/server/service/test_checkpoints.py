@@ -19,7 +19,7 @@ from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.verification import Report, check_everything
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead
-from tests.support.platform import Clock
+from tests.support.platform import Clock, open_world
 
 CALLER = Caller(7, 1, "alice@example.org", "trace")
 
@@ -317,3 +317,15 @@ def test_without_any_checkpoint_the_chains_are_checked_alone(store: Store, tmp_p
     assert check_everything(store, (), frozenset()) == Report(chains=1, rows=1, checkpoints=0, findings=())
     with store.read() as db:
         assert len(db.scalars(select(AuditEvent)).all()) == 1
+
+
+def test_a_running_server_makes_them_where_it_is_told_to(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "checkpoints.jsonl"
+    elsewhere.parent.mkdir()
+    with open_world(tmp_path / "state", checkpoint_file=elsewhere) as world:
+        world.organisation("Acme", "alice@example.org")
+        world.platform.background.expiry().run_due()
+        own = world.platform.background.checkpoints
+        report = check_everything(world.platform.services.store, [elsewhere], frozenset(own.public_keys()))
+    assert (report.checkpoints, report.findings) == (1, ())
+    assert not (tmp_path / "state" / "audit-checkpoints.jsonl").exists()

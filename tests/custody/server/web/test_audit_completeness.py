@@ -4,6 +4,7 @@ The table of endpoints is walked: a new one that may write fails here by name un
 among the exempt with the reason. The examples run in order over one desk, so that a later one finds what it needs.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,9 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
+from custody.server.domain.purchases import webhook_key
 from custody.server.service.audit import verify
+from custody.server.service.secrets import Purpose
 from custody.server.store.models import AuditEvent, User
 from custody.server.web.endpoint import Endpoint, Unit
 from custody.server.web.table import ENDPOINTS
@@ -324,6 +327,23 @@ def recorded(story: Story, trace_id: str) -> list[tuple[str, str]]:
         return [(category, action) for category, action in db.execute(query)]
 
 
+def told_by(story: Story) -> list[str]:
+    """All that the log says in words, in every chain."""
+    with story.world.platform.services.store.read() as db:
+        rows = db.execute(select(AuditEvent.action, AuditEvent.description, AuditEvent.user_name))
+        return [" ".join(row) for row in rows]
+
+
+def secrets_of(story: Story) -> list[str]:
+    kept = story.world.platform.services.secrets
+    own = [webhook_key(secret) for purpose in Purpose for secret in kept.of(purpose)]
+    mailed = [token for mail in story.world.mail.sent for token in re.findall(r"[\w-]{43}", mail.text)]
+    token = story.admin.headers["Authorization"].removeprefix("Bearer ")
+    found = [PASSWORD, NEW_PASSWORD, story.kept["totp"]["secret"], token, *own, *mailed]
+    assert all(len(secret) >= 20 for secret in found), "none that chance could write"
+    return found
+
+
 def test_every_endpoint_that_may_write_is_tried_or_exempt() -> None:
     """A new endpoint stands in this list until it has an example above, or a reason among the exempt."""
     assert sorted(set(MAY_WRITE) - EXAMPLES.keys() - EXEMPT.keys()) == []
@@ -357,3 +377,6 @@ def test_every_change_is_recorded_under_its_trace_id(story: Story) -> None:
     )
     assert seen["GET /api/v1/export-audit-logs"] == [("AUDIT", "EXPORTED")]
     assert verify(story.world.platform.services.store) == ()
+    exported = ok(story.admin.get("/api/v1/export-audit-logs", org_uid=1, workspace_uid=1))["csv"]
+    said = "\n".join([*told_by(story), exported])
+    assert [secret for secret in secrets_of(story) if secret in said] == [], "P49"
