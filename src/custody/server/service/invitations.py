@@ -39,9 +39,9 @@ from custody.server.service.invitation_records import invitation_record, invitat
 from custody.server.service.mail_jobs import queue_mail
 from custody.server.service.mail_texts import Template
 from custody.server.service.people import People, add_membership
-from custody.server.service.staff import permissions_of
+from custody.server.service.staff import permissions_of, role_in
 from custody.server.service.system import place_of
-from custody.server.store.models import Invitation, Membership, Role, User
+from custody.server.store.models import Invitation, Membership, User
 
 
 class Invitations:
@@ -61,7 +61,7 @@ class Invitations:
         """
         if request.org_id != access.organisation_id:
             raise NotFound("The workspace and the organisation named do not belong together.")
-        role = _role_of(db, request.role_id, access.workspace_id)
+        role = role_in(db, access, request.role_id)
         require_grantable(permissions_of(db, role.id), access.permissions)
         self._require_new(db, access, request.invited_email)
         self._require_room(db, access, request.invited_email)
@@ -193,13 +193,6 @@ class Invitations:
 
     def _pending(self, of: ColumnElement[bool]) -> tuple[ColumnElement[bool], ...]:
         return of, Invitation.status == Status.PENDING.value, Invitation.expires_at > self._clock()
-
-
-def _role_of(db: Session, role_id: int, workspace_id: int) -> Role:
-    role = db.get(Role, role_id)
-    if role is None or role.workspace_id != workspace_id:
-        raise NotFound("There is no such role in this workspace.")
-    return role
 
 
 def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
