@@ -236,7 +236,7 @@ class Daemon:
         if not self.account.signed_in.is_set():
             raise SignedOut("nobody is signed in to the platform")
         _device, offer = await self._offer(device_id)
-        user = await self.platform.user()
+        person = await self.platform.user()
 
         async def sign_text(text: str, path: DerivationPath) -> bytes:
             self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
@@ -247,7 +247,7 @@ class Daemon:
             digest,
             label=self.config.label,
             replace=replace,
-            user_id=user.uuid,
+            user_id=person.user_id,
             platform=self.platform,
             sign_text=sign_text,
             journal=self.journal,

@@ -13,7 +13,6 @@ from firmware_bridge import Bridge, Family
 from multisig import Network
 from signerd.account.platform import Platform
 from signerd.account.session import Account
-from signerd.account.wire import workspaces_of
 from signerd.app import Outside, open_daemon
 from signerd.core.states import State
 from signerd.daemon import Daemon
@@ -294,7 +293,7 @@ async def test_the_real_platforms_tag_spares_an_unchanged_list(desk: Desk) -> No
     account = Account(make_config(), MemoryStore(), transport=transport)
     assert await account.login("carol@example.org", PASSWORD)
     platform = Platform(account.client)
-    (workspace,) = workspaces_of(await platform.user())
+    (workspace,) = (await platform.user()).workspaces.items
     first, tag = await platform.awaiting(workspace, None, 0)
     assert first is not None
     assert first.items == ()

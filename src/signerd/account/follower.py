@@ -13,7 +13,7 @@ from typing import Protocol
 from signerd.account.backoff import Backoff
 from signerd.account.listing import Listed, Unreadable
 from signerd.account.platform import Platform
-from signerd.account.wire import Workspace, workspaces_of
+from signerd.account.wire import Workspace
 from signerd.core.effects import Effect
 from signerd.core.text import said
 from signerd.core.values import Snapshot
@@ -32,6 +32,7 @@ LEARN_EVERY_SECONDS = 60.0
 FOLLOWING_ROUND_SECONDS = 20
 # What was left out of a list is tried again while the list does not change: later each time, and at least so often.
 LEFT_OUT_SECONDS = 600.0
+WORKSPACES = "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 UNFORESEEN = "judging it failed in a way that nobody foresaw: signerd's own messages say how."
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
@@ -112,12 +113,13 @@ class Follower:
         self.state.reachable, self.state.trouble = False, sentence
 
     async def _learn_workspaces(self) -> None:
-        user = await self.platform.user()
+        person = await self.platform.user()
+        self.troubles.stand(WORKSPACES, _left_out("workspace", person.workspaces.unreadable))
         network = self.journal.network.api_name
-        self.state.user_id = user.uuid
+        self.state.user_id = person.user_id
         self.state.workspaces = tuple(
             workspace
-            for workspace in workspaces_of(user)
+            for workspace in person.workspaces.items
             if workspace.network == network and (not self.only or workspace.id in self.only)
         )
 
@@ -196,10 +198,7 @@ class Follower:
 
     def _tell(self, group: str, workspace: Workspace, left_out: Iterable[Unreadable]) -> None:
         what = "vault" if group == VAULTS else "proposal"
-        sentences = {
-            found.name: f"The platform's {what} {found.name} is left out: {found.why}" for found in left_out
-        }
-        self.troubles.stand(f"{group} {workspace.id}", sentences)
+        self.troubles.stand(f"{group} {workspace.id}", _left_out(what, left_out))
 
     async def _follow_known(self, following: "_Following") -> bool:
         """What became of those that no longer await us, a few at a time, each in its turn; whether there are any."""
@@ -230,6 +229,10 @@ class Follower:
             return None  # It is gone there, or no longer ours to see: what is known of it stays.
         except PlatformAnswersWrongly as error:
             return Unreadable(psbt_id, said(error))
+
+
+def _left_out(what: str, found: Iterable[Unreadable]) -> dict[str, str]:
+    return {one.name: f"The platform's {what} {one.name} is left out: {one.why}" for one in found}
 
 
 @dataclass

@@ -11,9 +11,9 @@ from custody.client import SignedOut as ClientSignedOut
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
 from custody.schemas.proposals import Proposal, SignPsbtRequest
-from custody.schemas.users import User
 from custody.schemas.vaults import Vault
 from signerd.account.listing import Listed, entries, last_id, read_each, taken
+from signerd.account.person import Person, person_of, read_person
 from signerd.account.wire import Workspace, claim_of, snapshot_of
 from signerd.core import events
 from signerd.core.claims import VaultClaim
@@ -95,8 +95,11 @@ class Platform:
         self.fault = fault
 
     @translated
-    async def user(self) -> User:
-        return await self._client.user_info()
+    async def user(self) -> Person:
+        try:
+            return person_of(await self._client.user_info())
+        except BadAnswer:
+            return await self._client.run(read_person(self._client.core))
 
     @translated
     async def vaults(self, workspace: Workspace) -> Listed[VaultClaim]:

@@ -8,7 +8,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from custody.schemas.common import TextId
 from custody.schemas.proposals import Proposal
-from custody.schemas.users import User
 from custody.schemas.vaults import Vault as VaultShape
 from signerd.core.claims import VaultClaim
 from signerd.core.text import plain
@@ -77,12 +76,4 @@ def claim_of(shape: VaultShape, workspace: Workspace) -> VaultClaim:
     """Raises PlatformAnswersWrongly for ids that are none."""
     return VaultClaim(
         known_id(shape.id), workspace.id, shape.name, shape.descriptor, shape.m, shape.n, shape.address
-    )
-
-
-def workspaces_of(user: User) -> tuple[Workspace, ...]:
-    return tuple(
-        Workspace(entry.workspace_info.uid, entry.workspace_info.name, entry.workspace_info.net)
-        for organisation in user.organisations_info.organisations
-        for entry in organisation.workspaces.workspaces
     )

@@ -160,6 +160,35 @@ async def test_f_one_bad_vault_hides_no_other(
         assert any("vault vault-9 is left out" in note for note in await notes(daemon))
 
 
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        (
+            {"Role": {"RoleId": 9, "Name": "R", "Description": "", "Perm": [{"UID": 99, "RuleName": "NEW"}]}},
+            0,
+        ),
+        ({"Role": "of another version"}, 0),
+        ({"WorkspaceInfo": {"uid": 9, "name": "Signet", "description": "", "net": "signet"}}, 1),
+        ({"WorkspaceInfo": None}, 1),
+    ],
+    ids=["a new permission", "another role", "a new network", "nothing"],
+)
+async def test_f_a_workspace_that_this_version_does_not_know_hides_no_other(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, odd: dict[str, Any], told: int
+) -> None:
+    """A new permission of ours, even: roles are the platform's, and a signer signs under any."""
+    user = platform._user()
+    workspaces = user["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"]
+    workspaces.append({**workspaces[0], **odd})
+    if "Role" in odd:
+        del workspaces[0]
+    platform.after = lambda r: httpx.Response(200, json=user) if "get-user-info" in r.url.path else None
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        assert len(await notes(daemon)) == told
+        assert len(daemon.follower.state.workspaces) == 1
+
+
 async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_ends_nothing(
     prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
