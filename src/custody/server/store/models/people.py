@@ -96,6 +96,9 @@ class Invitation(Base):
     __tablename__ = "invitations"
     __table_args__ = (
         CheckConstraint("status IN ('pending', 'accepted', 'declined', 'expired', 'revoked')", name="status"),
+        # For the sweep of what ran out, several times a second; and for how many an organisation sent of late.
+        Index(None, "status", "expires_at"),
+        Index(None, "organisation_id", "created_at"),
         Index(
             "uq_invitations_pending",
             "workspace_id",

@@ -271,6 +271,16 @@ def upgrade() -> None:
     with op.batch_alter_table("invitations", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_invitations_invited_email"), ["invited_email"], unique=False)
         batch_op.create_index(
+            batch_op.f("ix_invitations_organisation_id_invitations_created_at"),
+            ["organisation_id", "created_at"],
+            unique=False,
+        )
+        batch_op.create_index(
+            batch_op.f("ix_invitations_status_invitations_expires_at"),
+            ["status", "expires_at"],
+            unique=False,
+        )
+        batch_op.create_index(
             "uq_invitations_pending",
             ["workspace_id", "invited_email"],
             unique=True,
