@@ -30,19 +30,21 @@ def reset_two_factor_command(
 def rotate_secret_command(
     purpose: Annotated[Purpose, typer.Argument(help="What the secret is for.")],
     state: State,
-    drop_old: Annotated[
+    finish: Annotated[
         bool,
-        typer.Option("--drop-old", help="Forget the old ones now: nothing made with them is read any more."),
+        typer.Option("--finish", help="Make no new one: forget the older ones, which nobody uses any more."),
     ] = False,
 ) -> None:
     """Makes a new secret of the platform's own, while servers run.
 
-    Older ones go on reading what was made with them. Authenticators' secrets are encrypted anew at once, and their old
-    secret is dropped. Interrupted, it is safe to run again.
+    Older ones go on reading what was made with them, until --finish. Authenticators' secrets are encrypted anew at once,
+    and their old secret is dropped. Interrupted, it is safe to run again.
     """
     with refusals(), platform_at(state) as platform:
-        done = platform.services.account.rotation.rotate(purpose, drop_old=drop_old)
+        rotation = platform.services.account.rotation
+        done = rotation.finish(purpose) if finish else rotation.rotate(purpose)
     sealed = f" {done.sealed_anew} accounts were encrypted anew." if purpose is Purpose.TOTP else ""
+    said = "No new" if finish else "A new"
     typer.echo(
-        f"A new {purpose} secret is in use.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."
+        f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."
     )

@@ -28,20 +28,33 @@ class Rotation:
         self._secrets = secrets
         self._totp = totp
 
-    def rotate(self, purpose: Purpose, *, drop_old: bool) -> Rotated:
-        """A new secret in front. Authenticators' are sealed anew, after which nothing needs the old one: it is dropped.
+    def rotate(self, purpose: Purpose) -> Rotated:
+        """A new secret in front; older ones go on reading, but for authenticators', which are sealed anew at once.
 
-        Killed before the end, some old secrets still read; the next rotation ends what was begun. Raises StateConflict.
+        Killed before the end, it leaves some old secrets that still read; the next rotation ends what was begun.
         """
-        if drop_old and purpose is Purpose.CHECKPOINT:
-            raise StateConflict("Old checkpoints can be checked with the old secret only; it stays.")
-        old = self._secrets.of(purpose)
         self._secrets.rotate(purpose)
+        if purpose is Purpose.TOTP:
+            return self._leave(purpose, "SECRET_ROTATED")
         with self._store.write() as db:
-            # Read inside the transaction, like every seal: whatever is stored after it was sealed with the new secret.
-            count = self._totp.seal_anew(db) if purpose is Purpose.TOTP else 0
             self._audit.record(db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", purpose.value)
-        dropped = old if drop_old or purpose is Purpose.TOTP else ()
-        # Not simply all but the newest: somebody else's rotation may stand between these two lines.
-        self._secrets.drop(purpose, dropped)
-        return Rotated(purpose, count, len(dropped), len(self._secrets.of(purpose)) - 1)
+        return self._done(purpose, 0, 0)
+
+    def finish(self, purpose: Purpose) -> Rotated:
+        """Nothing is made with the older secrets any more: they are dropped. Raises StateConflict."""
+        if purpose is Purpose.CHECKPOINT:
+            raise StateConflict("Old checkpoints can be checked with the old secret only; it stays.")
+        return self._leave(purpose, "OLD_SECRETS_DROPPED")
+
+    def _leave(self, purpose: Purpose, action: str) -> Rotated:
+        """Just those that are old now are dropped in the end: somebody else's rotation may run between the lines."""
+        old = self._secrets.of(purpose)[1:]
+        with self._store.write() as db:
+            # Read inside the transaction, like every seal: what is stored after it was sealed with a newer secret.
+            count = self._totp.seal_anew(db) if purpose is Purpose.TOTP else 0
+            self._audit.record(db, OPERATOR, Category.ACCESS, action, purpose.value)
+        self._secrets.drop(purpose, old)
+        return self._done(purpose, count, len(old))
+
+    def _done(self, purpose: Purpose, sealed_anew: int, dropped: int) -> Rotated:
+        return Rotated(purpose, sealed_anew, dropped, len(self._secrets.of(purpose)) - 1)

@@ -55,7 +55,7 @@ def test_a_running_platform_reads_on_while_a_secret_is_rotated(
     before = world.platform.services.secrets.of(Purpose.TOTP)
     answer = admin(tmp_path, "rotate-secret", "totp")
     assert answer.stdout == (
-        "A new totp secret is in use. 1 accounts were encrypted anew. Old ones dropped: 1, still read: 0.\n"
+        "A new totp secret. 1 accounts were encrypted anew. Old ones dropped: 1, still read: 0.\n"
     )
     assert world.platform.services.secrets.of(Purpose.TOTP) != before
     token = world.login(CAROL).json()["token_2fa"]
@@ -68,15 +68,17 @@ def test_every_secret_can_be_rotated_and_none_is_shown(world: World, tmp_path: P
     for _ in range(2):
         answer = admin(tmp_path, "rotate-secret", purpose)
         assert answer.exit_code == 0
-        assert answer.stdout.startswith(f"A new {purpose} secret is in use.")
+        assert answer.stdout.startswith(f"A new {purpose} secret.")
     text = (tmp_path / "secrets.json").read_text()
     assert [word for word in answer.stdout.split() if len(word) > 20 and word in text] == []
 
 
 def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tmp_path: Path) -> None:
+    assert "still read: 0" in admin(tmp_path, "rotate-secret", "purchase-webhook").stdout
     assert "still read: 1" in admin(tmp_path, "rotate-secret", "purchase-webhook").stdout
-    assert "still read: 0" in admin(tmp_path, "rotate-secret", "purchase-webhook", "--drop-old").stdout
-    refused = admin(tmp_path, "rotate-secret", "checkpoint", "--drop-old")
+    finished = admin(tmp_path, "rotate-secret", "purchase-webhook", "--finish").stdout
+    assert finished == "No new purchase-webhook secret. Old ones dropped: 1, still read: 0.\n"
+    refused = admin(tmp_path, "rotate-secret", "checkpoint", "--finish")
     assert refused.exit_code == 1
     assert "it stays" in refused.stderr
 

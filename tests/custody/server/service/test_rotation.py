@@ -53,7 +53,7 @@ def test_authenticators_are_sealed_anew_and_the_old_secret_is_gone(
     world: World, phone: Phone, rotation: Rotation
 ) -> None:
     (old,), (before,) = secrets_of(world), sealed(world)
-    done = rotation.rotate(Purpose.TOTP, drop_old=False)
+    done = rotation.rotate(Purpose.TOTP)
     assert (done.sealed_anew, done.dropped, done.still_read) == (1, 1, 0)
     assert old not in secrets_of(world)
     assert sealed(world) != [before]
@@ -66,7 +66,7 @@ def test_one_that_waits_for_its_confirmation_is_sealed_anew_too(world: World, ro
     register(world)
     session = sign_in(world)
     phone = Phone(world, session.user.post("/auth/totp/enrol", {"password": PASSWORD}).json()["secret"])
-    rotation.rotate(Purpose.TOTP, drop_old=False)
+    rotation.rotate(Purpose.TOTP)
     assert session.user.post("/auth/totp/confirm", {"code": phone.code}).status_code == 200
 
 
@@ -88,10 +88,10 @@ def test_a_kill_at_any_point_leaves_everything_readable(
 
     monkeypatch.setattr(part, step, killed)
     with pytest.raises(Killed):
-        rotation.rotate(Purpose.TOTP, drop_old=False)
+        rotation.rotate(Purpose.TOTP)
     monkeypatch.undo()
     assert works(world, phone)
-    assert rotation.rotate(Purpose.TOTP, drop_old=False).still_read == 0
+    assert rotation.rotate(Purpose.TOTP).still_read == 0
     assert len(secrets_of(world)) == 1
     assert works(world, phone)
 
@@ -107,20 +107,20 @@ def test_two_rotations_at_once_drop_nothing_that_is_needed(
     def meanwhile(*args, **kwargs):
         monkeypatch.undo()
         if owner == "_secrets":
-            rotation.rotate(Purpose.TOTP, drop_old=False)
+            rotation.rotate(Purpose.TOTP)
         else:
             world.platform.services.secrets.rotate(Purpose.TOTP)
         return inner(*args, **kwargs)
 
     monkeypatch.setattr(part, step, meanwhile)
-    rotation.rotate(Purpose.TOTP, drop_old=False)
+    rotation.rotate(Purpose.TOTP)
     assert works(world, phone)
 
 
 def test_what_cannot_be_read_any_more_stops_nobody(world: World, phone: Phone, rotation: Rotation) -> None:
     with world.platform.services.store.write() as db:
         db.scalars(select(Credential)).one().totp_pending = b"sealed with a file that is lost"
-    rotation.rotate(Purpose.TOTP, drop_old=False)
+    rotation.rotate(Purpose.TOTP)
     assert b"sealed with a file that is lost" in sealed(world)
     assert works(world, phone)
 
@@ -128,18 +128,30 @@ def test_what_cannot_be_read_any_more_stops_nobody(world: World, phone: Phone, r
 @pytest.mark.parametrize("purpose", [Purpose.PURCHASE_WEBHOOK, Purpose.CHECKPOINT])
 def test_others_read_with_the_old_secret_too(world: World, rotation: Rotation, purpose: Purpose) -> None:
     (old,) = secrets_of(world, purpose)
-    assert rotation.rotate(purpose, drop_old=False).still_read == 1
+    assert rotation.rotate(purpose).still_read == 1
     assert secrets_of(world, purpose)[1:] == (old,)
 
 
-def test_an_old_webhook_secret_is_dropped_when_told(world: World, rotation: Rotation) -> None:
-    (old,) = secrets_of(world, Purpose.PURCHASE_WEBHOOK)
-    assert rotation.rotate(Purpose.PURCHASE_WEBHOOK, drop_old=True).dropped == 1
-    assert old not in secrets_of(world, Purpose.PURCHASE_WEBHOOK)
+def test_the_secret_that_the_provider_signs_with_by_now_outlives_the_old_one(
+    world: World, rotation: Rotation
+) -> None:
+    for _ in range(2):
+        rotation.rotate(Purpose.PURCHASE_WEBHOOK)
+    new, _ = secrets_of(world, Purpose.PURCHASE_WEBHOOK)
+    assert rotation.finish(Purpose.PURCHASE_WEBHOOK).dropped == 1
+    assert secrets_of(world, Purpose.PURCHASE_WEBHOOK) == (new,)
+    assert world.audit_actions()[-2:] == ["SECRET_ROTATED", "OLD_SECRETS_DROPPED"]
+
+
+def test_finishing_seals_anew_before_it_drops(world: World, phone: Phone, rotation: Rotation) -> None:
+    world.platform.services.secrets.rotate(Purpose.TOTP)
+    assert rotation.finish(Purpose.TOTP).sealed_anew == 1
+    assert len(secrets_of(world)) == 1
+    assert works(world, phone)
 
 
 def test_old_checkpoints_stay_verifiable(world: World, rotation: Rotation) -> None:
     before = secrets_of(world, Purpose.CHECKPOINT)
     with pytest.raises(StateConflict, match="stays"):
-        rotation.rotate(Purpose.CHECKPOINT, drop_old=True)
+        rotation.finish(Purpose.CHECKPOINT)
     assert secrets_of(world, Purpose.CHECKPOINT) == before
