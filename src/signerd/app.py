@@ -190,6 +190,7 @@ def _wire(
         keys_due,
         outside.jitter,
         lambda: datetime.fromtimestamp(outside.now(), UTC),
+        troubles,
         outside.sleep,
     )
     return Daemon(state, config, journal, account, platform, devices, feed, troubles, runner, follower, keys)

@@ -12,13 +12,17 @@ from custody.schemas.keys import Key
 from signerd.account.backoff import Backoff
 from signerd.account.follower import Sink
 from signerd.account.platform import Platform
+from signerd.core.effects import REGISTRATION
 from signerd.core.standing import ListedKey, revocation_of
+from signerd.core.text import said
 from signerd.core.values import OwnKey
-from signerd.errors import PlatformError, SignedOut
+from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut
 from signerd.journal import Journal
+from signerd.troubles import Troubles
 
 Sleep = Callable[[float], Awaitable[None]]
 KEYS_EVERY_SECONDS = 600.0
+KEYS = "keys"
 
 
 @dataclass
@@ -32,6 +36,7 @@ class KeyWatch:
     due: asyncio.Event
     jitter: Callable[[], float]
     now: Callable[[], datetime]
+    troubles: Troubles
     sleep: Sleep = asyncio.sleep
     every: float = KEYS_EVERY_SECONDS
     reads: int = field(default=0, init=False)
@@ -43,10 +48,11 @@ class KeyWatch:
             self.due.clear()
             try:
                 await self.read_now()
-            except (PlatformError, SignedOut):
-                # The follower says in the status what is wrong with the platform.
+            except (PlatformError, SignedOut) as error:
+                self._tell(error)
                 await self.sleep(pause.next())
                 continue
+            self.troubles.stand(KEYS, {})
             pause.reset()
             await self._until_due()
 
@@ -61,6 +67,12 @@ class KeyWatch:
         told = revocation_of(base, key_id, listed, self.now())
         if told is not None:
             self.sink.perform(self.journal.revoke(told))
+
+    def _tell(self, error: PlatformError | SignedOut) -> None:
+        """Of a platform that gives no answer, and of nobody being signed in, the status speaks already."""
+        if isinstance(error, PlatformRefused | PlatformAnswersWrongly):
+            sentence = f"How your key stands at the platform cannot be read: {said(error)}"
+            self.troubles.stand(KEYS, {REGISTRATION: sentence})
 
     def _base(self) -> OwnKey | None:
         """The account whose key the platform's list names."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from firmware_bridge import DeviceState
@@ -101,6 +102,29 @@ async def test_f_a_platform_that_cannot_say_is_asked_again(
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         platform.before = lambda _request: None
         await until_state(daemon, "p-1", State.REFUSED)
+
+
+async def test_f_a_list_of_keys_that_makes_no_sense_is_told_and_asked_for_again(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.keys = MARKED_LOST
+    platform.after = lambda r: httpx.Response(200, json={"no": "list"}) if r.url.path == KEYS[1] else None
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until(lambda: bool(daemon.troubles.sentences()))
+        assert any("How your key stands" in note for note in (await daemon.status()).notes)
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        platform.after = lambda _request: None
+        await until_state(daemon, "p-1", State.REFUSED)
+        await until(lambda: not daemon.troubles.sentences())
+
+
+async def test_f_a_key_of_another_kind_beside_ours_hides_nothing(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    platform.keys = [{**key(3, MALLORY), "Status": "on-hold"}, *MARKED_LOST]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.REFUSED)
+        assert len(alarms(daemon)) == 1
 
 
 async def test_a_platform_that_takes_its_word_back_lifts_nothing_and_a_registration_does(
