@@ -1,0 +1,34 @@
+"""The tables of docs/threat-model.md: what they name must be there."""
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+DOCUMENT = TESTS.parent / "docs" / "threat-model.md"
+ROW = re.compile(r"^\| (?P<subject>[^|]+) \| (?P<tests>[^|]+) \|$", re.MULTILINE)
+NAMED = re.compile(r"`(?P<path>[\w/]+\.py)?::(?P<name>\w+)`")
+FILE = re.compile(r"`(?P<path>[\w/]+\.py)`")
+
+
+def rows(heading: str) -> dict[str, str]:
+    """The table below a heading: what is withstood, and the tests that show it."""
+    (section,) = re.findall(
+        rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL
+    )
+    found = {match["subject"]: match["tests"] for match in ROW.finditer(section)}
+    return {subject: tests for subject, tests in found.items() if "`" in tests}
+
+
+def missing_tests(heading: str) -> list[str]:
+    """What the table names and nobody wrote. A row without any test is a mistake."""
+    missing = []
+    for subject, tests in rows(heading).items():
+        path, named = "", list(NAMED.finditer(tests))
+        assert named, subject
+        for match in named:
+            # Only a name: in the file named before it.
+            path = match["path"] or path
+            if not re.search(rf"^ *(async )?def {match['name']}\(", (TESTS / path).read_text(), re.MULTILINE):
+                missing.append(f"{path}::{match['name']}")
+        missing += [match["path"] for match in FILE.finditer(tests) if not (TESTS / match["path"]).exists()]
+    return missing
