@@ -8,11 +8,11 @@ from sqlalchemy import select, update
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.caller import Caller
-from custody.server.domain.errors import RoleLimitExceeded
+from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
 from custody.server.service.limits import Limits, Movement
 from custody.server.service.policies import StoredPolicies
 from custody.server.service.system import place_of
-from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role
+from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role, Vault
 from multisig import Sats
 from tests.support.custody import ok, open_desk, refused
 from tests.support.platform import As
@@ -337,6 +337,18 @@ class TestFamilies:
                 limits.require_role(db, caller, access, Movement(Sats(amount + 1_501), clock(), psbt_id))
             with pytest.raises(RoleLimitExceeded):
                 limits.require_role(db, caller, access, Movement(Sats(501), clock()))
+
+    def test_p22_of_a_vaults_cycle_too_and_though_the_limit_be_lower_by_now(self, bumped):
+        desk, psbt_id, amount = bumped
+        bound_cycle(desk)
+        set_vault(desk, "0.0001")
+        clock = desk.world.clock
+        limits = Limits(clock, StoredPolicies())
+        with desk.world.platform.services.store.read() as db:
+            vault = db.get_one(Vault, desk.vault["id"])
+            limits.require_vault(db, vault, Movement(Sats(amount + 1_000), clock(), psbt_id))
+            with pytest.raises(VaultLimitExceeded):
+                limits.require_vault(db, vault, Movement(Sats(amount + 1_001), clock(), psbt_id))
 
 
 class TestOutOfReach:
