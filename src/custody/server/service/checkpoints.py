@@ -99,6 +99,7 @@ class Checkpoints:
                 head.chain_id: Head(size=head.size, hash=head.head_hash.hex())
                 for head in db.scalars(select(AuditHead).where(AuditHead.size > 0))
             }
+            _check_not_cut(db, series)
             _check_continues(db, series, heads)
             grown = {name: head for name, head in heads.items() if series.heads.get(name) != head}
             if not grown or _is_own_record(db, series, grown):
@@ -205,6 +206,31 @@ def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> Non
                 f"The chain {chain_id} is not what the last checkpoint of it says: it was cut or rewritten.",
                 "Run custody audit verify, and let nobody write before you know what happened.",
             )
+
+
+def _check_not_cut(db: Session, series: Series) -> None:
+    """A file that lost its last lines is not written on: the next one would take a lost one's number and place."""
+    if not series.id:
+        return
+    last = db.scalar(
+        select(AuditEvent.description)
+        .where(
+            AuditEvent.chain_id == PLATFORM_CHAIN,
+            AuditEvent.action == SIGNED,
+            AuditEvent.description.startswith(f"series {series.id},"),
+        )
+        .order_by(AuditEvent.position.desc())
+        .limit(1)
+    )
+    record = None if last is None else parse_record(last)
+    if record is None:
+        return
+    _, number, digest = record
+    if number > series.number or (number == series.number and digest != series.last_digest):
+        raise CannotCheckpoint(
+            f"The file of checkpoints was cut: the audit log names checkpoint {number} of it.",
+            "Keep the file for whoever looks into it, move it away, and run custody audit verify with it.",
+        )
 
 
 def _is_own_record(db: Session, series: Series, grown: dict[str, Head]) -> bool:

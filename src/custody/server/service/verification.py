@@ -1,6 +1,6 @@
 """Checking the audit log: every chain, the files of checkpoints, and each against the other."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,35 +77,60 @@ def read_file(path: Path, trusted: frozenset[str]) -> History:
         return read_into(History(), file, trusted)
 
 
-def _recorded(store: Store) -> dict[str, tuple[int, str]]:
-    """By series, the last checkpoint that the audit log names: its number and digest."""
-    query = (
-        select(AuditEvent.description)
-        .where(AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED)
-        .order_by(AuditEvent.position)
+def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
+    """By series and number, the digests that the audit log names: one each, unless a file was cut and written on."""
+    query = select(AuditEvent.description).where(
+        AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED
     )
+    found: dict[str, dict[int, set[str]]] = {}
     with store.read() as db:
-        # A text that cannot be read was altered, which the chain's own check names.
-        found = [record for text in db.scalars(query) if (record := parse_record(text))]
-    return {series: (number, digest) for series, number, digest in found}
+        for text in db.scalars(query):
+            # A text that cannot be read was altered, which the chain's own check names.
+            if record := parse_record(text):
+                series, number, digest = record
+                found.setdefault(series, {}).setdefault(number, set()).add(digest)
+    return found
 
 
-def _missing(files: dict[Path, History], named: dict[str, tuple[int, str]]) -> Iterator[Finding]:
-    by_id = {history.id: (path, history) for path, history in files.items() if history.id}
-    for series_id, (number, digest) in named.items():
-        if series_id not in by_id:
+def _missing(files: Mapping[Path, History], named: Mapping[str, dict[int, set[str]]]) -> Iterator[Finding]:
+    """What the audit log names and no file holds. Of the copies of one file the longest counts."""
+    longest: dict[str, tuple[Path, History]] = {}
+    for path, history in files.items():
+        known = longest.get(history.id)
+        if known is None or history.number > known[1].number:
+            longest[history.id] = path, history
+    for series_id, records in named.items():
+        if series_id in longest:
+            yield from _lost(*longest[series_id], records)
+        else:
             sentence = (
-                f"the audit log names {number} checkpoints of it, and no file that was given holds them"
+                f"the audit log names {len(records)} checkpoints of it, and no file that was given holds them"
             )
             yield Finding(f"checkpoints {series_id[:16]}", "line", 0, sentence)
-            continue
-        path, history = by_id[series_id]
-        if history.fault is not None:
-            continue
-        if history.number < number:
-            sentence = f"the file was cut: the audit log names checkpoint {number} of it"
-            yield Finding(str(path), "line", history.number + 1, sentence)
-        elif history.digests[number - 1] != digest:
+    for path, history in files.items():
+        yield from _forked(path, history, *longest[history.id])
+
+
+def _lost(path: Path, history: History, records: Mapping[int, set[str]]) -> Iterator[Finding]:
+    """The first checkpoint that was recorded and is not, or no longer, in the file."""
+    for number in sorted(records):
+        if number > history.number:
+            if history.fault is None:
+                sentence = f"the file was cut: the audit log names checkpoint {max(records)} of it"
+                yield Finding(str(path), "line", history.number + 1, sentence)
+            return
+        if records[number] != {history.digests[number - 1]}:
             yield Finding(
                 str(path), "line", number, "the audit log names another checkpoint with this number"
             )
+            return
+
+
+def _forked(path: Path, history: History, other_path: Path, other: History) -> Iterator[Finding]:
+    """Copies of one file are one history: the newer begins with the older."""
+    for line, (one, another) in enumerate(zip(history.digests, other.digests, strict=False), start=1):
+        if one != another:
+            yield Finding(
+                str(path), "line", line, f"{other_path} has another line there: two histories were signed"
+            )
+            return

@@ -287,6 +287,45 @@ class TestFile:
         assert bench.checkpoints.make() is not None
         assert bench.found(old, bench.path) == []
 
+    def test_an_older_copy_beside_the_newer_file_is_one_history(self, bench: Bench, tmp_path: Path) -> None:
+        copy = tmp_path / "copy.jsonl"
+        copy.write_bytes(bench.path.read_bytes())
+        bench.append("f")
+        assert bench.checkpoints.make() is not None
+        assert bench.found(copy, bench.path) == bench.found(bench.path, copy) == []
+
+    def test_a_copy_elsewhere_shows_what_was_cut_from_both(self, bench: Bench, tmp_path: Path) -> None:
+        """Database and file taken back together to the first checkpoint, consistently: only a copy knows."""
+        copy = tmp_path / "copy.jsonl"
+        copy.write_bytes(bench.path.read_bytes())
+        bench.path.write_bytes(bench.lines()[0])
+        bench.rewrite("platform", lambda rows: rows[:4])
+        assert bench.found() == []
+        assert "platform 5: the chain was cut after row 4" in bench.found(bench.path, copy)[0]
+
+    def test_a_file_that_was_cut_is_not_written_on(self, bench: Bench) -> None:
+        """Else the next line would take the lost one's place, and what that one vouched for could be rewritten."""
+        bench.path.write_bytes(bench.lines()[0])
+        for maker in (bench.checkpoints, bench.another()):
+            with pytest.raises(CannotCheckpoint, match="was cut: the audit log names checkpoint 2"):
+                maker.make()
+        assert len(bench.lines()) == 1
+
+    def test_a_line_that_took_a_lost_ones_place(
+        self, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By a program that does not ask: the log names both, and a copy has the other."""
+        copy = tmp_path / "copy.jsonl"
+        copy.write_bytes(bench.path.read_bytes())
+        bench.path.write_bytes(bench.lines()[0])
+        bench.clock.advance(seconds=1)
+        monkeypatch.setattr("custody.server.service.checkpoints._check_not_cut", lambda _db, _series: None)
+        assert bench.another().make() is not None
+        assert bench.found() == [f"{bench.path} 2: the audit log names another checkpoint with this number"]
+        assert f"{copy} 2: {bench.path} has another line there: two histories were signed" in (
+            bench.found(bench.path, copy)
+        )
+
     def test_a_file_made_anew_with_another_key(self, bench: Bench, tmp_path: Path) -> None:
         """Database and file rewritten alike: only the key is missing, and the key is what is asked for."""
         trusted = frozenset(bench.checkpoints.public_keys())
