@@ -264,11 +264,13 @@ class TestTime:
         admin = world.as_user(ADMIN)
         invited(admin, "other@example.net")
         expiry = world.platform.background.expiry()
-        assert (expiry.run_due(), expiry.run_due()) == (1, 0)
+        assert expiry.run_due() >= 1
+        expiry.run_due()
         with world.platform.services.store.read() as db:
             marked = db.get_one(Invitation, first)
             assert (marked.status, marked.decided_at) == ("expired", marked.expires_at)
-        assert world.audit_actions("workspace:1")[-1] == "INVITATION_EXPIRED"
+        assert world.audit_actions("workspace:1").count("INVITATION_EXPIRED") == 1
+        assert [row["InvitedEmail"] for row in pending(admin)] == ["other@example.net"]
 
     def test_makes_room_for_another_without_the_worker(self, admin: As, world: World) -> None:
         first = invited(admin)
