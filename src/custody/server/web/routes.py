@@ -21,6 +21,7 @@ from custody.server.domain.errors import (
     CustodyError,
     KeyIsRevoked,
     NotASigner,
+    NotFound,
     NotOrgMember,
     PermissionDenied,
     RoleLimitExceeded,
@@ -201,8 +202,23 @@ class Runner:
         """In a transaction of its own, for the refused one was rolled back."""
         with self._services.store.write() as db:
             self._services.audit.record(
-                db, call.caller, Category.ACCESS, error.code, f"{self._endpoint.method} {call.path}"
+                db,
+                call.caller,
+                Category.ACCESS,
+                error.code,
+                f"{self._endpoint.method} {call.path}",
+                access=self._place(call, db),
             )
+
+    def _place(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
+        """A member's attempt is for the eyes of the workspace it was made in; all others are the platform's."""
+        workspace_id = getattr(call.body, self._endpoint.workspace_field, None)
+        if workspace_id is None:
+            return None
+        try:
+            return self._services.people.enter(db, call.caller, workspace_id, frozenset())
+        except (NotFound, PermissionDenied):
+            return None
 
 
 def _canonical(body: BaseModel | None) -> bytes:

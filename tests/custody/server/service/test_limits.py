@@ -171,7 +171,7 @@ class TestRoles:
         refused(rich.propose(100_001), 403, "ROLE_LIMIT_EXCEEDED")
         assert mine(rich)[0] == "0.00000000"
         assert rich.wallets()[0]["locked_sats"] == 0
-        assert rich.world.audit_actions()[-1] == "ROLE_LIMIT_EXCEEDED"
+        assert rich.world.audit_actions("workspace:1")[-1] == "ROLE_LIMIT_EXCEEDED"
 
 
 class TestRelease:

@@ -143,6 +143,24 @@ class TestWhoMayRead:
         world.member(1, "bob@example.org")
         refused(world.as_user("bob@example.org").get(path, **HERE), 403, "PERMISSION_DENIED")
 
+    def test_a_members_attempt_is_seen_by_the_workspaces_own_auditors(
+        self, world: World, alice: As, path: str
+    ) -> None:
+        world.member(1, "bob@example.org")
+        answer = world.as_user("bob@example.org").get(path, **HERE)
+        (entry,) = ok(alice.get(LOGS, **HERE, category="ACCESS"))["logs"]
+        assert (entry["action"], entry["user_name"]) == ("PERMISSION_DENIED", "bob@example.org")
+        assert (entry["description"], entry["role_uid"]) == (f"GET {path}", "2")
+        assert entry["trace_id"] == answer.headers["X-Trace-Id"]
+
+    def test_a_strangers_attempt_is_not(self, world: World, alice: As, path: str) -> None:
+        """Nobody fills the log of a workspace that they are no member of."""
+        before = ok(alice.get(LOGS, **HERE))["total"]
+        world.organisation("Other", "eve@example.org")
+        world.as_user("eve@example.org").get(path, **HERE)
+        world.as_user("eve@example.org").get(path, org_uid=1, workspace_uid=2)
+        assert ok(alice.get(LOGS, **HERE))["total"] == before
+
     def test_another_tenants_workspace_is_not_there(self, world: World, alice: As, path: str) -> None:
         """P24."""
         world.organisation("Other", "eve@example.org")
@@ -155,7 +173,7 @@ class TestWhoMayRead:
         world.organisation("Other", "eve@example.org")
         for org_uid in (2, 99):
             refused(alice.get(path, org_uid=org_uid, workspace_uid=1), 403, "NOT_ORG_MEMBER")
-        assert world.audit_actions().count("NOT_ORG_MEMBER") == 2
+        assert world.audit_actions("workspace:1").count("NOT_ORG_MEMBER") == 2
 
     def test_a_workspace_of_another_of_ones_organisations_is_not_there(
         self, world: World, alice: As, path: str
