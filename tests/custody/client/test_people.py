@@ -1,0 +1,108 @@
+"""People, roles and workspaces through the SDK, against the real platform."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from custody.client import ApiError, Client
+from custody.schemas.roles import (
+    AddPermissionRequest,
+    CreateRoleRequest,
+    DeleteRoleRequest,
+    RemovePermissionRequest,
+    UpdateRoleRequest,
+)
+from custody.schemas.users import (
+    AddWorkspaceToUserRequest,
+    ChangeUserRoleRequest,
+    CreateWorkspaceRequest,
+    PermissionName,
+    RemoveUserRequest,
+    UpdateUserInfoRequest,
+    UpdateWorkspaceRequest,
+)
+from tests.support.platform import PASSWORD, World, open_world
+
+ALICE, BOB = "alice@example.org", "bob@example.org"
+BOB_ID = 2
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with open_world(tmp_path) as opened:
+        opened.organisation("Acme", ALICE)
+        opened.member(1, BOB)
+        yield opened
+
+
+def signed_in(world: World, email: str) -> Client:
+    now = world.clock().timestamp
+    made = Client("http://127.0.0.1", transport=world.http._transport, now=now)
+    assert made.login(email, PASSWORD).token
+    world.http.cookies.clear()
+    return made
+
+
+@pytest.fixture
+def alice(world: World) -> Client:
+    return signed_in(world, ALICE)
+
+
+def test_a_role_from_its_making_to_its_end(alice: Client) -> None:
+    made = alice.create_role(
+        CreateRoleRequest(
+            workspace_id=1,
+            name="Clerk",
+            permissions=(PermissionName.PAYMENT_INIT,),
+            transaction_limit="0.1",
+            cycle_period="W",
+            cycle_day=1,
+        ),
+        idempotency_key="once",
+    )
+    assert (made.transaction_limit, made.members) == ("0.10000000", 0)
+    which = {"role_id": made.role_id, "workspace_id": 1}
+    assert alice.update_role(UpdateRoleRequest(**which, name="Teller")).name == "Teller"
+    wider = alice.add_permission_to_role(
+        AddPermissionRequest(**which, rule_name=PermissionName.VIEW_BALANCES)
+    )
+    assert [each.rule_name for each in wider.perm] == ["PAYMENT_INIT", "VIEW_BALANCES"]
+    alice.remove_permission_from_role(RemovePermissionRequest(**which, rule_name=PermissionName.PAYMENT_INIT))
+    assert [role.name for role in alice.roles(1)] == ["Administrator", "Signer", "Teller"]
+    alice.delete_role(DeleteRoleRequest(**which))
+    assert len(alice.roles(1)) == 2
+
+
+def test_a_member_through_another_role_to_another_workspace(world: World, alice: Client) -> None:
+    bob = signed_in(world, BOB)
+    changed = alice.change_user_role(ChangeUserRoleRequest(workspace_id=1, user_uuid=BOB_ID, role_id=1))
+    assert changed.role.name == "Administrator"
+    founded = alice.create_workspace(
+        CreateWorkspaceRequest(workspace_id=1, org_id=1, name="Second", network="testnet")
+    )
+    second = founded.workspace_info.uid
+    assert alice.update_workspace(UpdateWorkspaceRequest(workspace_id=second, name="Two")).name == "Two"
+    addition = AddWorkspaceToUserRequest(
+        workspace_id=second, user_uuid=BOB_ID, role_uid=4, creator_workspace_id=1, creator_org_uuid=1
+    )
+    assert alice.add_workspace_to_user(addition).allocation_id
+    assert bob.set_default_workspace(second).default_workspace == second
+    alice.remove_user_from_workspace(RemoveUserRequest(workspace_id=1, user_uuid=BOB_ID))
+    assert bob.leave_workspace(second).success
+    assert bob.user_info().default_workspace == 0
+
+
+def test_the_last_administrator_hears_why(alice: Client) -> None:
+    """P27."""
+    with pytest.raises(ApiError) as refused:
+        alice.leave_workspace(1, force=True)
+    assert refused.value.problem.code == "LAST_ADMIN"
+    assert "Give it to another member first" in refused.value.problem.detail
+
+
+def test_an_empty_text_takes_away_and_what_is_left_out_stays(alice: Client) -> None:
+    """None is not sent at all."""
+    alice.update_user_info(UpdateUserInfoRequest(first_name="Alice", surname="Ng"))
+    told = alice.update_user_info(UpdateUserInfoRequest(surname=""))
+    assert (told.first_name.value, told.surname.value) == ("Alice", None)
