@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from custody.schemas.common import EmailAddress, Name, NullString, Request, Shape, TextId, Timestamp
+from custody.schemas.common import EmailAddress, Line, Name, NullString, Request, Shape, TextId, Timestamp
 from custody.schemas.users import User
 
 # NIST SP 800-63B: at least eight characters, at least 64 allowed; the bound keeps Argon2 cheap to refuse.
@@ -18,10 +18,6 @@ OneTimeCode = Annotated[
     str, StringConstraints(strip_whitespace=True, pattern=f"^({_SIX_DIGITS}|{_RECOVERY_CODE})$")
 ]
 OpaqueToken = Annotated[str, StringConstraints(min_length=16, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")]
-# What a client says of itself is shown in lists and logs: one line, as names are (P50).
-ShortText = Annotated[
-    str, StringConstraints(max_length=200, pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$")
-]
 SecondFactor = Literal["none", "email", "totp"]
 
 REFRESH_COOKIE = "refresh_token"
@@ -41,8 +37,9 @@ class LoginRequest(Request):
 
     email: EmailAddress
     password: GivenPassword
-    location: ShortText | None = None
-    device: ShortText | None = None
+    # What a client says of itself is shown in lists and logs.
+    location: Line | None = None
+    device: Line | None = None
 
 
 class LoginResponse(Shape):
