@@ -15,6 +15,7 @@ from custody.schemas.auth import (
     TwoFactorResponse,
 )
 from custody.schemas.common import Done
+from custody.server.domain.errors import NotFound, OtpInvalid, RateLimited, StateConflict
 from custody.server.web.auth import admit
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
@@ -81,25 +82,30 @@ def revoke_sessions(call: Call[RevokeSessionsRequest]) -> RevokeSessionsResponse
 ENDPOINTS = (
     Endpoint(
         "POST", "/auth/request-password-reset", request_password_reset, Done, Door.OPEN, Unit.OWN,
-        PasswordResetRequest,
+        PasswordResetRequest, refuses=(RateLimited,),
     ),
-    Endpoint("POST", "/auth/reset-password", reset_password, Done, Door.OPEN, Unit.OWN, ResetPasswordRequest),
+    Endpoint(
+        "POST", "/auth/reset-password", reset_password, Done, Door.OPEN, Unit.OWN, ResetPasswordRequest,
+        refuses=(RateLimited,),
+    ),
     Endpoint(
         "POST", "/auth/change-password", change_password, Done, Door.SIGNED_IN, Unit.OWN, ChangePasswordRequest
     ),
     Endpoint(
-        "POST", "/auth/two-factor", two_factor, TwoFactorResponse, Door.SIGNED_IN, Unit.OWN, TwoFactorRequest
+        "POST", "/auth/two-factor", two_factor, TwoFactorResponse, Door.SIGNED_IN, Unit.OWN, TwoFactorRequest,
+        refuses=(OtpInvalid, StateConflict),
     ),
     Endpoint(
-        "POST", "/auth/totp/enrol", totp_enrol, TotpEnrolResponse, Door.SIGNED_IN, Unit.OWN, TotpEnrolRequest
+        "POST", "/auth/totp/enrol", totp_enrol, TotpEnrolResponse, Door.SIGNED_IN, Unit.OWN, TotpEnrolRequest,
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "POST", "/auth/totp/confirm", totp_confirm, TotpConfirmResponse, Door.SIGNED_IN, Unit.OWN,
-        TotpConfirmRequest,
+        TotpConfirmRequest, refuses=(OtpInvalid, StateConflict),
     ),
     Endpoint("GET", "/auth/sessions", sessions, list[SessionRecord], Door.SIGNED_IN, Unit.READ),
     Endpoint(
         "POST", "/auth/sessions/revoke", revoke_sessions, RevokeSessionsResponse, Door.SIGNED_IN, Unit.WRITE,
-        RevokeSessionsRequest,
+        RevokeSessionsRequest, refuses=(NotFound,),
     ),
 )  # fmt: skip

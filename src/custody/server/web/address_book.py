@@ -9,6 +9,7 @@ from custody.schemas.address_book import (
 from custody.schemas.common import Done
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
+from custody.server.domain.errors import StateConflict, WrongNetworkAddress
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 PAYERS = frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE})
@@ -54,6 +55,7 @@ ENDPOINTS = (
         Unit.WRITE,
         AddWhitelistAddressRequest,
         creates=True,
+        refuses=(StateConflict, WrongNetworkAddress),
     ),
     Endpoint(
         "POST",
@@ -63,6 +65,7 @@ ENDPOINTS = (
         PAYERS,
         Unit.WRITE,
         RenameWhitelistAddressRequest,
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "POST",

@@ -15,7 +15,7 @@ from custody.schemas.auth import (
     RegisterRequest,
 )
 from custody.schemas.common import Done
-from custody.server.domain.errors import Unauthenticated
+from custody.server.domain.errors import OtpInvalid, RateLimited, TokenExpired, Unauthenticated
 from custody.server.domain.signin import REFRESH_LIFETIME
 from custody.server.service.challenges import CodeAwaited
 from custody.server.service.sessions import Tokens
@@ -121,11 +121,38 @@ def _seconds(span: timedelta) -> int:
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/auth/register", register, Done, Door.OPEN, Unit.OWN, RegisterRequest),
-    Endpoint("POST", "/auth/login", login, LoginResponse, Door.OPEN, Unit.OWN, LoginRequest),
     Endpoint(
-        "POST", "/auth/otp-validate", otp_validate, LoginResponse, Door.OPEN, Unit.OWN, OtpValidateRequest
+        "POST", "/auth/register", register, Done, Door.OPEN, Unit.OWN, RegisterRequest, refuses=(RateLimited,)
     ),
-    Endpoint("POST", "/auth/refresh", refresh, RefreshResponse, Door.OPEN, Unit.OWN, RefreshRequest),
+    Endpoint(
+        "POST",
+        "/auth/login",
+        login,
+        LoginResponse,
+        Door.OPEN,
+        Unit.OWN,
+        LoginRequest,
+        refuses=(RateLimited, Unauthenticated),
+    ),
+    Endpoint(
+        "POST",
+        "/auth/otp-validate",
+        otp_validate,
+        LoginResponse,
+        Door.OPEN,
+        Unit.OWN,
+        OtpValidateRequest,
+        refuses=(OtpInvalid, RateLimited, Unauthenticated),
+    ),
+    Endpoint(
+        "POST",
+        "/auth/refresh",
+        refresh,
+        RefreshResponse,
+        Door.OPEN,
+        Unit.OWN,
+        RefreshRequest,
+        refuses=(TokenExpired, Unauthenticated),
+    ),
     Endpoint("POST", "/auth/logout", logout, Done, Door.SIGNED_IN, Unit.OWN),
 )

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import CustodyError
 from custody.server.service.services import Services
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
@@ -39,6 +40,9 @@ class Endpoint:
     calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for ``Unit.WRITE`` only. ``carries_psbt``: the
     body may be as large as one. ``workspace_field``: where the specification calls the workspace something else.
 
+    ``refuses``: what the handler raises beyond what the frame does and ``Invalid``, for the OpenAPI document, which ``extra``
+    adds to.
+
     A ``{name}`` in the path is a record's number, and stands in ``call.ids``.
     """
 
@@ -52,6 +56,8 @@ class Endpoint:
     creates: bool = False
     carries_psbt: bool = False
     workspace_field: str = "workspace_id"
+    refuses: tuple[type[CustodyError], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def path_ids(self) -> tuple[str, ...]:

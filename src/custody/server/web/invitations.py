@@ -9,6 +9,7 @@ from custody.schemas.invitations import (
 )
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
+from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 INVITERS = frozenset({PermissionName.MANAGE_USERS})
@@ -61,6 +62,7 @@ ENDPOINTS = (
         InviteToWorkspaceRequest,
         creates=True,
         workspace_field="workspace_context",
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "GET",
@@ -87,6 +89,7 @@ ENDPOINTS = (
         Door.SIGNED_IN,
         Unit.WRITE,
         AcceptInviteQuery,
+        refuses=(NotFound, PermissionDenied, StateConflict),
     ),
     Endpoint(
         "POST",
@@ -96,5 +99,6 @@ ENDPOINTS = (
         INVITERS,
         Unit.WRITE,
         RevokeInviteRequest,
+        refuses=(StateConflict,),
     ),
 )

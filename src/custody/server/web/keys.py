@@ -9,6 +9,13 @@ from custody.schemas.keys import (
     SigningProfileAddress,
 )
 from custody.schemas.queries import NetworkQuery
+from custody.server.domain.errors import (
+    KeyAlreadyActive,
+    NotFound,
+    PermissionDenied,
+    StateConflict,
+    VaultsLeftShort,
+)
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 
@@ -60,8 +67,18 @@ ENDPOINTS = (
         Unit.WRITE,
         RegisterKeyRequest,
         creates=True,
+        refuses=(KeyAlreadyActive, StateConflict),
     ),
-    Endpoint("POST", "/api/v1/revoke-key", revoke_key, Key, Door.SIGNED_IN, Unit.WRITE, RevokeKeyRequest),
+    Endpoint(
+        "POST",
+        "/api/v1/revoke-key",
+        revoke_key,
+        Key,
+        Door.SIGNED_IN,
+        Unit.WRITE,
+        RevokeKeyRequest,
+        refuses=(NotFound, PermissionDenied, StateConflict, VaultsLeftShort),
+    ),
     Endpoint("GET", "/api/v1/keys", keys, list[Key], Door.SIGNED_IN, Unit.READ),
     Endpoint(
         "GET",
@@ -71,5 +88,6 @@ ENDPOINTS = (
         Door.SIGNED_IN,
         Unit.READ,
         NetworkQuery,
+        refuses=(NotFound,),
     ),
 )

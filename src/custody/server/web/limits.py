@@ -15,6 +15,7 @@ from custody.schemas.limits import (
 )
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
+from custody.server.domain.errors import PolicyUnavailable
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 ROLE_MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
@@ -71,8 +72,18 @@ ENDPOINTS = (
         ROLE_MANAGERS,
         Unit.WRITE,
         UpdateRolePoliciesRequest,
+        refuses=(PolicyUnavailable,),
     ),
-    Endpoint("GET", "/api/v1/get-role-limit", get_role_limit, RoleLimit, ROLE_MANAGERS, Unit.READ, RoleQuery),
+    Endpoint(
+        "GET",
+        "/api/v1/get-role-limit",
+        get_role_limit,
+        RoleLimit,
+        ROLE_MANAGERS,
+        Unit.READ,
+        RoleQuery,
+        refuses=(PolicyUnavailable,),
+    ),
     Endpoint(
         "GET",
         "/api/v1/check-user-role-limit",
@@ -81,8 +92,18 @@ ENDPOINTS = (
         ROLE_MANAGERS,
         Unit.READ,
         CheckRoleQuery,
+        refuses=(PolicyUnavailable,),
     ),
-    Endpoint("GET", "/api/v1/get-my-limits", get_my_limits, MyLimits, ANY_MEMBER, Unit.READ, WorkspaceQuery),
+    Endpoint(
+        "GET",
+        "/api/v1/get-my-limits",
+        get_my_limits,
+        MyLimits,
+        ANY_MEMBER,
+        Unit.READ,
+        WorkspaceQuery,
+        refuses=(PolicyUnavailable,),
+    ),
     Endpoint(
         "POST",
         "/api/v1/update-vault",
@@ -91,6 +112,7 @@ ENDPOINTS = (
         VAULT_MANAGERS,
         Unit.WRITE,
         UpdateVaultRequest,
+        refuses=(PolicyUnavailable,),
     ),
     Endpoint(
         "GET",
@@ -109,5 +131,6 @@ ENDPOINTS = (
         VAULT_READERS,
         Unit.READ,
         CheckVaultQuery,
+        refuses=(PolicyUnavailable,),
     ),
 )

@@ -2,6 +2,7 @@
 
 from custody.schemas.logs import ExportedLogs, ExportLogsQuery, LogsPage, LogsQuery
 from custody.schemas.users import PermissionName
+from custody.server.domain.errors import NotOrgMember
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 READERS = frozenset({PermissionName.VIEW_LOGS})
@@ -27,6 +28,7 @@ ENDPOINTS = (
         Unit.READ,
         LogsQuery,
         workspace_field="workspace_uid",
+        refuses=(NotOrgMember,),
     ),
     Endpoint(
         "GET",
@@ -37,5 +39,6 @@ ENDPOINTS = (
         Unit.WRITE,
         ExportLogsQuery,
         workspace_field="workspace_uid",
+        refuses=(NotOrgMember,),
     ),
 )

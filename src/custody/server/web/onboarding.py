@@ -11,6 +11,7 @@ from custody.schemas.onboarding import (
     ReviewOnboardingRequest,
     SubmitOnboardingRequest,
 )
+from custody.server.domain.errors import PermissionDenied, StateConflict
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 PATH = "/api/v1/onboarding-requests"
@@ -48,6 +49,7 @@ ENDPOINTS = (
         Unit.WRITE,
         SubmitOnboardingRequest,
         creates=True,
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "GET",
@@ -67,5 +69,6 @@ ENDPOINTS = (
         Unit.WRITE,
         ReviewOnboardingRequest,
         creates=True,
+        refuses=(PermissionDenied, StateConflict),
     ),
 )

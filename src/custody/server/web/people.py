@@ -14,6 +14,7 @@ from custody.schemas.users import (
     UpdateUserInfoRequest,
     User,
 )
+from custody.server.domain.errors import LastAdmin, StateConflict, VaultsLeftShort
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})
@@ -101,6 +102,7 @@ ENDPOINTS = (
         Unit.WRITE,
         AddWorkspaceToUserRequest,
         creates=True,
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "POST",
@@ -110,6 +112,7 @@ ENDPOINTS = (
         USER_MANAGERS,
         Unit.WRITE,
         ChangeUserRoleRequest,
+        refuses=(LastAdmin, VaultsLeftShort),
     ),
     Endpoint(
         "POST",
@@ -119,6 +122,7 @@ ENDPOINTS = (
         USER_MANAGERS,
         Unit.WRITE,
         RemoveUserRequest,
+        refuses=(LastAdmin, VaultsLeftShort),
     ),
     Endpoint(
         "POST",
@@ -128,5 +132,6 @@ ENDPOINTS = (
         ANY_MEMBER,
         Unit.WRITE,
         LeaveWorkspaceRequest,
+        refuses=(LastAdmin, VaultsLeftShort),
     ),
 )

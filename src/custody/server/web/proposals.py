@@ -23,7 +23,22 @@ from custody.schemas.proposals import (
 )
 from custody.schemas.queries import PsbtQuery
 from custody.schemas.users import PermissionName
-from custody.server.domain.errors import NotFound
+from custody.server.domain.errors import (
+    ChainUnavailable,
+    Dust,
+    InsufficientFunds,
+    KeyIsRevoked,
+    LockedFunds,
+    NotASigner,
+    NotFound,
+    PolicyUnavailable,
+    PsbtDiffers,
+    RoleLimitExceeded,
+    SignatureInvalid,
+    StateConflict,
+    VaultLimitExceeded,
+    WrongNetworkAddress,
+)
 from custody.server.service.proposals import Filter, Page, no_such_proposal
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
@@ -38,6 +53,23 @@ READERS = frozenset(
 # Other processes commit too: a long poll looks again this often whatever it hears.
 RECHECK_SECONDS = 2.0
 _LIST = TypeAdapter(list[Proposal])
+LONG_POLL = {
+    "parameters": [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "description": text,
+            "example": example,
+        }
+        for name, text, example in (
+            ("If-None-Match", "The ETag of what was read before.", '"0123456789abcdef0123456789abcdef"'),
+            ("Prefer", "How long to wait for a change (RFC 7240).", "wait=30"),
+        )
+    ],
+    "responses": {"304": {"description": "Nothing has changed."}},
+}
 
 
 def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
@@ -162,8 +194,27 @@ ENDPOINTS = (
         Unit.WRITE,
         CreatePsbtRequest,
         creates=True,
+        refuses=(
+            ChainUnavailable,
+            Dust,
+            InsufficientFunds,
+            LockedFunds,
+            PolicyUnavailable,
+            RoleLimitExceeded,
+            VaultLimitExceeded,
+            WrongNetworkAddress,
+        ),
     ),
-    Endpoint("GET", "/api/v1/psbt", psbt, Proposal | list[Proposal], READERS, Unit.OWN, PsbtQuery),
+    Endpoint(
+        "GET",
+        "/api/v1/psbt",
+        psbt,
+        Proposal | list[Proposal],
+        READERS,
+        Unit.OWN,
+        PsbtQuery,
+        extra=LONG_POLL,
+    ),
     Endpoint(
         "POST",
         "/api/v1/sign-psbt",
@@ -173,5 +224,6 @@ ENDPOINTS = (
         Unit.OWN,
         SignPsbtRequest,
         carries_psbt=True,
+        refuses=(KeyIsRevoked, NotASigner, PsbtDiffers, SignatureInvalid, StateConflict),
     ),
 )

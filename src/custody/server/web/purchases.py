@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from custody.schemas.common import Done
 from custody.schemas.purchases import PurchasesQuery, PurchaseTransaction
+from custody.server.domain.errors import NotFound, WebhookRefused
 from custody.server.domain.purchases import SIGNATURE_HEADER
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
@@ -35,7 +36,9 @@ def purchases(call: Call[PurchasesQuery]) -> Response:
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/webhooks/purchases", purchases_webhook, Done, Door.OPEN, Unit.OWN),
+    Endpoint(
+        "POST", "/webhooks/purchases", purchases_webhook, Done, Door.OPEN, Unit.OWN, refuses=(WebhookRefused,)
+    ),
     Endpoint(
         "GET",
         "/api/v1/purchases",
@@ -44,5 +47,6 @@ ENDPOINTS = (
         Door.SIGNED_IN,
         Unit.READ,
         PurchasesQuery,
+        refuses=(NotFound,),
     ),
 )

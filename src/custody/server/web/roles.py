@@ -11,6 +11,7 @@ from custody.schemas.roles import (
     UpdateRoleRequest,
 )
 from custody.schemas.users import PermissionName
+from custody.server.domain.errors import LastAdmin, StateConflict, VaultsLeftShort
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 MANAGERS = frozenset({PermissionName.MANAGE_ROLE})
@@ -70,11 +71,28 @@ ENDPOINTS = (
         Unit.WRITE,
         CreateRoleRequest,
         creates=True,
+        refuses=(StateConflict,),
     ),
     Endpoint(
-        "POST", "/api/v1/update-role", update_role, RoleDetails, MANAGERS, Unit.WRITE, UpdateRoleRequest
+        "POST",
+        "/api/v1/update-role",
+        update_role,
+        RoleDetails,
+        MANAGERS,
+        Unit.WRITE,
+        UpdateRoleRequest,
+        refuses=(StateConflict,),
     ),
-    Endpoint("POST", "/api/v1/delete-role", delete_role, Done, MANAGERS, Unit.WRITE, DeleteRoleRequest),
+    Endpoint(
+        "POST",
+        "/api/v1/delete-role",
+        delete_role,
+        Done,
+        MANAGERS,
+        Unit.WRITE,
+        DeleteRoleRequest,
+        refuses=(StateConflict,),
+    ),
     Endpoint(
         "POST",
         "/api/v1/add-perm-to-role",
@@ -83,6 +101,7 @@ ENDPOINTS = (
         MANAGERS,
         Unit.WRITE,
         AddPermissionRequest,
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "POST",
@@ -92,5 +111,6 @@ ENDPOINTS = (
         MANAGERS,
         Unit.WRITE,
         RemovePermissionRequest,
+        refuses=(LastAdmin, VaultsLeftShort),
     ),
 )

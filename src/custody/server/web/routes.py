@@ -30,6 +30,7 @@ from custody.server.domain.errors import (
 )
 from custody.server.service.idempotency import Scope
 from custody.server.service.services import Services
+from custody.server.web.document import refusals_of
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 from custody.server.web.problems import trace_id_of
 
@@ -54,7 +55,8 @@ def build_router(endpoints: Sequence[Endpoint], services: Services) -> APIRouter
             name=endpoint.path.rsplit("/", 1)[-1],
             operation_id=_operation_id(endpoint),
             description=_description(endpoint),
-            responses={"default": {"model": Problem, "description": "A refusal"}},
+            responses={**refusals_of(endpoint), "default": {"model": Problem, "description": "A refusal"}},
+            openapi_extra={**endpoint.extra, "x-permissions": sorted(endpoint.permissions)},
             tags=[endpoint.path.split("/")[1]],
         )
     return router
@@ -66,9 +68,15 @@ def _operation_id(endpoint: Endpoint) -> str:
 
 def _description(endpoint: Endpoint) -> str:
     text = inspect.getdoc(endpoint.handler) or ""
+    return f"{text}\n\n{_who(endpoint)}".strip()
+
+
+def _who(endpoint: Endpoint) -> str:
     if endpoint.permissions:
-        text += f"\n\nPermission: {' or '.join(sorted(endpoint.permissions))}."
-    return text.strip()
+        return f"Permission: {' or '.join(sorted(endpoint.permissions))}."
+    if endpoint.needs is Door.OPEN:
+        return "Nobody need be signed in."
+    return "Whoever is signed in." if endpoint.needs is Door.SIGNED_IN else "Any member of the workspace."
 
 
 def _route(endpoint: Endpoint, services: Services) -> Callable[..., Any]:

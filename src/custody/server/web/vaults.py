@@ -3,6 +3,7 @@
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.schemas.vaults import CreateWalletRequest, Vault
+from custody.server.domain.errors import KeyAccountsExhausted, StateConflict
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 READERS = frozenset(
@@ -30,6 +31,7 @@ ENDPOINTS = (
         Unit.WRITE,
         CreateWalletRequest,
         creates=True,
+        refuses=(KeyAccountsExhausted, StateConflict),
     ),
     Endpoint("GET", "/api/v1/list-wallets", list_wallets, list[Vault], READERS, Unit.READ, WorkspaceQuery),
 )

@@ -7,6 +7,7 @@ from custody.schemas.users import (
     WorkspaceEntry,
     WorkspaceInfo,
 )
+from custody.server.domain.errors import StateConflict
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
@@ -32,6 +33,7 @@ ENDPOINTS = (
         Unit.WRITE,
         CreateWorkspaceRequest,
         creates=True,
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "POST",
@@ -41,5 +43,6 @@ ENDPOINTS = (
         MANAGERS,
         Unit.WRITE,
         UpdateWorkspaceRequest,
+        refuses=(StateConflict,),
     ),
 )

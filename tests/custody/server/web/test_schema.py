@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from custody.server.web.endpoint import Endpoint
+from custody.server.web.endpoint import Door, Endpoint
 from custody.server.web.table import ENDPOINTS
 from tests.support.custody import Desk, open_desk
 
@@ -117,3 +117,38 @@ def _send(http: httpx.Client, case: Case, headers: dict[str, str]) -> httpx.Resp
     http.cookies.clear()
     answer.elapsed = timedelta(0)
     return answer
+
+
+@pytest.mark.parametrize("row", ENDPOINTS, ids=lambda row: f"{row.method} {row.path}")
+def test_every_operation_says_who_may_and_what_is_refused(
+    row: Endpoint, schema: schemathesis.BaseSchema
+) -> None:
+    operation = schema.raw_schema["paths"][row.path][row.method.lower()]
+    refused = {status for status in operation["responses"] if status not in {"200", "304", "default"}}
+    guarded = row.needs is not Door.OPEN
+    assert operation["description"].splitlines()[0]
+    assert set(operation["x-permissions"]) == row.permissions
+    assert ("security" in operation) == guarded
+    assert ({"401", "429"} <= refused) >= guarded
+    assert ({"403", "404"} <= refused) >= (not isinstance(row.needs, Door))
+    assert ("422" in refused) >= (row.takes is not None)
+    assert ("409" in refused) >= row.creates
+    assert {"500", "503"} <= refused
+    for status in refused:
+        (content,) = operation["responses"][status]["content"]
+        assert content == "application/problem+json"
+
+
+def test_operations_have_names_of_their_own_that_stay(schema: schemathesis.BaseSchema) -> None:
+    """Programs are generated from them: the name follows from method and path, and from nothing else."""
+    named = {
+        operation["operationId"]: (method, path)
+        for path, methods in schema.raw_schema["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert len(named) == len(ENDPOINTS)
+    assert named["post_api_v1_sign_psbt"] == ("post", "/api/v1/sign-psbt")
+    assert named["post_api_v1_onboarding_requests_uid_review"] == (
+        "post",
+        "/api/v1/onboarding-requests/{uid}/review",
+    )
