@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from custody.schemas.keys import RevokeKeyRequest
 from custody.server.app import Platform
-from custody.server.cli.common import AsJson, State, platform_at, read_password, refusals
+from custody.server.cli.common import AsJson, State, platform_at, read_password, read_secret, refusals
 from custody.server.domain.errors import NotFound
 from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
 from custody.server.domain.purchases import webhook_key
@@ -150,9 +150,17 @@ def _revocation(key_id: str, reason: Reason, *, force: bool) -> RevokeKeyRequest
 
 
 @app.command("webhook-secret")
-def webhook_secret_command(state: State) -> None:
+def webhook_secret_command(
+    state: State,
+    take: Annotated[
+        bool, typer.Option("--set", help="Take the key that the provider issued, from the standard input.")
+    ] = False,
+) -> None:
     """Prints what the purchase provider signs its webhooks with: the secret in use, and nothing else."""
     with refusals(), platform_at(state) as platform:
+        if take:
+            platform.services.purchases.adopt_key(read_secret("The provider's key: "))
+            return
         typer.echo(webhook_key(platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)[0]))
 
 

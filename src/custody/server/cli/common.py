@@ -57,6 +57,11 @@ def fail(sentence: str, hint: str) -> NoReturn:
     raise typer.Exit(1)
 
 
+def read_secret(question: str) -> str:
+    """Never an argument, as a password."""
+    return getpass.getpass(question) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+
+
 def read_password() -> str:
     """Never an argument: those are seen by every program on the machine (P49)."""
     if not sys.stdin.isatty():

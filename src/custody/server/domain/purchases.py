@@ -30,9 +30,22 @@ _PART = re.compile(r"\s*([a-z]+)=([0-9A-Za-z]+)\s*")
 MAX_HEADER = 500
 
 
+# A secret that we made has 32 bytes; one that the provider issued is kept behind this word, and is longer.
+_ISSUED: Final = b"issued:"
+_MADE_BYTES: Final = 32
+_ISSUED_KEY = re.compile(r"[\x21-\x7e]{26,200}")
+
+
 def webhook_key(secret: bytes) -> str:
-    """What the operator gives the provider; its characters, as they stand, are the key of the HMAC."""
-    return secret.hex()
+    """What both sides know; its characters, as they stand, are the key of the HMAC."""
+    return secret.hex() if len(secret) == _MADE_BYTES else secret.removeprefix(_ISSUED).decode()
+
+
+def issued_secret(key: str) -> bytes:
+    """A key that the provider made, as it is kept. Raises ValueError for what cannot be one."""
+    if not _ISSUED_KEY.fullmatch(key):
+        raise ValueError("a webhook's key has 26 to 200 printable characters without spaces")
+    return _ISSUED + key.encode()
 
 
 def signature_of(secret: bytes, timestamp: str, body: bytes) -> str:

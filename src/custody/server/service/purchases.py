@@ -18,9 +18,10 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import Fault, Invalid, NotFound, WebhookRefused
 from custody.server.domain.ports import Clock
-from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news
+from custody.server.domain.purchases import TOLERANCE, is_genuine, is_news, issued_secret
 from custody.server.service.audit import AuditLog
 from custody.server.service.secrets import Purpose, Secrets
+from custody.server.service.setup import OPERATOR
 from custody.server.store import Store
 from custody.server.store.models import Key, Profile, Purchase, Workspace
 from multisig import MultisigError, Network, decode_address
@@ -73,6 +74,18 @@ class Purchases:
         except BaseException:
             self._deliveries.release(delivery)
             raise
+
+    def adopt_key(self, key: str) -> None:
+        """Takes a key that the provider issued; deliveries under the former ones stay good. Raises Invalid."""
+        try:
+            secret = issued_secret(key)
+        except ValueError as error:
+            raise Invalid(f"That is no key: {error}.") from None
+        self._secrets.put(Purpose.PURCHASE_WEBHOOK, secret)
+        with self._store.write() as db:
+            self._audit.record(
+                db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", Purpose.PURCHASE_WEBHOOK.value
+            )
 
     def page(self, db: Session, caller: Caller, query: wire.PurchasesQuery) -> Page:
         """The caller's own, the newest first. Raises NotFound for an ``after`` that is none of theirs."""

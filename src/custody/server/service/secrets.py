@@ -53,6 +53,10 @@ class Secrets:
         """A new secret goes in front; the others still read."""
         self._change(lambda secrets: {**secrets, purpose: (self._new(), *secrets.get(purpose, ()))})
 
+    def put(self, purpose: Purpose, secret: bytes) -> None:
+        """One that somebody else made goes in front, of whatever length; the others still read."""
+        self._change(lambda secrets: {**secrets, purpose: (secret, *secrets.get(purpose, ()))})
+
     def drop(self, purpose: Purpose, old: Collection[bytes]) -> None:
         """Forgets just these: what somebody else put in front meanwhile stays, and so does what it replaced."""
         self._change(

@@ -1,5 +1,6 @@
 """The purchase provider's webhook and each member's own list, over HTTP."""
 
+import hmac
 import json
 import secrets
 from concurrent.futures import ThreadPoolExecutor
@@ -212,6 +213,27 @@ class TestSecret:
             (secret,) = world.platform.services.secrets.of(Purpose.PURCHASE_WEBHOOK)
             assert (shown.exit_code, shown.stdout, shown.stderr) == (0, f"{webhook_key(secret)}\n", "")
             assert webhook_key(secret) not in everything_stored(world.platform.services.store)
+
+    def test_may_be_one_that_the_provider_issued(self, tmp_path: Path) -> None:
+        key = "wk_live_0123456789abcdefghijklmnop"
+        command = ["admin", "webhook-secret", "--state", str(tmp_path / "state")]
+        taken = CliRunner().invoke(app, [*command, "--set"], input=f"{key}\n")
+        assert (taken.exit_code, taken.stdout, taken.stderr) == (0, "", "")
+        assert CliRunner().invoke(app, command).stdout == f"{key}\n"
+        with open_world(tmp_path / "state") as world:
+            body = json.dumps({"type": "transaction_updated", "data": transaction("")}).encode()
+            timestamp = str(int(world.clock.now.timestamp()))
+            signed = hmac.new(key.encode(), f"{timestamp}.".encode() + body, "sha256").hexdigest()
+            ok(post(world, body, f"t={timestamp},s={signed}"))
+            assert world.audit_actions() == ["SECRET_ROTATED", "PURCHASE_REPORTED"]
+            assert key not in everything_stored(world.platform.services.store)
+
+    @pytest.mark.parametrize("key", ["", "short", "a" * 201, "with a space in the middle of it", "ключ" * 10])
+    def test_is_refused_where_it_cannot_be_one(self, tmp_path: Path, key: str) -> None:
+        command = ["admin", "webhook-secret", "--set", "--state", str(tmp_path / "state")]
+        answer = CliRunner().invoke(app, command, input=f"{key}\n")
+        assert answer.exit_code == 1
+        assert "That is no key" in answer.stderr
 
 
 class TestSignedNonsense:
