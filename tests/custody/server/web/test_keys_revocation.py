@@ -1,6 +1,8 @@
 """Revoking a key through HTTP: who may, what is refused, and what a revoked key still does (P47)."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from sqlalchemy import select
@@ -251,3 +253,26 @@ class TestOperator:
         missing = self.run(tmp_path / "state", "--key-id", "none", "--reason", "lost")
         assert missing.exit_code == 1
         assert "no such key" in missing.stderr
+
+
+class TestRaces:
+    def test_a_key_that_is_lost_while_it_signs_has_signed_nothing(self, desk: Desk, psbt_id: str) -> None:
+        """P47: whichever of the two comes first, nothing of the lost key counts when both are over."""
+        signed, key_id = desk.signed("alice", psbt_id), key_of(desk, "alice")
+        begin = Barrier(2)
+
+        def submit() -> int:
+            begin.wait(timeout=10)
+            return desk.submit("alice", psbt_id, signed).status_code
+
+        def lose() -> int:
+            begin.wait(timeout=10)
+            return revoke(desk.admin, key_id).status_code
+
+        with ThreadPoolExecutor(2) as pool:
+            signing, losing = pool.submit(submit), pool.submit(lose)
+            assert signing.result() in {200, 403}
+            assert losing.result() == 200
+        shown = desk.proposal(psbt_id)
+        assert (shown["status"], shown["collected_signatures"]) == ("PENDING", 0)
+        assert not any(item.partial_signatures for item in Psbt.parse(shown["psbt_base64"]).inputs)
