@@ -23,7 +23,11 @@ CyclePeriod = Literal["W", "M"]
 Priority = Literal["low", "medium", "high"]
 
 IntId = Annotated[StrictInt, Field(ge=1, le=MAX_INT64)]
-TextId = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+TextId = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$"),
+    Field(examples=["d41b2ccdb60d35cf8a4e66c0f8be7a0e"]),
+]
 # Names reach mails, logs, terminals and spreadsheets: no control character, line or direction of writing in them (P50).
 _ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+$"
 _ONE_LINE_OR_NONE = _ONE_LINE.replace("+$", "*$")
@@ -41,12 +45,17 @@ EmailAddress = Annotated[
     StringConstraints(
         strip_whitespace=True, to_lower=True, max_length=320, pattern=f"^{_ADDRESS_PART}@{_ADDRESS_PART}$"
     ),
+    Field(examples=["ada@example.org"]),
 ]
 # Plain decimal notation only: no sign, no exponent, at most eight places (P21).
-DecimalText = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,17})(\.[0-9]{1,8})?$")]
+DecimalText = Annotated[
+    str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,17})(\.[0-9]{1,8})?$"), Field(examples=["0.25"])
+]
 # 2 MiB of PSBT, which is what a Coldcard Mk4 takes, in base64.
 MAX_PSBT_BASE64 = 2_796_204
-PsbtBase64 = Annotated[str, StringConstraints(min_length=8, max_length=MAX_PSBT_BASE64)]
+PsbtBase64 = Annotated[
+    str, StringConstraints(min_length=8, max_length=MAX_PSBT_BASE64), Field(examples=["cHNidP8BAH0CAAAAAQ=="])
+]
 
 
 def _as_utc(moment: datetime) -> datetime:
