@@ -6,7 +6,7 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.permissions import EVERY_PERMISSION
 from custody.server.web.endpoint import Door, Endpoint
 from custody.server.web.table import ENDPOINTS
-from tests.custody.spec import not_yet
+from tests.custody.spec import contract, not_yet
 from tests.custody.spec.reading import Specification
 from tests.custody.spec.staging import Stage
 from tests.support.platform import As
@@ -19,6 +19,22 @@ def test_the_table_and_the_specification_agree(specification: Specification) -> 
     told = {path: call.permissions for path, call in specification.calls.items() if call.permissions}
     table = {row.path: {name.value for name in row.permissions} for row in ENDPOINTS if row.path in told}
     assert table == {path: names for path, names in told.items() if path not in not_yet.ENDPOINTS}
+
+
+def test_every_row_is_as_it_was_decided(specification: Specification) -> None:
+    """Whatever loses a permission in the table loses it here too, on purpose, or fails."""
+    told = {path for path, call in specification.calls.items() if call.permissions}
+    table = {f"{row.method} {row.path}": _needs(row) for row in ENDPOINTS if row.path not in told}
+    decided = {call: door for door, calls in contract.DOORS.items() for call in calls}
+    assert table == {**contract.PERMISSIONS, **decided}
+
+
+def _needs(row: Endpoint) -> set[str] | str:
+    if row.needs is Door.OPEN:
+        return contract.NOBODY_SIGNED_IN
+    if row.needs is Door.SIGNED_IN:
+        return contract.SIGNED_IN
+    return {name.value for name in row.permissions} or contract.ANY_MEMBER
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.path)

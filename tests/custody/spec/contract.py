@@ -1,0 +1,77 @@
+"""Who may call what, where the specification does not say: as the platform's contract decided, and beyond it as the issues did.
+
+The table of endpoints is what enforces; this is the second opinion. A new endpoint gets its line here too.
+"""
+
+MANAGE_WORKSPACE, PAYMENT_INIT, PAYMENT_APPROVE, VIEW_BALANCES, MANAGE_ROLE, MANAGE_USERS, VIEW_LOGS = (
+    "MANAGE_WORKSPACE", "PAYMENT_INIT", "PAYMENT_APPROVE", "VIEW_BALANCES", "MANAGE_ROLE", "MANAGE_USERS", "VIEW_LOGS"
+)  # fmt: skip
+NOBODY_SIGNED_IN, SIGNED_IN, ANY_MEMBER = "nobody need be signed in", "whoever is signed in", "any member"
+WHO_PAYS_OR_LOOKS = {MANAGE_WORKSPACE, PAYMENT_APPROVE, PAYMENT_INIT, VIEW_BALANCES}
+WHO_SEES_VAULTS = {MANAGE_WORKSPACE, PAYMENT_APPROVE, VIEW_BALANCES}
+WHO_KEEPS_ADDRESSES = {MANAGE_WORKSPACE, PAYMENT_INIT}
+
+PERMISSIONS: dict[str, set[str]] = {
+    "GET /api/v1/get-users-from-workspace": {MANAGE_USERS},
+    "POST /api/v1/change-user-role": {MANAGE_USERS},
+    "POST /api/v1/remove-user-from-workspace": {MANAGE_USERS},
+    "POST /api/v1/revoke-invite": {MANAGE_USERS},
+    "POST /api/v1/create-workspace": {MANAGE_WORKSPACE},
+    "POST /api/v1/update-workspace": {MANAGE_WORKSPACE},
+    "POST /api/v1/create_wallet": {MANAGE_WORKSPACE},
+    "GET /api/v1/get-roles-and-perms-detailed": {MANAGE_ROLE, MANAGE_USERS, MANAGE_WORKSPACE},
+    "POST /api/v1/create-role": {MANAGE_ROLE},
+    "POST /api/v1/update-role": {MANAGE_ROLE},
+    "POST /api/v1/delete-role": {MANAGE_ROLE},
+    "POST /api/v1/add-perm-to-role": {MANAGE_ROLE},
+    "POST /api/v1/remove-perm-from-role": {MANAGE_ROLE},
+    "GET /api/v1/get-role-limit": {MANAGE_ROLE},
+    "GET /api/v1/list-wallets": WHO_SEES_VAULTS,
+    "GET /api/v1/get-vault-limits": WHO_PAYS_OR_LOOKS,
+    "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
+    "GET /api/v1/psbt": WHO_PAYS_OR_LOOKS,
+    "POST /api/v1/sign-psbt": {PAYMENT_APPROVE},
+    "GET /api/v1/get-whitelist-addresses": WHO_KEEPS_ADDRESSES,
+    "POST /api/v1/add-whitelist-address": WHO_KEEPS_ADDRESSES,
+    "POST /api/v1/rename-whitelist-address": WHO_KEEPS_ADDRESSES,
+    "POST /api/v1/remove-whitelist-address": WHO_KEEPS_ADDRESSES,
+    "GET /api/v1/get-logs": {VIEW_LOGS},
+}
+DOORS: dict[str, tuple[str, ...]] = {
+    NOBODY_SIGNED_IN: (
+        "POST /auth/register",
+        "POST /auth/login",
+        "POST /auth/otp-validate",
+        "POST /auth/refresh",
+        "POST /auth/request-password-reset",
+        "POST /auth/reset-password",
+        "POST /webhooks/purchases",
+    ),
+    SIGNED_IN: (
+        "POST /auth/logout",
+        "POST /auth/change-password",
+        "POST /auth/two-factor",
+        "POST /auth/totp/enrol",
+        "POST /auth/totp/confirm",
+        "GET /auth/sessions",
+        "POST /auth/sessions/revoke",
+        "GET /api/v1/get-user-info",
+        "POST /api/v1/update-user-info",
+        "POST /api/v1/key-challenge",
+        "POST /api/v1/register-key",
+        "POST /api/v1/revoke-key",
+        "GET /api/v1/keys",
+        "GET /api/v1/signing-profile-address",
+        "GET /api/v1/get-invites-pending",
+        "GET /api/v1/accept-invite",
+        "GET /api/v1/purchases",
+        "POST /api/v1/onboarding-requests",
+        "GET /api/v1/onboarding-requests",
+        "POST /api/v1/onboarding-requests/{uid}/review",
+    ),
+    ANY_MEMBER: (
+        "POST /api/v1/set-default-workspace",
+        "POST /api/v1/leave-workspace",
+        "GET /api/v1/get-my-limits",
+    ),
+}
