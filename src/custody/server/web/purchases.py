@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from custody.schemas.common import Done
 from custody.schemas.purchases import PurchasesQuery, PurchaseTransaction
-from custody.server.domain.errors import NotFound, WebhookRefused
+from custody.server.domain.errors import Invalid, NotFound, WebhookRefused
 from custody.server.domain.purchases import SIGNATURE_HEADER
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
@@ -37,7 +37,13 @@ def purchases(call: Call[PurchasesQuery]) -> Response:
 
 ENDPOINTS = (
     Endpoint(
-        "POST", "/webhooks/purchases", purchases_webhook, Done, Door.OPEN, Unit.OWN, refuses=(WebhookRefused,)
+        "POST",
+        "/webhooks/purchases",
+        purchases_webhook,
+        Done,
+        Door.OPEN,
+        Unit.OWN,
+        refuses=(Invalid, WebhookRefused),
     ),
     Endpoint(
         "GET",
