@@ -59,8 +59,8 @@ class TestAnotherRole:
         guest = add_role(world, "Guest")
         changed = ok(change_role(alice, BOB_ID, guest))
         assert (changed["UUID"], changed["Role"]["Name"]) == (BOB_ID, "Guest")
-        refused(bob.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
         assert recorded(world)[-1] == "MEMBER_ROLE_CHANGED"
+        refused(bob.get("/api/v1/list-wallets", workspace_id=1), 403, "PERMISSION_DENIED")
 
     def test_that_is_held_already_is_not_recorded(self, alice: As, bob: As, world: World) -> None:
         before = recorded(world)

@@ -114,7 +114,7 @@ class TestMaking:
         answer = keeper.calls.post("/api/v1/create-role", clerk(permissions=named))
         assert "cannot grant what you do not hold" in refused(answer, 403, "PERMISSION_DENIED")["detail"]
         assert "Clerk" not in roles(keeper.calls)
-        assert recorded(world)[-1] == "MEMBER_ADDED"
+        assert recorded(world)[-1] == "PERMISSION_DENIED"
 
     def test_with_nothing_but_what_they_hold_anybody_makes_one(self, keeper: Someone) -> None:
         assert carried(ok(keeper.calls.post("/api/v1/create-role", clerk(permissions=["VIEW_BALANCES"]))))
