@@ -1,5 +1,6 @@
 """``custody audit`` as an operator and an auditor use it: words, JSON and exit codes."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -35,6 +36,11 @@ def state(tmp_path: Path) -> Path:
 @pytest.fixture
 def export(state: Path) -> Path:
     return state.parent / "export.csv"
+
+
+def rows_in(export: Path) -> int:
+    with export.open(newline="", encoding="utf-8") as lines:
+        return len(list(csv.reader(lines))) - 1
 
 
 def change(state: Path, statement) -> None:
@@ -119,20 +125,22 @@ class TestExport:
     def test_a_file_agrees_with_itself(self, export: Path) -> None:
         answer = audit("verify-export", export)
         assert answer.exit_code == 0
-        assert "2 rows of workspace:1, from 1 to 2: each as it was recorded." in answer.stdout
+        count = rows_in(export)
+        assert f"{count} rows of workspace:1, from 1 to {count}: each as it was recorded." in answer.stdout
         assert "which a forger can arrange" in answer.stderr
 
     def test_and_with_the_checkpoints(self, state: Path, export: Path) -> None:
-        """The workspace's chain had three rows by then, the export's own among them; an export of all is confirmed."""
+        """The export's own record came after it; an export of the whole chain is confirmed to its end."""
         audit("checkpoint", "--state", state)
         file = export.with_name("all.csv")
         file.write_bytes(audit("export", "--state", state, "--chain", "workspace:1").stdout_bytes)
         key = audit("public-key", "--state", state).stdout.strip()
         given = ("--checkpoints", state / "audit-checkpoints.jsonl", "--public-key", key)
         answer = audit("verify-export", file, *given, "--json")
-        assert answer.exit_code == 0
+        count = rows_in(file)
+        assert (answer.exit_code, count) == (0, rows_in(export) + 1)
         assert json.loads(answer.stdout) == {
-            "chain_id": "workspace:1", "rows": 3, "first": 1, "last": 3, "gaps": 0, "confirmed": 1, "fault": None,
+            "chain_id": "workspace:1", "rows": count, "first": 1, "last": count, "gaps": 0, "confirmed": 1, "fault": None,
             "whole": True,
         }  # fmt: skip
         assert audit("verify-export", file, "--checkpoints", state / "audit-checkpoints.jsonl").exit_code == 1
@@ -143,9 +151,9 @@ class TestExport:
         export.write_bytes(export.read_bytes().replace(b"user 2", b"user 1"))
         answer = audit("verify-export", export)
         assert answer.exit_code == 1
-        assert answer.stderr == "workspace:1, row 2: the row was altered\n"
+        assert answer.stderr == f"workspace:1, row {rows_in(export)}: the row was altered\n"
         report = json.loads(audit("verify-export", export, "--json").stdout)
-        assert (report["whole"], report["fault"]["position"]) == (False, 2)
+        assert (report["whole"], report["fault"]["position"]) == (False, rows_in(export))
 
     @pytest.mark.parametrize("content", [b"", b"a,b\r\n", b"\xff\xfe"])
     def test_what_is_no_export_is_explained(self, export: Path, content: bytes) -> None:
