@@ -29,7 +29,7 @@ SAVE_AGAIN_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class OtpNeeded:
-    """The platform sent a one-time code to the account's e-mail address; ``token_2fa`` stays inside the daemon."""
+    """The platform wants a one-time code: mailed, or the authenticator's. ``token_2fa`` stays inside the daemon."""
 
     email: str
     token_2fa: str = field(repr=False)
@@ -89,7 +89,7 @@ class Account:
         return True
 
     async def login(self, email: str, password: str) -> bool:
-        """Sign in. False: a one-time code was sent, go on with ``confirm``.
+        """Sign in. False: a one-time code is wanted, go on with ``confirm``.
 
         Raises:
             SignInFailed, PlatformUnreachable, PlatformAnswersWrongly; leaves of SecretsError.
@@ -102,7 +102,7 @@ class Account:
         return True
 
     async def confirm(self, otp: str) -> None:
-        """Finish a sign-in with the e-mailed code. Raises as ``login``."""
+        """Finish a sign-in with the code: mailed, the authenticator's, or a recovery code. Raises as ``login``."""
         if self._otp is None:
             raise SignInFailed("no sign-in waits for a code", hint="Start again with `signerd login`.")
         waiting = self._otp

@@ -14,7 +14,7 @@ from signerd.loopback.shapes import SignedIn
 if TYPE_CHECKING:
     from signerd.account.config import Config
 
-EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (it was sent by e-mail)"
+EMAIL, PASSWORD, CODE = "E-mail", "Password", "One-time code (mailed to you, or your authenticator's)"
 
 
 class NetworkName(StrEnum):
@@ -49,7 +49,7 @@ def login(
 ) -> None:
     """Sign in to the platform.
 
-    Asks for the e-mail address, the password and, where the platform sends one, the one-time code; first for the
+    Asks for the e-mail address, the password and, where the platform wants one, the one-time code; first for the
     passphrase of the secrets file where there is one. They are typed, or read from standard input one a line.
     """
     desk = desk_of(context)

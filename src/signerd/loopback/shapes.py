@@ -56,7 +56,7 @@ class Status(Answer):
 
 
 class SignedIn(Answer):
-    """``code_needed``: a one-time code was sent by e-mail; go on with it."""
+    """``code_needed``: a one-time code is wanted, the mailed one or the authenticator's; go on with it."""
 
     email: str
     code_needed: bool
@@ -69,7 +69,7 @@ class SignInRequest(Request):
 
 
 class CodeRequest(Request):
-    code: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=20)] = Field(
+    code: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)] = Field(
         repr=False
     )
 
