@@ -1,7 +1,8 @@
 """The bounds on one person's calls, through HTTP."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -75,14 +76,20 @@ def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
         rates = world.platform.services.rates
         with ThreadPoolExecutor(MAX_LONG_POLLS) as pool:
             held = [pool.submit(_poll, alice, etag) for _ in range(MAX_LONG_POLLS)]
-            while rates._polling[1] < MAX_LONG_POLLS:
-                threading.Event().wait(0.001)
+            _until(lambda: rates._polling[1] >= MAX_LONG_POLLS)
             refused = _poll(alice, etag)
             assert (refused.status_code, refused.json()["code"]) == (429, "RATE_LIMITED")
             assert alice.get("/api/v1/psbt", workspace_id=1).status_code == 200
             world.platform.services.changes.close()
             assert {answer.result().status_code for answer in held} == {304}
         assert not rates._polling
+
+
+def _until(so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not so():
+        assert time.monotonic() < deadline, "it did not come to that"
+        threading.Event().wait(0.001)
 
 
 def _poll(user: As, etag: str):
