@@ -26,21 +26,23 @@ def vaults_left_short(
     without_key: str | None = None,
     without_member: int | None = None,
     without_role: int | None = None,
-    moving_on: bool = False,
 ) -> list[Vault]:
     """The vaults that would lose a signer and keep fewer than M who can still sign, the oldest first.
 
     ``without_key``: a key's id. ``without_member``: a membership's id, of one who leaves or may no longer approve.
     ``without_role``: the id of a role that loses PAYMENT_APPROVE, and with it all who hold it. A vault that is short
-    already and loses nobody by this is not named. ``moving_on``: superseded keys count too, which can still move the
-    vault's coins to another. Asked before the change, in its transaction.
+    already and loses nobody by this is not named. Asked before the change, in its transaction.
+
+    Two losses count: of who can approve anything, and of who can still move the coins to another vault, which those with
+    a superseded key can too. Where most signers have new devices, the old vault has nobody else.
     """
     lost = _lost(without_key, without_member, without_role)
-    can_sign = _LIVE | _SUPERSEDED if moving_on else _LIVE
-    losing = _able(lost & can_sign).distinct()
-    left = dict(db.execute(_counted(_able(~lost & can_sign), losing)).all())
-    query = select(Vault).where(Vault.id.in_(losing)).order_by(Vault.created_at, Vault.id)
-    return [vault for vault in db.scalars(query) if left.get(vault.id, 0) < vault.m]
+    short = {
+        vault.id: vault
+        for can_sign in (_LIVE, _LIVE | _SUPERSEDED)
+        for vault in _left_short(db, lost, can_sign)
+    }
+    return sorted(short.values(), key=lambda vault: (vault.created_at, vault.id))
 
 
 def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) -> None:
@@ -55,6 +57,16 @@ def require_quorums(db: Session, user_id: int | None, short: Sequence[Vault]) ->
     if others:
         names.append(f"{others} of workspaces that you do not see")
     raise VaultsLeftShort(f"Fewer signers than a movement needs would be left in vault {', '.join(names)}.")
+
+
+def _left_short(db: Session, lost: ColumnElement[bool], can_sign: ColumnElement[bool]) -> list[Vault]:
+    losing = _able(lost & can_sign).distinct()
+    left = dict(db.execute(_counted(_able(~lost & can_sign), losing)).all())
+    return [
+        vault
+        for vault in db.scalars(select(Vault).where(Vault.id.in_(losing)))
+        if left.get(vault.id, 0) < vault.m
+    ]
 
 
 def _workspaces_seen_by(db: Session, user_id: int) -> set[int]:

@@ -13,7 +13,7 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import NotFound, PermissionDenied
 from custody.server.domain.ports import Clock
-from custody.server.domain.revoking import changes_anything, may_move_on
+from custody.server.domain.revoking import changes_anything
 from custody.server.service.audit import AuditLog
 from custody.server.service.keys import key_shape, reason_of
 from custody.server.service.quorums import require_quorums, vaults_left_short
@@ -61,7 +61,7 @@ class KeyRevocation:
         reason = reason_of(key)
         if not changes_anything(reason, request.reason):
             return key_shape(key)
-        short = vaults_left_short(db, without_key=key.id, moving_on=may_move_on(reason))
+        short = vaults_left_short(db, without_key=key.id)
         if not request.force:
             seer = None if caller is OPERATOR else caller.user_id
             require_quorums(db, seer, short)

@@ -24,10 +24,10 @@ def membership_of(desk, name: str) -> int:
         return db.scalars(select(Membership.id).where(Membership.user_id == desk.user_ids[name])).one()
 
 
-def revoke(desk, name: str) -> None:
+def revoke(desk, name: str, reason: str = "superseded") -> None:
     with desk.world.platform.services.store.write() as db:
         key = db.get_one(Key, key_of(desk, name))
-        key.status, key.revoked_reason = "revoked", "superseded"
+        key.status, key.revoked_reason = "revoked", reason
 
 
 @pytest.fixture
@@ -82,9 +82,22 @@ def test_who_may_not_approve_does_not_count(desk):
 
 
 def test_what_is_short_already_and_loses_nobody_is_not_named(strict):
-    revoke(strict, "carol")
+    revoke(strict, "carol", "lost")
     assert left_short(strict, without_key=key_of(strict, "carol")) == []
     assert left_short(strict, without_key=key_of(strict, "alice")) == ["Reserve", "Treasury"]
+
+
+def test_who_can_still_move_the_coins_on_counts_where_nobody_else_is_left(desk):
+    """All have new devices: the old vault's coins leave by two superseded keys or not at all."""
+    for name in ("alice", "bob", "carol"):
+        revoke(desk, name)
+    assert left_short(desk, without_member=membership_of(desk, "alice")) == []
+    revoke(desk, "carol", "lost")
+    assert left_short(desk, without_member=membership_of(desk, "alice")) == ["Treasury"]
+    assert left_short(desk, without_key=key_of(desk, "bob")) == ["Treasury"]
+    with desk.world.platform.services.store.read() as db:
+        role = db.scalars(select(Role.id).where(Role.name == "Signer")).one()
+    assert left_short(desk, without_role=role) == ["Treasury"]
 
 
 def test_nothing_lost_leaves_nothing_short(strict):
