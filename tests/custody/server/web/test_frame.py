@@ -142,6 +142,12 @@ class TestBounds:
         assert answer.json()["code"] == "BODY_TOO_LARGE"
         assert answer.headers["Connection"] == "close"
 
+    @pytest.mark.parametrize("length", ["9" * 25, "9" * 5000])
+    def test_a_length_that_is_no_number_of_bytes_is_too_large(self, world: World, length: str) -> None:
+        """P50: Python itself refuses to read 4,301 digits."""
+        answer = world.http.post("/auth/login", content=b"{}", headers={"Content-Length": length})
+        assert (answer.status_code, answer.json()["code"]) == (413, "BODY_TOO_LARGE")
+
     def test_a_body_that_does_not_announce_itself_is_counted(self, world: World) -> None:
         def pieces():
             for _ in range(4):
