@@ -76,6 +76,10 @@ class Rates:
         if is_write:
             self._writes.take(user_id)
 
+    def take_write(self, user_id: int) -> None:
+        """For a reading call that writes all the same, by being refused: that is recorded. Raises RateLimited."""
+        self._writes.take(user_id)
+
     @contextmanager
     def long_poll(self, user_id: int) -> Iterator[None]:
         """Held while a call waits; on the event loop's own thread. Raises RateLimited."""

@@ -207,7 +207,11 @@ class Runner:
         return call.enter(db, getattr(call.body, self._endpoint.workspace_field))
 
     def record_refusal(self, call: Call[Any], error: CustodyError) -> None:
-        """In a transaction of its own, for the refused one was rolled back."""
+        """In a transaction of its own, for the refused one was rolled back. Raises RateLimited: whoever is refused again and
+        again takes no more turns of the writers, and no more of the log, than whoever changes things.
+        """
+        if not self._endpoint.is_write:
+            self._services.rates.take_write(call.caller.user_id)
         with self._services.store.write() as db:
             self._services.audit.record(
                 db,

@@ -50,6 +50,16 @@ def test_changes_are_bounded_further(slow: World) -> None:
     assert alice.get("/api/v1/get-user-info").status_code == 200
 
 
+def test_refusals_of_reading_calls_count_as_changes(slow: World) -> None:
+    """Each is recorded, with the one lock of all writers."""
+    slow.member(1, BOB)
+    bob = slow.as_user(BOB)
+    asked = [bob.get("/api/v1/get-users-from-workspace", workspace_id=1) for _ in range(WRITES + 2)]
+    assert [answer.status_code for answer in asked] == [403] * WRITES + [429] * 2
+    assert slow.audit_actions("workspace:1").count("PERMISSION_DENIED") == WRITES
+    assert bob.get("/api/v1/get-user-info").status_code == 200
+
+
 def test_whoever_is_not_signed_in_takes_nothing_from_anybody(slow: World) -> None:
     for _ in range(CALLS + 1):
         assert slow.http.get("/api/v1/get-user-info").status_code == 401
