@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP, SMTPUTF8
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Protocol
@@ -56,6 +56,17 @@ class Letterhead:
         return self._sender
 
     def message(self, mail: Mail) -> EmailMessage:
+        try:
+            message = self._written(mail)
+            # Some headers fail only where they are folded, which is for whoever sends: here nothing has begun yet.
+            for policy in (SMTP, SMTPUTF8):
+                message.as_bytes(policy=policy)
+        except Exception as error:
+            # The library stumbles over some addresses with whatever error its parser meets on the way (a@%|,<).
+            raise ValueError("no header can hold this mail's address or subject") from error
+        return message
+
+    def _written(self, mail: Mail) -> EmailMessage:
         message = EmailMessage()
         message["From"] = self._sender
         message["To"] = address_of(mail.to)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import structlog
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import MailRefused, MailUnavailable
+from custody.server.domain.errors import CustodyError, MailRefused, MailUnavailable
 from custody.server.service.mail import CannotMail, Mailer
 from custody.server.service.mail_texts import TEXTS, Template
 from custody.server.service.outbox import Again, Dead, Done, Finish, Task, Verdict, enqueue
@@ -78,11 +78,20 @@ class MailJobs:
         self._public_url = _checked_url(public_url)
 
     def __call__(self, task: Task) -> Finish:
-        template = Template(task.payload["template"])
-        verdict = self._send(template, task)
+        verdict = self._tried(task)
         if isinstance(verdict, Dead):
-            log.error("mail given up", template=template.value, job=task.id, reason=verdict.reason)
+            log.error("mail given up", template=task.payload["template"], job=task.id, reason=verdict.reason)
         return lambda _db: verdict
+
+    def _tried(self, task: Task) -> Verdict:
+        """A mistake of ours in one mail must not stop the others: raised, it would come back each minute, for ever."""
+        try:
+            return self._send(Template(task.payload["template"]), task)
+        except CustodyError:
+            raise
+        except Exception as error:
+            log.exception("mail failed", template=task.payload["template"], job=task.id)
+            return _later(task, f"The mail could not be written ({type(error).__name__}).")
 
     def _send(self, template: Template, task: Task) -> Verdict:
         to, values = task.payload["to"], task.payload["values"]
@@ -95,5 +104,9 @@ class MailJobs:
         except MailRefused as error:
             return Dead(error.detail)
         except MailUnavailable as error:
-            return Dead(error.detail) if task.attempts >= MAX_ATTEMPTS else Again(error.detail)
+            return _later(task, error.detail)
         return Done()
+
+
+def _later(task: Task, reason: str) -> Verdict:
+    return Dead(reason) if task.attempts >= MAX_ATTEMPTS else Again(reason)

@@ -43,6 +43,13 @@ def test_an_address_is_never_a_second_header(mailer: FileMailer, tmp_path: Path,
     ])  # fmt: skip
 
 
+@pytest.mark.parametrize("to", ["a@%|,<", "a@[f\xad.&\\("])
+def test_an_address_that_the_library_stumbles_over_is_refused(mailer: FileMailer, to: str) -> None:
+    """P50: it has the shape of an address, and email.headerregistry answers it with an IndexError or AttributeError."""
+    with pytest.raises(MailRefused):
+        mailer.send(Mail(to, "Subject", "Text\n"))
+
+
 def test_a_code_stays_out_of_repr() -> None:
     """P49."""
     assert "123456" not in repr(Mail("a@example.org", "Subject", "code 123456"))

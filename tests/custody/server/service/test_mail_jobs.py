@@ -203,3 +203,24 @@ def test_links_lead_to_https(url):
 @pytest.mark.parametrize("url", ["https://custody.example.org/app/", "http://127.0.0.1:8080", None])
 def test_or_to_this_machine_or_nowhere(url):
     MailJobs(Post(), {}, url)
+
+
+def test_a_mail_that_nobody_can_write_keeps_no_other_from_its_reader(store, clock):
+    """P50: an error that nobody foresaw ends this try, and not the worker's turn; half a day later it is given up."""
+    post = Post(IndexError("string index out of range"))
+    queue(store, clock)
+    queue(store, clock, Template.WELCOME)
+    assert worker(store, clock, post).run_due() == 2
+    assert [mail.subject for mail in post.sent] == ["Your custody account"]
+    clock.advance(seconds=1)
+    assert worker(store, clock, post).run_due() == 1
+    assert len(post.sent) == 2
+
+
+def test_a_mail_that_nobody_can_write_is_given_up(store, clock):
+    queue(store, clock)
+    with store.write() as db:
+        db.scalars(select(Job)).one().attempts = MAX_ATTEMPTS - 1
+    worker(store, clock, Post(KeyError("organisation"))).run_due()
+    assert only_job(store).dead_at is not None
+    assert only_job(store).last_error == "The mail could not be written (KeyError)."
