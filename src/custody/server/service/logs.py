@@ -1,6 +1,7 @@
 """Reading a workspace's audit log in pages, and exporting it."""
 
 from base64 import b64encode
+from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import Final
 
@@ -15,9 +16,17 @@ from custody.server.domain.export import write_csv
 from custody.server.service.audit import AuditLog, chained_rows
 from custody.server.store.models import AuditEvent, Membership, Workspace
 
-# Everything comes in one answer, and its own record in the same transaction: a second for all other writers, and
-# some fifteen megabytes, are what one reader may ask for.
+# Everything comes in one answer: a second or two of one core, and some fifteen megabytes, are what one reader may ask for
+# at a time.
 MAX_EXPORT_ROWS: Final = 50_000
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was read, and how its record describes it."""
+
+    shown: wire.ExportedLogs
+    description: str
 
 
 class Logs:
@@ -48,8 +57,9 @@ class Logs:
 
     def export(
         self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.ExportLogsQuery
-    ) -> wire.ExportedLogs:
-        """Everything that matches, recorded in the same transaction; the record shows in the next export.
+    ) -> Export:
+        """Everything that matches. Hand it out when ``record_export`` is committed: reading takes a second or two, for which
+        no writer should wait.
 
         Raises as ``page``, and Invalid where more matches than one answer holds.
         """
@@ -58,10 +68,11 @@ class Logs:
         if count > self._max_export_rows:
             raise _too_many(count, self._max_export_rows)
         text = "".join(write_csv(chained_rows(db, *conditions)))
-        self._audit.record(
-            db, caller, Category.AUDIT, "EXPORTED", f"{count} rows{_described(query)}", access=access
-        )
-        return wire.ExportedLogs(csv=text)
+        return Export(wire.ExportedLogs(csv=text), f"{count} rows{_described(query)}")
+
+    def record_export(self, db: Session, caller: Caller, access: WorkspaceAccess, export: Export) -> None:
+        """The record shows in the next export."""
+        self._audit.record(db, caller, Category.AUDIT, "EXPORTED", export.description, access=access)
 
 
 def _conditions(

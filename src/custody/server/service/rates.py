@@ -20,6 +20,7 @@ WRITES_PER_MINUTE = 300
 MAX_LONG_POLLS = 16
 # By then one of one's own has ended, or will be given up.
 LONG_POLL_RETRY_SECONDS = 5
+EXPORT_RETRY_SECONDS = 2
 # As many people are remembered; who has not called for longest is forgotten, which gives them a full bucket.
 MAX_PEOPLE = 10_000
 _MINUTE = timedelta(minutes=1)
@@ -69,6 +70,8 @@ class Rates:
         self._calls = Buckets(clock, calls)
         self._writes = Buckets(clock, writes)
         self._polling: Counter[int] = Counter()
+        self._exporting: set[int] = set()
+        self._lock = threading.Lock()
 
     def take(self, user_id: int, *, is_write: bool) -> None:
         """Counts one call of a signed-in person's. Raises RateLimited."""
@@ -77,8 +80,22 @@ class Rates:
             self._writes.take(user_id)
 
     def take_write(self, user_id: int) -> None:
-        """For a reading call that writes all the same, by being refused: that is recorded. Raises RateLimited."""
+        """For a reading call that writes all the same: a refusal or an export is recorded. Raises RateLimited."""
         self._writes.take(user_id)
+
+    @contextmanager
+    def export(self, user_id: int) -> Iterator[None]:
+        """Held while somebody's export is made, which takes a core for a second or two: one at a time. Raises RateLimited."""
+        self.take_write(user_id)
+        with self._lock:
+            if user_id in self._exporting:
+                raise RateLimited("An export of yours is being made.", retry_after=EXPORT_RETRY_SECONDS)
+            self._exporting.add(user_id)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._exporting.discard(user_id)
 
     @contextmanager
     def long_poll(self, user_id: int) -> Iterator[None]:

@@ -3,14 +3,18 @@
 import csv
 import io
 from base64 import b64decode
+from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import delete
 
 from custody.schemas.logs import AuditLogEntry
-from custody.server.domain.audit import Category
+from custody.server.domain.audit import Category, ChainedRow
 from custody.server.domain.caller import Caller
-from custody.server.domain.export import Seen, find_export_fault, read_csv
+from custody.server.domain.export import Seen, find_export_fault, read_csv, write_csv
+from custody.server.service import logs
 from custody.server.service.system import place_of
+from custody.server.store.models import RolePermission
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 
@@ -234,6 +238,39 @@ class TestExport:
         today = world.clock.now.date().isoformat()
         assert len(rows_of(ok(alice.get(EXPORT, **HERE, from_day=today))["csv"])) == 1
         assert ok(alice.get(LOGS, **HERE, category="AUDIT"))["total"] == 1
+
+    def test_others_write_while_it_is_read(
+        self, world: World, alice: As, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Fifty thousand rows take a second or two, and one lock serves all writers of the platform."""
+
+        def written_to(rows: Iterator[ChainedRow]) -> Iterator[str]:
+            append(world, "meanwhile")
+            return write_csv(rows)
+
+        monkeypatch.setattr(logs, "write_csv", written_to)
+        first = rows_of(ok(alice.get(EXPORT, **HERE))["csv"])
+        assert "meanwhile" not in [row["description"] for row in first]
+        assert world.audit_actions("workspace:1")[-2:] == ["TRIED", "EXPORTED"]
+
+    def test_goes_to_nobody_who_lost_the_permission_meanwhile(
+        self, world: World, alice: As, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """P23."""
+
+        def taken_away(rows: Iterator[ChainedRow]) -> Iterator[str]:
+            with world.platform.services.store.write() as db:
+                db.execute(delete(RolePermission).where(RolePermission.permission == "VIEW_LOGS"))
+            return write_csv(rows)
+
+        monkeypatch.setattr(logs, "write_csv", taken_away)
+        refused(alice.get(EXPORT, **HERE), 403, "PERMISSION_DENIED")
+        assert "EXPORTED" not in world.audit_actions("workspace:1")
+
+    def test_one_person_makes_one_at_a_time(self, world: World, alice: As) -> None:
+        with world.platform.services.rates.export(1):
+            refused(alice.get(EXPORT, **HERE), 429, "RATE_LIMITED")
+        ok(alice.get(EXPORT, **HERE))
 
     def test_the_specification_calls_the_workspace_text_here_and_a_number_there(self, world: World) -> None:
         paths = world.platform.asgi.openapi()["paths"]
