@@ -18,6 +18,10 @@ RESET_LIFETIME = timedelta(hours=1)
 RESETS_PER_ACCOUNT = 5
 RESETS_PER_ACCOUNT_WINDOW = timedelta(hours=1)
 
+# Registrations of one address: each is a mail to somebody who may not have asked for it.
+REGISTRATIONS = 5
+REGISTRATIONS_WINDOW = timedelta(hours=1)
+
 # Codes tried to confirm an authenticator: its secret is known to who tries, so this only bounds the work.
 CONFIRMATIONS = 10
 CONFIRMATIONS_WINDOW = timedelta(minutes=15)

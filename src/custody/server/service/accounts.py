@@ -10,10 +10,12 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
 from custody.server.domain.passwords import check_new_password
 from custody.server.domain.ports import Clock
+from custody.server.domain.signin import REGISTRATIONS, REGISTRATIONS_WINDOW
 from custody.server.service.audit import AuditLog
 from custody.server.service.mail_jobs import queue_mail
 from custody.server.service.mail_texts import Template
 from custody.server.service.passwords import Passwords
+from custody.server.service.throttle import AttemptLimit
 from custody.server.store import Store
 from custody.server.store.models import Credential, OtpChallenge, User
 
@@ -24,11 +26,18 @@ class Accounts:
         self._clock = clock
         self._audit = audit
         self._passwords = passwords
+        self._registrations = AttemptLimit(
+            store, clock, "registration", limit=REGISTRATIONS, window=REGISTRATIONS_WINDOW
+        )
 
     def register(self, request: RegisterRequest, trace_id: str) -> None:
-        """A new account without any organisation. The answer does not tell whether there was one already (P39)."""
+        """A new account without any organisation. The answer does not tell whether there was one already (P39).
+
+        Raises Invalid, and RateLimited: every call is a mail to the address, whoever makes it.
+        """
         password = request.password.get_secret_value()
         check_new_password(password, request.email)
+        self._registrations.take(request.email)
         hashed = self._passwords.hash(password)
         with self._store.write() as db:
             user = find_user(db, request.email)

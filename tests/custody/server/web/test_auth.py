@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from custody.schemas.auth import REFRESH_COOKIE
+from tests.support.asgi import asgi_client
 from tests.support.databases import everything_stored
 from tests.support.platform import PASSWORD, World
 
@@ -160,6 +161,20 @@ class TestRegister:
             "Your custody account", "You already have an account", "Your custody account"
         ]  # fmt: skip
         assert world.login(careful).status_code == 200
+
+    def test_fills_nobodys_mailbox(self, world: World) -> None:
+        """Each registration is a mail, from whichever address it is asked for; account or none, alike (P39)."""
+        body = {"email": "nobody@example.org", "password": PASSWORD}
+        answers = []
+        for number in range(20):
+            with asgi_client(world.platform.asgi, address=f"192.0.2.{number + 1}") as http:
+                answers.append(http.post("/auth/register", json=body))
+            world.deliver_mail()
+        assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 15
+        assert "Retry-After" in answers[-1].headers
+        assert len(world.mail.sent) == 5
+        world.clock.advance(hours=1)
+        assert world.http.post("/auth/register", json=body).status_code == 200
 
     @pytest.mark.parametrize("password", ["aaaaaaaaaaaa", "erin@example.org", "ERIN@example.org", "seven 7"])
     def test_refuses_what_is_guessed_first(self, world: World, password: str) -> None:
