@@ -90,4 +90,5 @@ class KeyWatch:
 def listed_key(shape: Key) -> ListedKey:
     """An absent text is no key's."""
     fingerprint = shape.master_fingerprint.value or ""
-    return ListedKey(shape.id, shape.xpub.value or "", fingerprint, shape.status == "active")
+    reason = shape.revoked_reason.value or ""
+    return ListedKey(shape.id, shape.xpub.value or "", fingerprint, shape.status == "active", reason)

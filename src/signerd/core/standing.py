@@ -23,12 +23,15 @@ class ListedKey:
     xpub: str
     fingerprint: str
     active: bool
+    # The platform's own word for why it was revoked; another platform may not say.
+    reason: str = ""
 
 
 class Why(StrEnum):
-    """As far as the platform's list of keys tells: it has no reasons in it."""
+    """As far as the platform's list of keys tells; where it gives no reason, another active key is taken for one."""
 
     REPLACED = "replaced"
+    LOST = "lost"
     REVOKED = "revoked"
 
 
@@ -56,6 +59,8 @@ class Revocation:
 
     @property
     def _how(self) -> str:
+        if self.why is Why.LOST:
+            return "was marked lost there"
         if self.why is Why.REVOKED:
             return "was revoked there, as it is when a device is marked lost"
         another = f"the device {self.successor}" if self.successor else "another device"
@@ -72,10 +77,11 @@ def revocation_of(
     known = tuple(listed)
     if any(key.active and key.xpub == str(registered.key.xpub) for key in known):
         return None
-    if not any(key.key_id == key_id and not key.active for key in known):
+    ours = next((key for key in known if key.key_id == key_id and not key.active), None)
+    if ours is None:
         return None
     others = [key.fingerprint for key in known if key.active]
-    why = Why.REPLACED if others else Why.REVOKED
+    why = Why.LOST if ours.reason == Why.LOST else Why.REPLACED if others else Why.REVOKED
     successor = plain(others[0])[:_LABEL_LENGTH] if others else ""
     return Revocation(key_id, str(registered.key.fingerprint), why, now, successor)
 

@@ -53,6 +53,16 @@ def test_no_key_is_active_any_more() -> None:
     assert "2026-01-02" in found.sentence
 
 
+@pytest.mark.parametrize(
+    "others", [(), (listed("key-2", "xpub-other", "deadbeef"),)], ids=["alone", "beside a new one"]
+)
+def test_the_platform_says_that_it_was_marked_lost(others: tuple[ListedKey, ...]) -> None:
+    found = told(ListedKey("key-1", XPUB, LABEL, active=False, reason="lost"), *others)
+    assert found is not None
+    assert found.why is Why.LOST
+    assert f"your key {LABEL} was marked lost there" in found.sentence
+
+
 def test_l8_the_platforms_label_is_made_plain_and_short() -> None:
     found = told(REVOKED, listed("key-2", "xpub-other", "\x1b[2J" + "f" * 500))
     assert found is not None
