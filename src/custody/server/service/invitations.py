@@ -195,6 +195,22 @@ class Invitations:
         return of, Invitation.status == Status.PENDING.value, Invitation.expires_at > self._clock()
 
 
+def withdraw_offer(
+    db: Session, clock: Clock, audit: AuditLog, caller: Caller, access: WorkspaceAccess, user_id: int
+) -> None:
+    """For a place that ends: an offer that was open beside it must not lead back in."""
+    query = select(Invitation).where(
+        Invitation.workspace_id == access.workspace_id,
+        Invitation.invited_email == db.get_one(User, user_id).email,
+        Invitation.status == Status.PENDING.value,
+        Invitation.expires_at > clock(),
+    )
+    for invitation in db.scalars(query).all():
+        invitation.status = next_status(Status.PENDING, Event.REVOKE).value
+        invitation.decided_at = clock()
+        record_event(db, audit, caller, access, "INVITATION_REVOKED", invitation)
+
+
 def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
     query = select(Membership.role_id).where(
         Membership.user_id == user_id, Membership.workspace_id == workspace_id

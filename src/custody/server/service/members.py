@@ -16,6 +16,7 @@ from custody.server.domain.errors import NotFound
 from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Staff, require_administrators, require_grantable, require_reach
 from custody.server.service.audit import AuditLog
+from custody.server.service.invitations import withdraw_offer
 from custody.server.service.people import People, add_membership, is_colleague, settle_default
 from custody.server.service.quorums import require_quorums, vaults_left_short
 from custody.server.service.role_records import role_shapes
@@ -112,6 +113,7 @@ class Members:
         db.delete(place)
         db.flush()
         settle_default(db, place.user_id)
+        withdraw_offer(db, self._clock, self._audit, caller, access, place.user_id)
         what = f"user {place.user_id} with role {place.role_id}{shortage(short)}"
         self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
 

@@ -134,6 +134,25 @@ class TestRemoved:
         ok(bob.get("/api/v1/accept-invite", invite_id=invite_id, accept="true"))
         assert held(alice)[BOB_ID] == "Signer"
 
+    @pytest.mark.parametrize("is_left", [False, True])
+    def test_does_not_come_back_by_an_invitation_from_before(
+        self, alice: As, world: World, is_left: bool
+    ) -> None:
+        """P23: invited, then added in another way while the offer was open, which nobody thinks of any more."""
+        second = second_workspace(alice)
+        offer = {"invited_email": BOB, "workspace_context": 1, "org_id": 1, "role_id": ADMINISTRATOR}
+        invite_id = ok(alice.post("/api/v1/invite-to-workspace", offer))["invite_id"]
+        bob_id = world.member(second, BOB).user_id
+        added = {"creator_workspace_id": second, "creator_org_uuid": 1, "role_uid": SIGNER}
+        ok(alice.post("/api/v1/add-workspace-to-user", {"workspace_id": 1, "user_uuid": bob_id, **added}))
+        bob = world.as_user(BOB)
+        ok(leave(bob) if is_left else remove(alice, bob_id))
+        answer = bob.get("/api/v1/accept-invite", invite_id=invite_id, accept="true")
+        assert "was revoked" in refused(answer, 409, "STATE_CONFLICT")["detail"]
+        refused(bob.get("/api/v1/get-my-limits", workspace_id=1), 403, "PERMISSION_DENIED")
+        last = "MEMBER_LEFT" if is_left else "MEMBER_REMOVED"
+        assert world.audit_actions("workspace:1")[-3:] == ["MEMBER_ADDED", "INVITATION_REVOKED", last]
+
     def test_keeps_the_places_elsewhere(self, alice: As, bob: As) -> None:
         """The default workspace is one of them from then on."""
         second = second_workspace(alice)
