@@ -17,7 +17,7 @@ from custody.server.service.accounts import close_challenges, find_user, record_
 from custody.server.service.audit import AuditLog
 from custody.server.service.mail_jobs import queue_mail
 from custody.server.service.mail_texts import Template
-from custody.server.service.password_check import PasswordCheck
+from custody.server.service.password_check import PasswordCheck, require_still
 from custody.server.service.passwords import Passwords
 from custody.server.service.sessions import end_sessions
 from custody.server.service.throttle import AttemptLimit
@@ -50,11 +50,12 @@ class PasswordChanges:
         )
 
     def change(self, caller: Caller, password: str, new_password: str) -> None:
-        """Ends every other session of the account. Raises Invalid, RateLimited."""
+        """Ends every other session of the account. Raises Invalid, RateLimited, Unauthenticated."""
         check_new_password(new_password, caller.name, NEW_PASSWORD)
-        self._check.require(caller, password)
+        proven = self._check.require(caller, password)
         hashed = self._passwords.hash(new_password)
         with self._store.write() as db:
+            require_still(db, caller, proven)
             ended = self._set(db, db.get_one(User, caller.user_id), hashed, keep_session=caller.session_id)
             self._audit.record(
                 db, caller, Category.SIGN_IN, "PASSWORD_CHANGED", f"{ended} other sessions ended"

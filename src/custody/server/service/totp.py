@@ -16,7 +16,7 @@ from custody.server.service.accounts import close_challenges
 from custody.server.service.audit import AuditLog
 from custody.server.service.mail_jobs import queue_mail
 from custody.server.service.mail_texts import METHODS, Template
-from custody.server.service.password_check import PasswordCheck
+from custody.server.service.password_check import PasswordCheck, require_session, require_still
 from custody.server.service.throttle import AttemptLimit
 from custody.server.service.totp_secrets import TotpSecrets
 from custody.server.store import Store
@@ -54,11 +54,12 @@ class Authenticators:
     def enrol(self, caller: Caller, password: str) -> Enrolment:
         """A new secret, which counts once a code of it is confirmed; what was there stays until then.
 
-        Raises Invalid, RateLimited.
+        Raises Invalid, RateLimited, Unauthenticated.
         """
-        self._check.require(caller, password)
+        proven = self._check.require(caller, password)
         secret = self._random(SECRET_BYTES)
         with self._store.write() as db:
+            require_still(db, caller, proven)
             db.get_one(Credential, caller.user_id).totp_pending = self._secrets.seal(secret)
             self._audit.record(db, caller, Category.SIGN_IN, "AUTHENTICATOR_OFFERED", "not confirmed yet")
         return Enrolment(base32(secret), enrolment_uri(secret, caller.name))
@@ -66,10 +67,11 @@ class Authenticators:
     def confirm(self, caller: Caller, code: str) -> tuple[str, ...]:
         """From now on the authenticator is the second factor. Its recovery codes, shown once; older ones are dead.
 
-        Raises StateConflict, Invalid, RateLimited.
+        Raises StateConflict, Invalid, RateLimited, Unauthenticated.
         """
         self._confirmations.take(str(caller.user_id))
         with self._store.write() as db:
+            require_session(db, caller)
             credential = db.get_one(Credential, caller.user_id)
             step = self._confirmed_step(credential, code)
             credential.totp_secret, credential.totp_pending = credential.totp_pending, None

@@ -13,7 +13,7 @@ from custody.server.service.accounts import close_challenges, find_credential
 from custody.server.service.audit import AuditLog
 from custody.server.service.mail_jobs import queue_mail
 from custody.server.service.mail_texts import METHODS, Template
-from custody.server.service.password_check import PasswordCheck
+from custody.server.service.password_check import PasswordCheck, require_still
 from custody.server.service.setup import OPERATOR
 from custody.server.store import Store
 from custody.server.store.models import Credential, RecoveryCode
@@ -31,10 +31,11 @@ class TwoFactor:
     def choose(self, caller: Caller, password: str, wanted: Method | Literal["on"]) -> str:
         """``on``: whatever the account has, or mailed codes where it has none. The method that is asked for from now on.
 
-        Raises Invalid, RateLimited, and StateConflict where no authenticator was confirmed.
+        Raises Invalid, RateLimited, Unauthenticated, and StateConflict where no authenticator was confirmed.
         """
-        self._check.require(caller, password)
+        proven = self._check.require(caller, password)
         with self._store.write() as db:
+            require_still(db, caller, proven)
             credential = db.get_one(Credential, caller.user_id)
             method = _resolved(credential, wanted)
             self._set(db, credential, caller.name, method)

@@ -1,5 +1,7 @@
 """A new password: by mail for who lost the old one, and for who knows it."""
 
+from collections.abc import Callable
+
 import pytest
 from sqlalchemy import select
 
@@ -8,6 +10,8 @@ from custody.server.store.models import Job, PasswordReset
 from tests.support.accounts import (
     CAROL,
     NEW_PASSWORD,
+    Phone,
+    Session,
     enrol,
     mailed_token,
     measured,
@@ -219,3 +223,63 @@ class TestChange:
 
         passwords.is_outdated = change_meanwhile
         assert world.login(carol).status_code == 401
+
+
+class TestThrownOutMeanwhile:
+    """A thief who knows the password, and whose call is under way while the owner ends it all: the owner wins."""
+
+    @pytest.fixture
+    def thief(self, world: World, carol: str) -> Session:
+        return sign_in(world)
+
+    def after_the_check(self, world: World, monkeypatch, act: Callable[[], object]) -> None:
+        """``act`` happens after the password was found right, and before anything is changed."""
+        passwords = world.platform.services.account.passwords
+        matches = passwords.matches
+
+        def slow(stored: str | None, password: str) -> bool:
+            monkeypatch.undo()
+            found = matches(stored, password)
+            act()
+            return found
+
+        monkeypatch.setattr(passwords, "matches", slow)
+
+    @pytest.mark.parametrize(
+        ("path", "body"),
+        [
+            ("change-password", {"password": PASSWORD, "new_password": "the thief's own choice"}),
+            ("two-factor", {"password": PASSWORD, "method": "none"}),
+            ("totp/enrol", {"password": PASSWORD}),
+        ],
+    )
+    @pytest.mark.parametrize("how", ["reset", "revoked"])
+    def test_changes_nothing(
+        self, world: World, thief: Session, monkeypatch, path: str, body: dict, how: str
+    ) -> None:
+        owner = sign_in(world)
+        request_reset(world)
+        token = mailed_token(world)
+        acts = {
+            "reset": lambda: reset(world, token),
+            "revoked": lambda: owner.user.post("/auth/sessions/revoke", {"all_others": True}),
+        }
+        self.after_the_check(world, monkeypatch, acts[how])
+        assert thief.user.post(f"/auth/{path}", body).status_code == 401
+        password = NEW_PASSWORD if how == "reset" else PASSWORD
+        assert world.login(CAROL, password).json()["two_factor_method"] == "email"
+
+    def test_confirms_no_authenticator(self, world: World, thief: Session, monkeypatch) -> None:
+        owner = sign_in(world)
+        secret = thief.user.post("/auth/totp/enrol", {"password": PASSWORD}).json()["secret"]
+        confirmations = world.platform.services.account.authenticators._confirmations
+        take = confirmations.take
+
+        def slow(subject: str) -> None:
+            take(subject)
+            owner.user.post("/auth/sessions/revoke", {"all_others": True})
+
+        monkeypatch.setattr(confirmations, "take", slow)
+        code = Phone(world, secret).code
+        assert thief.user.post("/auth/totp/confirm", {"code": code}).status_code == 401
+        assert world.login(CAROL).json()["two_factor_method"] == "email"
