@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy import text
 from starlette.exceptions import HTTPException
@@ -17,7 +18,7 @@ from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
 from custody.server.web import problems
 from custody.server.web.middleware import BodyLimit, Trace
-from custody.server.web.routes import build_router
+from custody.server.web.routes import build_router, serve_with
 from custody.server.web.table import ENDPOINTS
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
@@ -48,7 +49,9 @@ def build_asgi(
             Exception: problems.on_crash,
         },
     )
-    app.include_router(build_router(ENDPOINTS, services))
+    serve_with(app, services)
+    # Not include_router: it would make every route again, at the first request.
+    app.router.routes.extend(_router().routes)
     app.add_route("/health", _health, include_in_schema=False)
     app.add_route("/ready", _readiness(services), include_in_schema=False)
     app.add_middleware(
@@ -56,6 +59,12 @@ def build_asgi(
     )
     app.add_middleware(Trace, random=random)
     return app
+
+
+@cache
+def _router() -> APIRouter:
+    """Once for each process: making the models of every route takes longer than opening a database."""
+    return build_router(ENDPOINTS)
 
 
 class _Application(FastAPI):

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Depends, Header, Path, Query
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -44,12 +45,13 @@ IdempotencyKey = Annotated[
 _bearer = HTTPBearer(auto_error=False, description="The access token of a sign-in")
 
 
-def build_router(endpoints: Sequence[Endpoint], services: Services) -> APIRouter:
+def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
+    """Of no platform in particular: a request brings its own (`serve_with`)."""
     router = APIRouter(redirect_slashes=False)
     for endpoint in endpoints:
         router.add_api_route(
             endpoint.path,
-            _route(endpoint, services),
+            _route(endpoint),
             methods=[endpoint.method],
             response_model=endpoint.answers,
             name=endpoint.path.rsplit("/", 1)[-1],
@@ -79,9 +81,19 @@ def _who(endpoint: Endpoint) -> str:
     return "Whoever is signed in." if endpoint.needs is Door.SIGNED_IN else "Any member of the workspace."
 
 
-def _route(endpoint: Endpoint, services: Services) -> Callable[..., Any]:
+def serve_with(app: Starlette, services: Services) -> None:
+    """Gives an application the use cases that its requests run."""
+    app.state.services = services
+
+
+def _services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+def _route(endpoint: Endpoint) -> Callable[..., Any]:
     """A function whose signature tells FastAPI what to read and to document."""
-    runner = Runner(endpoint, services)
+    runner = Runner(endpoint)
 
     def wait(request: Request, **given: Any) -> Any:
         return runner.run(runner.call(request, given), given.get("idempotency_key"))
@@ -95,14 +107,14 @@ def _route(endpoint: Endpoint, services: Services) -> Callable[..., Any]:
             raise
 
     route: Any = awaited if inspect.iscoroutinefunction(endpoint.handler) else wait
-    route.__signature__ = inspect.Signature(_parameters(endpoint, services))
+    route.__signature__ = inspect.Signature(_parameters(endpoint))
     return route  # type: ignore[no-any-return]  # its type is in the signature it was just given
 
 
-def _parameters(endpoint: Endpoint, services: Services) -> list[inspect.Parameter]:
+def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
     annotations: dict[str, Any] = {"request": Request}
     if endpoint.needs is not Door.OPEN:
-        annotations["caller"] = Annotated[Caller, Depends(_authenticator(endpoint, services))]
+        annotations["caller"] = Annotated[Caller, Depends(_authenticator(endpoint))]
     annotations |= dict.fromkeys(endpoint.path_ids, Annotated[QueryId, Path()])
     if endpoint.takes is not None:
         annotations["body"] = Annotated[endpoint.takes, Body() if endpoint.method == "POST" else Query()]
@@ -119,12 +131,13 @@ def _parameters(endpoint: Endpoint, services: Services) -> list[inspect.Paramete
     ]
 
 
-def _authenticator(endpoint: Endpoint, services: Services) -> Callable[..., Caller]:
+def _authenticator(endpoint: Endpoint) -> Callable[..., Caller]:
     def authenticate(
         request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Caller:
         if credentials is None or len(credentials.credentials) > MAX_TOKEN_CHARACTERS:
             raise Unauthenticated("The request carries no access token.")
+        services = _services_of(request)
         caller = services.sessions.authenticate(credentials.credentials, trace_id_of(request))
         services.rates.take(caller.user_id, is_write=endpoint.is_write)
         return caller
@@ -135,18 +148,17 @@ def _authenticator(endpoint: Endpoint, services: Services) -> Callable[..., Call
 class Runner:
     """Runs one endpoint: the transaction, the check of the permission in it, the stored answer of a repeated request."""
 
-    def __init__(self, endpoint: Endpoint, services: Services) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         assert not endpoint.creates or endpoint.unit is Unit.WRITE, (
             "a stored answer needs its effect's transaction"
         )
         self._endpoint = endpoint
-        self._services = services
         self._adapter: TypeAdapter[Any] = TypeAdapter(endpoint.answers)
 
     def call(self, request: Request, given: dict[str, Any]) -> Call[Any]:
         return Call(
             endpoint=self._endpoint,
-            services=self._services,
+            services=_services_of(request),
             request=request,
             body=given.get("body"),
             trace_id=trace_id_of(request),
@@ -159,7 +171,7 @@ class Runner:
             if idempotency_key is None:
                 return self._transact(call)
             scope = Scope(call.caller.user_id, self._endpoint.method, call.path, idempotency_key)
-            with self._services.idempotency.guard(scope):
+            with call.services.idempotency.guard(scope):
                 return self._transact(call, scope)
         except REFUSALS as error:
             self.record_refusal(call, error)
@@ -173,7 +185,7 @@ class Runner:
         return self._adapter.dump_json(result, by_alias=True)
 
     def _transact(self, call: Call[Any], scope: Scope | None = None) -> Response:
-        store = self._services.store
+        store = call.services.store
         match self._endpoint.unit:
             case Unit.OWN:
                 return self.answer(self._endpoint.handler(call))
@@ -187,7 +199,7 @@ class Runner:
                     # Let in first: a stored answer is no way around a permission that was taken away (P23).
                     call = self._let_in(call, db)
                     return _json(
-                        self._services.idempotency.once(
+                        call.services.idempotency.once(
                             db,
                             scope,
                             _canonical(call.body),
@@ -211,9 +223,9 @@ class Runner:
         again takes no more turns of the writers, and no more of the log, than whoever changes things.
         """
         if not self._endpoint.is_write:
-            self._services.rates.take_write(call.caller.user_id)
-        with self._services.store.write() as db:
-            self._services.audit.record(
+            call.services.rates.take_write(call.caller.user_id)
+        with call.services.store.write() as db:
+            call.services.audit.record(
                 db,
                 call.caller,
                 Category.ACCESS,
@@ -228,7 +240,7 @@ class Runner:
         if workspace_id is None:
             return None
         try:
-            return self._services.people.enter(db, call.caller, workspace_id, frozenset())
+            return call.services.people.enter(db, call.caller, workspace_id, frozenset())
         except (NotFound, PermissionDenied):
             return None
 
