@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from custody.server.domain.audit import AuditRow, ChainedRow, ChainFault, Mark, chain_of, event_hash
+from custody.server.domain.audit import AuditRow, ChainedRow, ChainFault, Mark, chain_of, is_hash_of
 
 # The specification's entry in its order, and the position in the chain, without which nobody could make the hash again.
 COLUMNS: Final = (
@@ -146,7 +146,7 @@ def find_export_fault(
 
 
 def _fault_of(chained: ChainedRow, previous: ChainedRow | None) -> str | None:
-    if chained.event_hash != event_hash(chained.prev_hash, chained.row):
+    if not is_hash_of(chained.event_hash, chained.prev_hash, chained.row):
         return "the row was altered"
     if previous is None:
         return None

@@ -1,12 +1,17 @@
 """Appends to the audit chains, and reads them back to check them."""
 
-from collections.abc import Generator, Mapping
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, DateTime, String, select, type_coerce
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from custody.schemas.common import format_time
 from custody.server.domain.audit import (
@@ -19,6 +24,7 @@ from custody.server.domain.audit import (
     chain_of,
     event_hash,
     find_fault,
+    is_chain,
 )
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.ports import Clock, RandomBytes
@@ -109,24 +115,39 @@ def read_through(store: Store, marks: Marks | None = None) -> Verification:
     known = marks or {}
     with store.read() as db:
         heads = {head.chain_id: head for head in db.scalars(select(AuditHead))}
-        chains = sorted({*heads, *known, *db.scalars(select(AuditEvent.chain_id).distinct())})
+        # Whoever writes the database behind our back may leave anything in a column: it is read, and named.
+        chains = sorted({*heads, *known, *db.scalars(select(AuditEvent.chain_id).distinct())}, key=str)
         faults = [
             _verify_chain(db, chain_id, heads.get(chain_id), known.get(chain_id, {})) for chain_id in chains
         ]
-    return Verification(
-        len(chains), sum(head.size for head in heads.values()), tuple(fault for fault in faults if fault)
-    )
+    sizes = [head.size for head in heads.values() if isinstance(head.size, int)]
+    return Verification(len(chains), sum(sizes), tuple(fault for fault in faults if fault))
 
 
 def _verify_chain(
     db: Session, chain_id: str, head: AuditHead | None, marks: Mapping[int, Mark]
 ) -> ChainFault | None:
+    if not is_chain(chain_id):
+        return ChainFault(str(chain_id), 1, "no chain has such a name")
     if head is None:
         has_rows = db.scalars(select(AuditEvent.event_uid).where(AuditEvent.chain_id == chain_id)).first()
         return ChainFault(chain_id, 1, "the chain has rows but no head" if has_rows else _gone(marks))
-    # A fault ends the reading early: the database's cursor must not outlive it.
-    with closing(chained_rows(db, AuditEvent.chain_id == chain_id)) as rows:
-        return find_fault(chain_id, rows, head.size, head.head_hash, marks)
+    read = 0
+
+    def counted(rows: Iterable[ChainedRow]) -> Iterator[ChainedRow]:
+        nonlocal read
+        for read, row in enumerate(rows, start=1):  # noqa: B007 - how far we came is the answer
+            yield row
+
+    try:
+        # A fault ends the reading early: the database's cursor must not outlive it.
+        with closing(chained_rows(db, AuditEvent.chain_id == chain_id)) as rows:
+            return find_fault(chain_id, counted(rows), head.size, head.head_hash, marks)
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise
+        # Of the rows that it reads at once, it does not say which.
+        return ChainFault(chain_id, read + 1, "from this row on the database cannot read what it holds")
 
 
 def _gone(marks: Mapping[int, Mark]) -> str:
@@ -143,9 +164,37 @@ def chained_rows(
         for event in events:
             values = event._asdict()
             hashes = values.pop("prev_hash"), values.pop("event_hash")
-            values["timestamp"] = format_time(values["timestamp"])
             yield ChainedRow(AuditRow(**values), *hashes)
 
 
+# As SQLAlchemy writes a time into SQLite; what we record has no microseconds.
+_SQLITE_TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3})000")
+
+
+class _AsHashed(TypeDecorator[str]):
+    """A time as it is hashed, where it is stored as we store it.
+
+    SQLite sorts and filters times as texts and reads one instant from many of them: a row whose text is another for the
+    same instant would be kept from whoever asks for its day, with every hash in order.
+    """
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return String() if dialect.name == "sqlite" else self.impl_instance
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str:  # noqa: ARG002 - the signature is SQLAlchemy's
+        if isinstance(value, datetime) and value.microsecond % 1000 == 0:
+            return format_time(value)
+        if isinstance(value, str) and (found := _SQLITE_TIME.fullmatch(value)):
+            return f"{found[1]}T{found[2]}Z"
+        # No hash was made over this: the row is named as altered.
+        return f"{value!r}, which is not how times are stored"
+
+
 # Columns, not entities: a verification reads everything, and a session would keep track of each row.
-_COLUMNS = tuple(AuditEvent.__table__.columns)
+_COLUMNS = tuple(
+    type_coerce(column, _AsHashed).label(column.name) if column.name == "timestamp" else column
+    for column in AuditEvent.__table__.columns
+)

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.common import format_time
-from custody.server.domain.audit import PLATFORM_CHAIN, Category
+from custody.server.domain.audit import PLATFORM_CHAIN, Category, is_chain
 from custody.server.domain.checkpoints import Checkpoint, Head, Series, public_key_of, read_into
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.service.audit import AuditLog
@@ -95,10 +95,7 @@ class Checkpoints:
         """
         with self._store.write() as db, self._file() as file:
             series = self._series(file)
-            heads = {
-                head.chain_id: Head(size=head.size, hash=head.head_hash.hex())
-                for head in db.scalars(select(AuditHead).where(AuditHead.size > 0))
-            }
+            heads = _heads(db)
             _check_not_cut(db, series)
             _check_continues(db, series, heads)
             grown = {name: head for name, head in heads.items() if series.heads.get(name) != head}
@@ -173,6 +170,24 @@ def _end_of_last_line(file: int) -> int:
             return start + found + 1
         size = start
     return 0
+
+
+def _heads(db: Session) -> dict[str, Head]:
+    """Raises CannotCheckpoint for what nobody but a stranger wrote: it is not signed, and says so."""
+    return {head.chain_id: _head_of(head) for head in db.scalars(select(AuditHead).where(AuditHead.size > 0))}
+
+
+def _head_of(stored: AuditHead) -> Head:
+    try:
+        head = Head(size=stored.size, hash=stored.head_hash.hex())
+    except (AttributeError, ValueError):
+        head = None
+    if head is None or not is_chain(stored.chain_id):
+        raise CannotCheckpoint(
+            f"The head of the chain {stored.chain_id} is not as heads are written.",
+            "Run custody audit verify, and let nobody write before you know what happened.",
+        )
+    return head
 
 
 def _append(file: int, line: bytes) -> None:

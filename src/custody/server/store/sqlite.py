@@ -46,12 +46,11 @@ def open_sqlite(url: URL) -> Database:
 
 
 def trouble_of(error: BaseException | None) -> Trouble | None:
-    if (
-        isinstance(error, sqlite3.OperationalError)
-        and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
-    ):
-        return Trouble.BUSY
-    return None
+    if not isinstance(error, sqlite3.OperationalError):
+        return None
+    # The driver's own errors, like that over a text that is not UTF-8, have no code.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return Trouble.BUSY if code & _PRIMARY == sqlite3.SQLITE_BUSY else None
 
 
 def _is_undecided(_error: BaseException | None) -> bool:

@@ -4,12 +4,12 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, select, text, update
 
 from custody.server.domain.audit import GENESIS, AuditRow, Category, event_hash
 from custody.server.domain.caller import Caller
 from custody.server.service.audit import AuditLog, verify
-from custody.server.store import Store
+from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent, AuditHead
 from tests.support.platform import Clock, open_world
 
@@ -18,6 +18,10 @@ CALLER = Caller(7, 1, "alice@example.org", "trace")
 
 @pytest.fixture
 def store(store: Store) -> Store:
+    return filled(store)
+
+
+def filled(store: Store) -> Store:
     numbers = iter(range(10_000))
     log = AuditLog(Clock(), lambda count: next(numbers).to_bytes(count))
     with store.write() as db:
@@ -55,6 +59,48 @@ def test_an_untouched_log_is_whole(store: Store) -> None:
 )
 def test_an_edited_row_is_named(store: Store, values: dict) -> None:
     assert tamper(store, update(AuditEvent).where(at(3)).values(values)) == [("platform", 3)]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "user_uuid = 1152921504606846976",
+        "timestamp = 'noon'",
+        "timestamp = 5",
+        "timestamp = x'00'",
+        "timestamp = '2026-03-02T00:00:00.000000+12:00'",
+        "timestamp = '2026-03-01T12:00:00.000000'",
+        "timestamp = '2026-03-01 12:00:00.000001'",
+        "timestamp = '2026-03-01 12:00:00'",
+        "description = x'ff'",
+        "description = 5",
+        "event_hash = 'text'",
+    ],
+)
+def test_what_no_row_of_ours_holds_is_named_too(tmp_path: Path, written: str) -> None:
+    """SQLite takes anything in any column. The times are one instant in other words: such a row would be missing from its day."""
+    store = filled(Store.open(sqlite_url(tmp_path / "custody.db")))
+    try:
+        sql = f"UPDATE audit_events SET {written} WHERE chain_id = 'platform' AND position = 3"
+        assert tamper(store, text(sql)) == [("platform", 3)]
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("letter", ["CAST(x'ff' AS TEXT)", "char(55296)"])
+def test_a_text_that_cannot_be_read_is_named_by_its_chain(tmp_path: Path, letter: str) -> None:
+    store = filled(Store.open(sqlite_url(tmp_path / "custody.db")))
+    try:
+        sql = f"UPDATE audit_events SET user_name = {letter} WHERE chain_id = 'platform' AND position = 3"
+        assert tamper(store, text(sql)) == [("platform", 1)]
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("name", ["Platform", "workspace:0", "workspace:1 ", "organisation:"])
+def test_a_chain_that_nobody_writes_to_is_named(store: Store, name: str) -> None:
+    head = insert(AuditHead).values(chain_id=name, size=0, head_hash=GENESIS)
+    assert tamper(store, head) == [(name, 1)]
 
 
 def test_a_removed_row_is_named(store: Store) -> None:

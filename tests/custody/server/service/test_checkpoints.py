@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, insert, select, update
 
 from custody.server.domain.audit import GENESIS, Category, event_hash
 from custody.server.domain.caller import Caller
@@ -191,6 +191,21 @@ class TestMaking:
         bench.rewrite("organisation:3", lambda rows: ["forged", *rows[1:], "more"])
         with pytest.raises(CannotCheckpoint, match="organisation:3"):
             bench.checkpoints.make()
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            insert(AuditHead).values(chain_id="workspace:0", size=1, head_hash=GENESIS),
+            update(AuditHead).values(size=2**60),
+            update(AuditHead).values(head_hash=b""),
+        ],
+        ids=["no such chain", "no such size", "no hash"],
+    )
+    def test_a_head_that_is_none_is_not_signed_and_stops_no_other_work(self, bench: Bench, head) -> None:
+        bench.execute(head)
+        with pytest.raises(CannotCheckpoint, match="not as heads are written"):
+            bench.checkpoints.make()
+        assert bench.another().run_due() == 0
 
 
 class TestDatabase:
