@@ -72,20 +72,37 @@ class Signing:
         self._lifecycle = lifecycle
         self._finaliser = finaliser
 
-    def submit(
+    def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
-    ) -> wire.SignPsbtResponse:
-        """Records the caller's decision. The approval that meets the threshold finalises the transaction and puts it
-        into the outbox, all in the transaction of `db`.
+    ) -> str:
+        """The txid that the caller is asked to sign. For a snapshot, before the PSBT is read: only who may sign has that done.
 
-        Raises NotFound; NotASigner (not of this vault, or another's signature); KeyIsRevoked; Invalid (unreadable PSBT);
-        PsbtDiffers; SignatureInvalid; StateConflict (the proposal has ended). Then nothing is kept.
+        Raises NotFound, NotASigner, KeyIsRevoked.
         """
         seat = _seat(db, caller, access, request.psbt_id)
-        if request.psbt_base64 is None:
+        if request.psbt_base64 is not None:
+            _require_live_key(db, seat)
+        return seat.proposal.txid_expected
+
+    def submit(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: wire.SignPsbtRequest,
+        returned: Psbt | None,
+    ) -> wire.SignPsbtResponse:
+        """Records the caller's decision. The approval that meets the threshold finalises the transaction and puts it
+        into the outbox, all in the transaction of `db`. ``returned``: what `read_returned` made of the request.
+
+        Raises NotFound; NotASigner (not of this vault, or another's signature); KeyIsRevoked; PsbtDiffers;
+        SignatureInvalid; StateConflict (the proposal has ended). Then nothing is kept.
+        """
+        seat = _seat(db, caller, access, request.psbt_id, is_write=True)
+        if returned is None:
             return self._decline(db, caller, access, seat, request.reason)
         _require_live_key(db, seat)
-        return self._approve(db, caller, access, seat, _parse(request.psbt_base64))
+        return self._approve(db, caller, access, seat, returned)
 
     def _approve(
         self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, returned: Psbt
@@ -196,8 +213,23 @@ class Signing:
         )
 
 
-def _seat(db: Session, caller: Caller, access: WorkspaceAccess, proposal_id: str) -> Seat:
-    proposal = db.get(Proposal, proposal_id, with_for_update=True)
+def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
+    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid, PsbtDiffers.
+
+    Without a transaction: two megabytes of outputs take a second to read, for which no writer should wait.
+    """
+    if request.psbt_base64 is None:
+        return None
+    returned = _parse(request.psbt_base64)
+    if returned.tx.txid != txid:
+        raise PsbtDiffers("The PSBT that came back is not about the transaction that was proposed.")
+    return returned
+
+
+def _seat(
+    db: Session, caller: Caller, access: WorkspaceAccess, proposal_id: str, *, is_write: bool = False
+) -> Seat:
+    proposal = db.get(Proposal, proposal_id, with_for_update=is_write)
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     signer = db.scalars(

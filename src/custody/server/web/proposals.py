@@ -40,6 +40,7 @@ from custody.server.domain.errors import (
     WrongNetworkAddress,
 )
 from custody.server.service.proposals import Filter, Page, no_such_proposal
+from custody.server.service.signing import read_returned
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 READERS = frozenset(
@@ -81,9 +82,13 @@ def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
     is then broadcast; the answer waits a moment for that.
     """
-    with call.services.store.write() as db:
-        access = call.enter(db, call.body.workspace_id)
-        answer = call.services.signing.submit(db, call.caller, access, call.body)
+    store, signing, request = call.services.store, call.services.signing, call.body
+    with store.read() as db:
+        txid = signing.expect(db, call.caller, call.enter(db, request.workspace_id), request)
+    returned = read_returned(request, txid)
+    with store.write() as db:
+        access = call.enter(db, request.workspace_id)
+        answer = signing.submit(db, call.caller, access, request, returned)
     return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
 
 

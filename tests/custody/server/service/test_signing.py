@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import select
 
+from custody.server.service import signing
 from custody.server.store.models import Job, Key, Proposal, Signature
 from multisig import Psbt, Sats, TxOut
 from tests.support.custody import ok, refused, sign
@@ -329,10 +330,32 @@ def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt
     alice = funded.world.as_user("alice@example.org")
     body = {"psbt_id": psbt_id, "workspace_id": funded.workspace_id, "psbt_base64": signed.to_base64()}
     refused(alice.post("/api/v1/sign-psbt", body), 409, "STATE_CONFLICT")
-    assert funded.world.platform.background.expiry().run_due() == 1
-    assert funded.world.platform.background.expiry().run_due() == 0
+    for _ in range(2):
+        funded.world.platform.background.expiry().run_due()
+    assert funded.world.audit_actions("workspace:1").count("PROPOSAL_EXPIRED") == 1
     shown = ok(alice.get("/api/v1/psbt", psbt_id=psbt_id))
     assert shown["status"] == "EXPIRED"
     (vault,) = ok(alice.get("/api/v1/list-wallets", workspace_id=funded.workspace_id))
     assert vault["locked_sats"] == 0
     refused(alice.post("/api/v1/sign-psbt", body), 409, "STATE_CONFLICT")
+
+
+def test_p10_others_write_while_a_psbt_is_read(funded, psbt_id, monkeypatch):
+    """Two megabytes of outputs take a second, and one lock serves all writers of the platform."""
+    read = signing._parse
+
+    def read_slowly(text: str) -> Psbt:
+        ok(funded.propose(30_000))
+        return read(text)
+
+    monkeypatch.setattr(signing, "_parse", read_slowly)
+    assert funded.approve("alice", psbt_id)["collected_signatures"] == 1
+
+
+def test_p10_a_psbt_is_read_for_a_signer_alone(funded, psbt_id, monkeypatch):
+    """Reading is work: whoever could not sign in any case has none of it done."""
+    monkeypatch.setattr(signing, "_parse", None)
+    body = {"psbt_id": psbt_id, "workspace_id": funded.workspace_id, "psbt_base64": "cHNidP8="}
+    refused(funded.admin.post("/api/v1/sign-psbt", body), 403, "NOT_A_SIGNER")
+    revoke(funded, "alice", "lost")
+    refused(funded.submit("alice", psbt_id, "cHNidP8="), 403, "KEY_REVOKED")
