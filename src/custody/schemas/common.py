@@ -61,7 +61,10 @@ PsbtBase64 = Annotated[
 def _as_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError("a time needs its zone: write it with a Z")
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("this time is beyond the first or the last year there is") from None
 
 
 def format_time(moment: datetime) -> str:

@@ -247,6 +247,8 @@ class TestSignedNonsense:
             {"status": "won"},
             {"updatedAt": "yesterday"},
             {"updatedAt": "2026-03-01T11:59:31.251"},
+            {"updatedAt": "9999-12-31T23:59:59-01:00"},
+            {"createdAt": "0001-01-01T00:00:00+14:00"},
             {"baseCurrencyAmount": -1},
             {"baseCurrencyAmount": 1e300},
             {"baseCurrencyAmount": "1e999999999"},
