@@ -1,5 +1,7 @@
 """What may stand in a workspace's address book."""
 
+import unicodedata
+
 from custody.server.domain.errors import Fault, Invalid, StateConflict, WrongNetworkAddress
 from multisig import InvalidAddress, Network, WrongNetwork, decode_address, encode_address
 
@@ -32,5 +34,11 @@ def canonical_address(text: str, network: Network) -> str:
 
 
 def name_key(name: str) -> str:
-    """What two names must differ in: a payer who picks by name must not have to look at the case of letters."""
-    return " ".join(name.casefold().split())
+    """What two names must differ in: what a payer who picks by name can see.
+
+    Case and gaps do not count, nor do other forms of one letter (NFKC), nor marks that nobody sees (Unicode's Cf, such as
+    the zero-width space). Letters of another alphabet that look alike do count: no table of those is ever whole.
+    """
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    seen = "".join(letter for letter in plain if unicodedata.category(letter) != "Cf")
+    return " ".join(seen.split())
