@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-MEMORY = Path("/dev/shm")  # noqa: S108 - each test makes a folder of its own in it
+MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 * 1024**3
 
 
