@@ -345,7 +345,7 @@ def test_p10_others_write_while_a_psbt_is_read(funded, psbt_id, monkeypatch):
     read = signing._parse
 
     def read_slowly(text: str) -> Psbt:
-        ok(funded.propose(30_000))
+        ok(funded.admin.post("/api/v1/update-user-info", {"first_name": "Ada"}))
         return read(text)
 
     monkeypatch.setattr(signing, "_parse", read_slowly)
