@@ -24,6 +24,7 @@ from custody.server.service.market import Market
 from custody.server.service.operator import FUND, MINE, OperatorTasks
 from custody.server.service.outbox import Handler, Outbox
 from custody.server.service.sightings import Sightings
+from custody.server.service.tidying import Tidying
 from custody.server.service.transitions import Lifecycle
 from custody.server.service.watcher import Watcher
 from custody.server.service.workers import Workers
@@ -91,4 +92,4 @@ class Background:
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
-        return Sweeps((proposals, invitations, self.checkpoints))
+        return Sweeps((proposals, invitations, self.checkpoints, Tidying(self.store, self.clock)))
