@@ -8,7 +8,8 @@ REFRESH_LIFETIME = timedelta(days=30)
 # Six digits, five minutes, five tries (RFC 4226, section 7.3 asks for a low bound), mailed or of an authenticator.
 OTP_LIFETIME = timedelta(minutes=5)
 OTP_TRIES = 5
-# Across all challenges of an account: whoever has the password gets one chance in 50,000 per hour, not more (P38).
+# Across all challenges of an account: whoever has the password gets one chance in 50,000 per hour with mailed codes, and
+# one in 16,667 with an authenticator's, of which three are good at a time; not more (P38).
 OTP_WINDOW = timedelta(hours=1)
 OTP_TRIES_PER_WINDOW = 20
 OTP_CHALLENGES_PER_WINDOW = 20

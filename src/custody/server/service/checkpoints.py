@@ -106,6 +106,9 @@ class Checkpoints:
             series.add(checkpoint)
             self._known = _identity(file), series
             self._audit.record(db, PLATFORM, Category.AUDIT, SIGNED, _described(series))
+            if checkpoint.number == 1:
+                # Expected once. Whoever removes the file, and its records from the database, has no hand in this log.
+                log.warning("a new file of checkpoints begins", file=str(self._path), series=series.id)
             return Made(checkpoint, series.last_digest)
 
     def _series(self, file: int) -> Series:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import structlog
 from sqlalchemy import delete, insert, select, update
 
 from custody.server.domain.audit import GENESIS, Category, event_hash
@@ -295,6 +296,19 @@ class TestFile:
         assert finding == (
             f"checkpoints {series[:16]} 0: the audit log names 2 checkpoints of it, and no file that was given holds them"
         )
+
+    def test_a_file_that_begins_is_told_of_where_no_database_reaches(self, bench: Bench) -> None:
+        """Database and file rewritten from their start leave nothing on this machine: the server's log may be elsewhere."""
+        bench.append("f")
+        with structlog.testing.capture_logs() as continued:
+            assert bench.checkpoints.make() is not None
+        bench.path.unlink()
+        with structlog.testing.capture_logs() as begun:
+            assert bench.checkpoints.make() is not None
+        assert continued == []
+        assert [(line["log_level"], line["event"]) for line in begun] == [
+            ("warning", "a new file of checkpoints begins")
+        ]
 
     def test_a_file_that_was_moved_away_is_given_beside_the_new_one(self, bench: Bench) -> None:
         old = bench.path.rename(bench.path.with_suffix(".old"))

@@ -112,6 +112,18 @@ class TestReset:
         reset(world, mailed_token(world))
         assert world.login(carol, NEW_PASSWORD).status_code == 200
 
+    def test_a_stranger_who_used_up_the_resets_has_mailed_the_owner_a_way_in(
+        self, world: World, carol: str
+    ) -> None:
+        for _ in range(10):
+            world.login(carol, "a guess")
+        for _ in range(5):
+            request_reset(world)
+            world.deliver_mail()
+        assert request_reset(world).status_code == 429
+        assert reset(world, mailed_token(world)).status_code == 200
+        assert world.login(carol, NEW_PASSWORD).status_code == 200
+
     def test_only_its_hash_is_stored_and_none_waits(self, world: World, carol: str) -> None:
         """P49: a copy of the database, taken before or after the mail is sent, opens nothing."""
         request_reset(world)
