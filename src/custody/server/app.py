@@ -97,7 +97,12 @@ class Settings(BaseSettings):
     def database(self) -> str:
         """The database's URL, password and all."""
         given = self.database_url
-        return sqlite_url(self.state / "custody.db") if given is None else given.get_secret_value()
+        return sqlite_url(self.sqlite_file) if given is None else given.get_secret_value()
+
+    @property
+    def sqlite_file(self) -> Path:
+        """The database where no other one is named."""
+        return self.state / "custody.db"
 
     @property
     def secrets_path(self) -> Path:

@@ -178,6 +178,31 @@ def test_verifies_the_audit_log(tmp_path: Path) -> None:
     ]
 
 
+def test_a_mistyped_folder_is_no_platform_whose_log_is_whole(tmp_path: Path) -> None:
+    for command in (
+        ("audit", "verify"),
+        ("admin", "requests"),
+        ("admin", "make-operator", "alice@example.org"),
+    ):
+        refused = custody(*command, "--state", str(tmp_path / "typo"))
+        assert refused.exit_code == 1
+        assert "There is no platform in" in refused.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_advice_is_for_a_person_at_a_command_line(tmp_path: Path) -> None:
+    assert bootstrap(tmp_path).exit_code == 0
+    unknown = custody("admin", "reset-two-factor", "nobody@example.org", "--state", str(tmp_path))
+    assert unknown.exit_code == 1
+    assert "workspace you name" not in unknown.output
+    assert "--state" in unknown.output
+
+
+def test_tells_its_version() -> None:
+    told = custody("--version")
+    assert (told.exit_code, told.output.split()[0]) == (0, "custody")
+
+
 def test_prints_the_openapi_document() -> None:
     document = json.loads(custody("openapi").stdout)
     assert document["openapi"].startswith("3.1")

@@ -59,7 +59,7 @@ def bootstrap_command(
 
     The password is asked for, or read from the standard input's first line; never give it as an argument.
     """
-    with refusals(), platform_at(state) as platform:
+    with refusals(), platform_at(state, new=True) as platform:
         person = _person(platform, email, first_name, surname, two_factor=two_factor)
         placed = platform.setup.bootstrap(
             organisation=organisation, workspace=workspace, chain=Network(chain), person=person
@@ -157,7 +157,7 @@ def webhook_secret_command(
     ] = False,
 ) -> None:
     """Prints what the purchase provider signs its webhooks with: the secret in use, and nothing else."""
-    with refusals(), platform_at(state) as platform:
+    with refusals(), platform_at(state, new=True) as platform:
         if take:
             platform.services.purchases.adopt_key(read_secret("The provider's key: "))
             return

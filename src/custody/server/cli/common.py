@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from custody.server.app import Platform, Settings, open_platform
-from custody.server.domain.errors import CustodyError
+from custody.server.domain.errors import CustodyError, Invalid, NotFound, StateConflict
 from custody.server.listen import CannotListen
 from custody.server.service.mail import CannotMail
 from custody.server.store import CannotOpen
@@ -27,10 +27,29 @@ State = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One line of JSON, for programs.")]
 
 
+# The API's advice where it would mislead a person at a command line: there are no fields, and no workspace is named.
+HINTS: dict[type[CustodyError], str] = {
+    Invalid: "Correct it and run the command again.",
+    NotFound: "Check the id or the address, and that --state is the platform that you mean.",
+    StateConflict: "Nothing was changed.",
+}
+
+
 @contextmanager
-def platform_at(state: Path, **changes: Any) -> Iterator[Platform]:
-    """The platform of a state folder and the environment; ``changes`` are settings that go before the environment's."""
-    platform = open_platform(Settings(state=state, **changes))
+def platform_at(state: Path, *, new: bool = False, **changes: Any) -> Iterator[Platform]:
+    """The platform of a state folder and the environment; ``changes`` are settings that go before the environment's.
+
+    Only a ``new`` one is made where there is none: elsewhere a mistyped folder would be answered with an empty platform,
+    and its audit log found whole.
+    """
+    settings = Settings(state=state, **changes)
+    if not new and settings.database_url is None and not settings.sqlite_file.exists():
+        fail(
+            f"There is no platform in {state}.",
+            "Check --state or CUSTODY_STATE, and CUSTODY_DATABASE_URL where its database is elsewhere; "
+            "custody serve and custody admin bootstrap make a new one.",
+        )
+    platform = open_platform(settings)
     try:
         yield platform
     finally:
@@ -42,13 +61,15 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except CustodyError as error:
-        fail(error.detail, error.hint)
+        fail(error.detail, HINTS.get(type(error), error.hint))
     except (CannotListen, CannotMail, CannotOpen) as error:
         fail(str(error), error.hint)
     except OSError as error:
         fail(
             f"{error.filename or 'A file'} cannot be used: {error.strerror}.",
-            "Name a folder that you may write.",
+            "Check its name."
+            if isinstance(error, FileNotFoundError)
+            else "Name a folder that you may write.",
         )
 
 

@@ -38,7 +38,7 @@ def serve_command(
             write_port_file(port_file, address)
         typer.echo(f"Serving on {address.url}")
 
-    with refusals(), platform_at(state) as platform, only_server(state):
+    with refusals(), platform_at(state, new=True) as platform, only_server(state):
         listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
         serve(
             platform.asgi,
@@ -53,7 +53,10 @@ def serve_command(
 def openapi_command() -> None:
     """Prints the OpenAPI document."""
     # A database of its own, whatever the environment names: printing must not migrate anything.
-    with tempfile.TemporaryDirectory() as folder, platform_at(Path(folder), database_url=None) as platform:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        platform_at(Path(folder), new=True, database_url=None) as platform,
+    ):
         typer.echo(json.dumps(platform.asgi.openapi(), indent=2))
 
 

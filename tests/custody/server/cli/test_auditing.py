@@ -38,6 +38,13 @@ def export(state: Path) -> Path:
     return state.parent / "export.csv"
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    refused = audit("verify-export", tmp_path / "export.csv")
+    assert refused.exit_code == 1
+    assert "export.csv cannot be used" in refused.stderr
+    assert "Check its name." in refused.stderr
+
+
 def rows_in(export: Path) -> int:
     with export.open(newline="", encoding="utf-8") as lines:
         return len(list(csv.reader(lines))) - 1

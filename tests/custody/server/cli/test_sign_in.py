@@ -83,6 +83,7 @@ def test_old_webhook_secrets_go_when_told_and_checkpoints_never(world: World, tm
     assert "it stays" in refused.stderr
 
 
+@pytest.mark.usefixtures("world")
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
