@@ -14,6 +14,8 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 
 SENDER = "custody@localhost"
+# RFC 5322, section 2.1.1: characters in a line, without its end.
+MAX_LINE = 998
 
 
 class CannotMail(Exception):
@@ -76,7 +78,7 @@ class Letterhead:
         message["Message-ID"] = f"<{new_id(self._random)}@{self._sender.domain}>"
         # RFC 3834, section 5: no out-of-office answer comes back.
         message["Auto-Submitted"] = "auto-generated"
-        message.set_content(mail.text)
+        message.set_content(mail.text, cte="7bit" if _goes_as_it_is(mail.text) else None)
         return message
 
 
@@ -111,6 +113,11 @@ class FileMailer:
         with os.fdopen(descriptor, "wb") as file:
             file.write(message)
         draft.rename(target)
+
+
+def _goes_as_it_is(text: str) -> bool:
+    """Whether no encoding is needed. Quoted-printable breaks a link or a token for whoever reads the file as it stands."""
+    return text.isascii() and all(len(line) <= MAX_LINE for line in text.split("\n"))
 
 
 def address_of(text: str) -> Address:

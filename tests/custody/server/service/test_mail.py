@@ -31,6 +31,20 @@ def test_each_message_is_a_private_file(mailer: FileMailer, tmp_path: Path) -> N
     assert "äöü" in message.get_content()
 
 
+def test_a_link_can_be_copied_from_the_file(mailer: FileMailer, tmp_path: Path) -> None:
+    line = "Go on at https://custody.example.org/reset-password#token=HLVk438ZjvnViqvpjex7rG0_WZLCMIWj9hvQlHXQO3c now."
+    mailer.send(Mail("a@example.org", "Subject", f"{line}\n"))
+    (written,) = (tmp_path / "mail").iterdir()
+    assert line in written.read_text(encoding="ascii").splitlines()
+
+
+def test_a_line_too_long_for_a_mail_is_encoded(mailer: FileMailer, tmp_path: Path) -> None:
+    mailer.send(Mail("a@example.org", "Subject", "x" * 999))
+    (written,) = (tmp_path / "mail").iterdir()
+    assert max(map(len, written.read_bytes().splitlines())) <= 998
+    assert message_from_bytes(written.read_bytes(), policy=default).get_content().strip() == "x" * 999
+
+
 @pytest.mark.parametrize("to", ["a@b", '"@b', "<a@b", "a,c@b", "ä@ö", "a@b>,c@d", "a:;@b", "=?utf-8?q?x?=@b"])
 def test_an_address_is_never_a_second_header(mailer: FileMailer, tmp_path: Path, to: str) -> None:
     """P50: whatever passes the shape of an address is written, and stays in its header."""
