@@ -1,6 +1,7 @@
 """A call that is described once: a plan as a plain method of one client and an awaitable one of the other."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from custody.client.flow import Core, Plan
@@ -30,6 +31,9 @@ class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
             return client.run(self._plan(client.core, *args, **kwargs))
 
         bound.__doc__ = self.__doc__
+        if client is not None:
+            # So that help() and a notebook show what the call takes; worked out only there.
+            bound.__wrapped__ = partial(self._plan, client.core)  # type: ignore[attr-defined]
         return bound
 
 

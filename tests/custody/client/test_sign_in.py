@@ -1,5 +1,6 @@
 """Sign-in through the SDK, against the real platform."""
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,13 @@ def signed_in(world: World, password: str = PASSWORD) -> Client:
     assert (waiting.requires_2fa, waiting.two_factor_method) == (True, "email")
     assert client.otp_validate(waiting.token_2fa, world.mail.newest_code()).token
     return client
+
+
+def test_what_a_call_takes_is_shown_by_help(world: World) -> None:
+    client = new_client(world)
+    assert list(inspect.signature(client.login).parameters) == ["email", "password", "device", "location"]
+    assert list(inspect.signature(client.logout).parameters) == []
+    assert inspect.getdoc(Client.login) == inspect.getdoc(client.login)
 
 
 def test_an_authenticator_from_enrolment_to_recovery(world: World) -> None:
