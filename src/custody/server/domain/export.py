@@ -20,8 +20,9 @@ COLUMNS: Final = (
     "role_uid", "trace_id", "prev_hash", "event_hash", "user_name", "position",
 )  # fmt: skip
 WORDS: Final = frozenset({"category", "action", "description", "user_name"})
-# What OWASP names ("CSV Injection"), and the apostrophe, so that reading back has one meaning.
-NEUTRALISED: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
+# What OWASP names ("CSV Injection"), the full-width forms that spreadsheets of East Asia read alike, and the apostrophe, so
+# that reading back has one meaning.
+NEUTRALISED: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n", "'")
 
 
 class NotAnExport(ValueError):

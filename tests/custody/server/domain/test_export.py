@@ -47,7 +47,21 @@ def check(rows, marks=None) -> tuple[Seen, str | None]:
     return seen, fault and f"{fault.position}: {fault.sentence}"
 
 
-FORMULAS = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", "''")
+FORMULAS = (
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\uff1d1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff20A1",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "'=1",
+    "''",
+)
 
 
 class TestCells:
