@@ -30,6 +30,7 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
 )
 from custody.server.service.idempotency import Scope
+from custody.server.service.password_check import require_session
 from custody.server.service.services import Services
 from custody.server.web.document import refusals_of
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
@@ -211,6 +212,9 @@ class Runner:
         return self._endpoint.handler(self._let_in(call, db))
 
     def _let_in(self, call: Call[Any], db: Session) -> Call[Any]:
+        if self._endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
+            # A change may have waited seconds for its turn: a session that was ended meanwhile changes nothing.
+            require_session(db, call.caller)
         return Call(**{**vars(call), "maybe_db": db, "maybe_access": self._enter(call, db)})
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:

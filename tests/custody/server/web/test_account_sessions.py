@@ -112,3 +112,22 @@ def test_what_a_client_says_of_itself_is_one_short_line(
     answer = world.http.post("/auth/login", json={"email": carol, "password": "wrong", field: text})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == f"/{field}"
+
+
+def test_a_change_that_waited_for_its_turn_is_refused_where_its_session_was_ended(
+    world: World, carol: str, monkeypatch
+) -> None:
+    """Let in, then queued behind other writers for as long as ten seconds; meanwhile the owner throws the thief out."""
+    owner, thief = sign_in(world), sign_in(world)
+    sessions = world.platform.services.sessions
+    authenticate = sessions.authenticate
+
+    def queued(token: str, trace_id: str):
+        caller = authenticate(token, trace_id)
+        monkeypatch.undo()
+        assert revoke(owner, all_others=True).status_code == 200
+        return caller
+
+    monkeypatch.setattr(sessions, "authenticate", queued)
+    assert revoke(thief, all_others=True).status_code == 401
+    assert owner.is_alive
