@@ -6,14 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from custody.client import ApiError, Client
-from custody.schemas.auth import RegisterRequest
-from custody.schemas.common import Name
 from custody.schemas.keys import KeyChallengeRequest, KeyProof, RegisterKeyRequest
 from custody.server.service.setup import NewPerson
-from multisig import Network
+from multisig import Network, Sats
 from tests.support.asgi import asgi_transport
 from tests.support.platform import PASSWORD, World, key_offer, open_world, seed, sign_challenge
 
@@ -66,14 +63,30 @@ def register_device(client: Client, number: int) -> None:
     client.register_key(RegisterKeyRequest(**offer, proof=KeyProof(**proof)))
 
 
+def confirm_deposit(world: World, address: str) -> None:
+    """What `custody fund` and `custody mine 6` do with a running server."""
+    background = world.platform.background
+    chain = background.open_chain()
+    assert chain is not None
+    try:
+        chain.fund(address, Sats(1_000_000))
+        chain.mine(6)
+        (watcher,) = background.watchers()
+        watcher.look()
+    finally:
+        chain.close()
+
+
 def test_every_example_is_run() -> None:
     named = {found for text in EXAMPLES for found in re.findall(r"^def (\w+)", text, re.MULTILINE)}
     assert named == {
         "sign_in",
         "invite_signers",
+        "register_account",
         "accept_invitations",
         "create_vault",
         "bound_administrators",
+        "propose_payment",
     }
 
 
@@ -88,8 +101,7 @@ def test_from_nothing_to_a_vault_that_three_can_sign_for(world: World, connect) 
     assert len(invited) == 3
     for number, email in enumerate(SIGNERS, start=1):
         signer = connect()
-        first_name: Name = f"Signer {number}"
-        signer.register(RegisterRequest(email=email, password=SecretStr(PASSWORD), first_name=first_name))
+        example("register_account")(signer, email, PASSWORD)
         example("sign_in")(signer, email, PASSWORD, world.mail.newest_code)
         assert example("accept_invitations")(signer) == ["Treasury"]
         register_device(signer, number)
@@ -101,6 +113,9 @@ def test_from_nothing_to_a_vault_that_three_can_sign_for(world: World, connect) 
 
     limits = example("bound_administrators")(admin, workspace_id, "3")
     assert (limits.limit, limits.used) == ("3.00000000", "0.00000000")
+    confirm_deposit(world, vault.address)
+    proposed = example("propose_payment")(admin, workspace_id, vault.id, vault.address, 100_000)
+    assert admin.proposal(proposed).required_signatures == 2
     with pytest.raises(ApiError) as refused:
         admin.accept_invite(invited[0])
     assert refused.value.problem.status in {403, 404}
