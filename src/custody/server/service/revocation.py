@@ -1,6 +1,7 @@
 """Revoking a key: who may, what it must not take from a vault, and what becomes of the approvals it gave."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -18,7 +19,7 @@ from custody.server.service.audit import AuditLog
 from custody.server.service.keys import key_shape, reason_of
 from custody.server.service.quorums import require_quorums, vaults_left_short
 from custody.server.service.setup import OPERATOR
-from custody.server.service.system import place_of
+from custody.server.service.system import PLATFORM, place_of
 from custody.server.service.transitions import Lifecycle
 from custody.server.store.models import (
     Decision,
@@ -92,7 +93,22 @@ class KeyRevocation:
             self._lifecycle.touch(db, proposal)
             description = f"proposal {proposal.id}, key {key.id} is lost"
             place = place_of(db, proposal.workspace_id)
-            self._audit.record(db, caller, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place)
+            known = _name_known_in(db, caller, key, proposal.workspace_id)
+            self._audit.record(db, known, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place)
+
+
+def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> Caller:
+    """A former member's approval may wait in another tenant's workspace, whose log names nobody that it does not know (P24).
+
+    The trace id still leads the platform's operator to who it was.
+    """
+    if caller is OPERATOR or caller.user_id == key.user_id:
+        return caller
+    place = select(Membership.id).where(
+        Membership.user_id == caller.user_id, Membership.workspace_id == workspace_id
+    )
+    is_member = db.scalars(place).first() is not None
+    return caller if is_member else replace(PLATFORM, trace_id=caller.trace_id)
 
 
 def _with_what_is_left(db: Session, proposal: Proposal) -> bytes:

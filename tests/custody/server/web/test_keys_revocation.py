@@ -276,3 +276,21 @@ class TestRaces:
         shown = desk.proposal(psbt_id)
         assert (shown["status"], shown["collected_signatures"]) == ("PENDING", 0)
         assert not any(item.partial_signatures for item in Psbt.parse(shown["psbt_base64"]).inputs)
+
+
+def test_p24_another_tenants_log_does_not_name_who_withdrew_a_former_members_approval(
+    desk: Desk, psbt_id: str
+) -> None:
+    """Alice approved, left this organisation, and works for another, whose administrator marks her key lost."""
+    desk.approve("alice", psbt_id)
+    place = desk.world.organisation("Umbrella", "eve@example.com")
+    desk.world.member(place.workspace_id, "alice@example.org")
+    body = {"workspace_id": desk.workspace_id, "user_uuid": desk.user_ids["alice"]}
+    ok(desk.admin.post("/api/v1/remove-user-from-workspace", body))
+    ok(revoke(desk.world.as_user("eve@example.com"), key_of(desk, "alice")))
+    query = select(AuditEvent).where(AuditEvent.action == "SIGNATURE_WITHDRAWN")
+    with desk.world.platform.services.store.read() as db:
+        event = db.scalars(query).one()
+    assert (event.workspace_uid, event.user_name, event.user_uuid) == ("1", "platform", 0)
+    assert event.trace_id
+    assert desk.proposal(psbt_id)["collected_signatures"] == 0
