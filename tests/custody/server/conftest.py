@@ -1,5 +1,6 @@
 """Whatever asks for ``database`` runs twice: on SQLite always, on PostgreSQL where it is installed."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from tests.support.postgresql import REQUIRED, Server, find_programs, is_require
 
 # Of the routes' tests these ask the database nothing that the others do not ask of both.
 SQLITE_ALONE = frozenset({"test_auth", "test_frame", "test_keys"})
+# Set for a second interpreter, after a first one tried everything on both: the store and the races are on both still.
+BRIEFLY = "CUSTODY_TEST_BRIEFLY"
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +39,8 @@ def with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database" in metafunc.fixturenames:
-        alone = metafunc.module.__name__.rpartition(".")[2] in SQLITE_ALONE
+        _, folder, name = metafunc.module.__name__.rsplit(".", 2)
+        alone = name in SQLITE_ALONE or (BRIEFLY in os.environ and folder in {"web", "service"})
         kinds = ["sqlite"] if alone else ["sqlite", "postgresql"]
         metafunc.parametrize("database", kinds, indirect=True)
 
