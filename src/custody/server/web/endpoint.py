@@ -13,6 +13,7 @@ from starlette.requests import Request
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
+from custody.server.service.password_check import require_session
 from custody.server.service.services import Services
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
@@ -107,5 +108,10 @@ class Call(Generic[Body_co]):
         return self.maybe_access
 
     def enter(self, db: Session, workspace_id: int) -> WorkspaceAccess:
-        """For ``Unit.OWN``: the check that the frame makes elsewhere. Raises NotFound, PermissionDenied."""
+        """For ``Unit.OWN``: the check that the frame makes elsewhere, of the session too, for a handler may have waited.
+
+        Raises NotFound, PermissionDenied, Unauthenticated.
+        """
+        if self.endpoint.unit is Unit.OWN:
+            require_session(db, self.caller)
         return self.services.people.enter(db, self.caller, workspace_id, self.endpoint.permissions)

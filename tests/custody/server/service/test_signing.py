@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.service import signing
+from custody.server.service.sessions import end_sessions
 from custody.server.store.models import Job, Key, Proposal, Signature
 from multisig import Psbt, Sats, TxOut
 from tests.support.custody import ok, refused, sign
@@ -359,3 +360,18 @@ def test_p10_a_psbt_is_read_for_a_signer_alone(funded, psbt_id, monkeypatch):
     refused(funded.admin.post("/api/v1/sign-psbt", body), 403, "NOT_A_SIGNER")
     revoke(funded, "alice", "lost")
     refused(funded.submit("alice", psbt_id, "cHNidP8="), 403, "KEY_REVOKED")
+
+
+def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monkeypatch):
+    """P23: the new password of the account's owner ends a thief's sessions at once."""
+    signed, alice = funded.signed("alice", psbt_id), funded.user_ids["alice"]
+    read = signing._parse
+
+    def read_slowly(text: str) -> Psbt:
+        with funded.world.platform.services.store.write() as db:
+            end_sessions(db, alice, funded.world.clock(), "password reset", keep=None)
+        return read(text)
+
+    monkeypatch.setattr(signing, "_parse", read_slowly)
+    refused(funded.submit("alice", psbt_id, signed), 401, "UNAUTHENTICATED")
+    assert funded.proposal(psbt_id)["collected_signatures"] == 0
