@@ -1,7 +1,9 @@
 """``custody``: serve the platform, print its OpenAPI document, set people up, check the audit log."""
 
+import sys
 from typing import Annotated
 
+import structlog
 import typer
 
 from custody.server.cli import admin, auditing, onboarding, serving, sign_in
@@ -25,10 +27,12 @@ def _version(*, wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback has done all
         bool, typer.Option("--version", is_eager=True, callback=lambda wanted: _version(wanted=wanted))
     ] = False,
-) -> None: ...
+) -> None:
+    # What is printed is the answer, and may be for a program: warnings go beside it.
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def main() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
 from custody.server.domain.audit import PLATFORM_CHAIN
@@ -20,7 +22,7 @@ from custody.server.domain.export import NotAnExport, Seen, find_export_fault, r
 from custody.server.service.audit import chained_rows
 from custody.server.service.checkpoints import CannotCheckpoint, Checkpoints
 from custody.server.service.verification import Report, check_everything, marks_of, read_file
-from custody.server.store.models import AuditEvent
+from custody.server.store.models import AuditEvent, AuditHead
 
 app = typer.Typer(no_args_is_help=True, help="The audit log.")
 
@@ -98,14 +100,16 @@ def export_command(
     chain: Annotated[str, typer.Option(help="platform, organisation:ID or workspace:ID")] = PLATFORM_CHAIN,
 ) -> None:
     """Writes a whole chain as CSV, as export-audit-logs does, however long; also those that no workspace reads."""
-    with (
-        refusals(),
-        platform_at(state) as platform,
-        platform.services.store.read() as db,
-        closing(chained_rows(db, AuditEvent.chain_id == chain)) as rows,
-    ):
-        for line in write_csv(rows):
-            sys.stdout.write(line)
+    with refusals(), platform_at(state) as platform, platform.services.store.read() as db:
+        # An empty file would look like a chain in which nothing happened.
+        if chain != PLATFORM_CHAIN and not _is_there(db, chain):
+            fail(
+                f"There is no chain {chain}.",
+                "Name platform, organisation:ID or workspace:ID, with an id that exists.",
+            )
+        with closing(chained_rows(db, AuditEvent.chain_id == chain)) as rows:
+            for line in write_csv(rows):
+                sys.stdout.write(line)
 
 
 @app.command("verify-export")
@@ -140,6 +144,11 @@ def verify_export_command(
         _tell_export(seen)
     if fault is not None:
         raise typer.Exit(1)
+
+
+def _is_there(db: Session, chain: str) -> bool:
+    named = (select(kind.chain_id).where(kind.chain_id == chain).limit(1) for kind in (AuditHead, AuditEvent))
+    return any(db.scalar(query) is not None for query in named)
 
 
 def _tell(report: Report) -> None:

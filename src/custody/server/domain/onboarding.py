@@ -19,7 +19,7 @@ TRANSITIONS: dict[tuple[Status, str], Status] = {
 class RequestDecided(StateConflict):
     """A decision stands. What it led to is there, and is changed in its own place."""
 
-    hint = "The requester may send another request."
+    hint = "What it led to is changed in its own place; the requester may send another request."
 
     def __init__(self, status: Status) -> None:
         super().__init__(f"This request was {status} already.")

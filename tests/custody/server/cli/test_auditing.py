@@ -38,6 +38,13 @@ def export(state: Path) -> Path:
     return state.parent / "export.csv"
 
 
+@pytest.mark.parametrize("chain", ["workspace:9", "wrkspace:1", ""])
+def test_a_chain_that_is_not_there_is_no_empty_file(state: Path, chain: str) -> None:
+    refused = audit("export", "--state", state, "--chain", chain)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f"There is no chain {chain}." in refused.stderr
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     refused = audit("verify-export", tmp_path / "export.csv")
     assert refused.exit_code == 1

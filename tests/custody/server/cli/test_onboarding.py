@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.cli import app
 from custody.server.domain.caller import Caller
+from custody.server.domain.onboarding import RequestDecided
 from custody.server.service.accounts import add_account
 from tests.support.platform import open_world
 
@@ -79,7 +80,7 @@ def test_a_rejection_stands(state: Path) -> None:
     assert rejected.stdout == f"Request 1 is rejected, and {ASKER} will be told.\n"
     again = custody(state, "approve", "1", "--chain", "regtest")
     assert again.exit_code == 1
-    assert again.stderr == "This request was rejected already.\nThe requester may send another request.\n"
+    assert again.stderr == f"This request was rejected already.\n{RequestDecided.hint}\n"
 
 
 @pytest.mark.parametrize(
