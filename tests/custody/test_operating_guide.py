@@ -9,7 +9,7 @@ import pytest
 
 from custody.client import ApiError, Client
 from custody.schemas.keys import KeyChallengeRequest, KeyProof, RegisterKeyRequest
-from custody.server.service.setup import NewPerson
+from custody.server.service.people.setup import NewPerson
 from multisig import Network, Sats
 from tests.support.asgi import asgi_transport
 from tests.support.platform import PASSWORD, World, key_offer, open_world, seed, sign_challenge

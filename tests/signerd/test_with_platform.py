@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from custody.server.service.setup import NewPerson
+from custody.server.service.people.setup import NewPerson
 from firmware_bridge import Bridge, Family
 from multisig import Network
 from signerd.account.platform import Platform

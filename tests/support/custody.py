@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 
 from custody.server.chain.embedded import EmbeddedChain
-from custody.server.service.outbox import Outbox
-from custody.server.service.policies import PolicyStore
-from custody.server.service.watcher import Watcher
+from custody.server.service.jobs.outbox import Outbox
+from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.network.watcher import Watcher
 from firmware_bridge.virtual.seed import Seed
 from multisig import SIGHASH_ALL, Network, Psbt, PsbtInput, Sats, Vault, encode_address
 from multisig.signatures import signing_inputs

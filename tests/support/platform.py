@@ -14,9 +14,9 @@ from argon2 import PasswordHasher
 from sqlalchemy import select
 
 from custody.server.app import Outside, Platform, Settings, open_platform
-from custody.server.service.mail import Mail
-from custody.server.service.policies import PolicyStore, StoredPolicies
-from custody.server.service.setup import NewPerson, Placed
+from custody.server.service.limits.policies import PolicyStore, StoredPolicies
+from custody.server.service.mail.mailer import Mail
+from custody.server.service.people.setup import NewPerson, Placed
 from custody.server.store.models import AuditEvent, Vault
 from firmware_bridge.virtual.seed import Seed
 from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path

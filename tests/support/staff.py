@@ -7,7 +7,7 @@ import httpx
 
 from custody.schemas.users import PermissionName
 from custody.server.domain.permissions import RoleTemplate
-from custody.server.service.workspaces import add_first_role
+from custody.server.service.people.workspaces import add_first_role
 from custody.server.store.models import Workspace
 from multisig import Sats
 from tests.support.custody import ok

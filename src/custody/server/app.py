@@ -16,41 +16,41 @@ from custody.server.background import Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
-from custody.server.service.address_book import AddressBook
-from custody.server.service.audit import AuditLog
-from custody.server.service.changes import Changes
-from custody.server.service.checkpoints import Checkpoints
-from custody.server.service.drafting import Drafter
-from custody.server.service.finalising import Finaliser
-from custody.server.service.idempotency import Idempotency
-from custody.server.service.invitations import Invitations
-from custody.server.service.keys import Keys
-from custody.server.service.limits import Limits
-from custody.server.service.limits_administration import LimitAdministration
-from custody.server.service.logs import Logs
-from custody.server.service.mail import SENDER, FileMailer, Letterhead, Mailer
-from custody.server.service.mail_jobs import MailJobs
-from custody.server.service.mail_smtp import SmtpMailer, SmtpServer
-from custody.server.service.market import Market
-from custody.server.service.members import Members
-from custody.server.service.onboarding import Onboarding
-from custody.server.service.operator import Operator
-from custody.server.service.passwords import Passwords
-from custody.server.service.people import People
-from custody.server.service.policies import PolicyStore, StoredPolicies
-from custody.server.service.proposals import Proposals
-from custody.server.service.purchases import Purchases
-from custody.server.service.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
-from custody.server.service.revocation import KeyRevocation
-from custody.server.service.roles import Roles
+from custody.server.service.audit.checkpoints import Checkpoints
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.audit.reading import Logs
+from custody.server.service.jobs.operator import Operator
+from custody.server.service.keys.keys import Keys
+from custody.server.service.keys.revocation import KeyRevocation
+from custody.server.service.limits.administration import LimitAdministration
+from custody.server.service.limits.limits import Limits
+from custody.server.service.limits.policies import PolicyStore, StoredPolicies
+from custody.server.service.mail.jobs import MailJobs
+from custody.server.service.mail.mailer import SENDER, FileMailer, Letterhead, Mailer
+from custody.server.service.mail.smtp import SmtpMailer, SmtpServer
+from custody.server.service.network.market import Market
+from custody.server.service.people.address_book import AddressBook
+from custody.server.service.people.invitations import Invitations
+from custody.server.service.people.members import Members
+from custody.server.service.people.onboarding import Onboarding
+from custody.server.service.people.people import People
+from custody.server.service.people.purchases import Purchases
+from custody.server.service.people.roles import Roles
+from custody.server.service.people.setup import Setup
+from custody.server.service.people.workspaces import Workspaces
+from custody.server.service.proposals.drafting import Drafter
+from custody.server.service.proposals.finalising import Finaliser
+from custody.server.service.proposals.proposals import Proposals
+from custody.server.service.proposals.signing import Signing
+from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.idempotency import Idempotency
+from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
 from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
-from custody.server.service.setup import Setup
-from custody.server.service.sign_in_services import SignInServices, wire_sign_in
-from custody.server.service.signing import Signing
-from custody.server.service.transitions import Lifecycle
-from custody.server.service.vaults import Vaults
-from custody.server.service.workspaces import Workspaces
+from custody.server.service.sign_in.passwords import Passwords
+from custody.server.service.sign_in.services import SignInServices, wire_sign_in
+from custody.server.service.vaults.vaults import Vaults
 from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__

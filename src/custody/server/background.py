@@ -12,22 +12,22 @@ from custody.server.chain.backend import ChainBackend
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
-from custody.server.service.audit import AuditLog
-from custody.server.service.broadcast import Broadcaster
-from custody.server.service.changes import Changes
-from custody.server.service.checkpoints import Checkpoints
-from custody.server.service.expiry import Expiry, Sweep, Sweeps
-from custody.server.service.finalising import BROADCAST
-from custody.server.service.invitation_expiry import InvitationExpiry
-from custody.server.service.mail_jobs import MAIL, MailJobs
-from custody.server.service.market import Market
-from custody.server.service.operator import FUND, MINE, OperatorTasks
-from custody.server.service.outbox import Handler, Outbox
-from custody.server.service.sightings import Sightings
-from custody.server.service.tidying import Tidying
-from custody.server.service.transitions import Lifecycle
-from custody.server.service.watcher import Watcher
-from custody.server.service.workers import Workers
+from custody.server.service.audit.checkpoints import Checkpoints
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.operator import FUND, MINE, OperatorTasks
+from custody.server.service.jobs.outbox import Handler, Outbox
+from custody.server.service.jobs.tidying import Tidying
+from custody.server.service.jobs.workers import Workers
+from custody.server.service.mail.jobs import MAIL, MailJobs
+from custody.server.service.network.broadcast import Broadcaster
+from custody.server.service.network.market import Market
+from custody.server.service.network.sightings import Sightings
+from custody.server.service.network.watcher import Watcher
+from custody.server.service.people.invitation_expiry import InvitationExpiry
+from custody.server.service.proposals.expiry import Expiry, Sweep, Sweeps
+from custody.server.service.proposals.finalising import BROADCAST
+from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.requests.changes import Changes
 from custody.server.store import Store
 
 

@@ -39,8 +39,8 @@ def with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database" in metafunc.fixturenames:
-        _, folder, name = metafunc.module.__name__.rsplit(".", 2)
-        alone = name in SQLITE_ALONE or (BRIEFLY in os.environ and folder in {"web", "service"})
+        path = metafunc.module.__name__.split(".")
+        alone = path[-1] in SQLITE_ALONE or (BRIEFLY in os.environ and {"web", "service"} & set(path))
         kinds = ["sqlite"] if alone else ["sqlite", "postgresql"]
         metafunc.parametrize("database", kinds, indirect=True)
 

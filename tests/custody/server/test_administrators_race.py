@@ -14,8 +14,8 @@ import pytest
 from custody.server.app import Outside, Settings, open_platform
 from custody.server.domain.permissions import EVERY_PERMISSION
 from custody.server.domain.roles import KEPT
-from custody.server.service.audit import verify
-from custody.server.service.staff import staff_of
+from custody.server.service.audit.log import verify
+from custody.server.service.people.staff import staff_of
 from tests.support.asgi import asgi_client
 from tests.support.platform import CHEAP, As, World, open_world
 from tests.support.staff import Someone, add_someone, change_role, remove, remove_permission

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.app import Outside, Settings, open_platform
-from custody.server.service.audit import verify
+from custody.server.service.audit.log import verify
 from custody.server.store.models import AuditEvent
 from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, Desk, ok, open_desk

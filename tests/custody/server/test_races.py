@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.app import Outside, Platform, Settings, open_platform
-from custody.server.service.audit import verify
+from custody.server.service.audit.log import verify
 from custody.server.store import Store
 from custody.server.store.models import CoinLock, Job, Membership, Proposal, Role, User, Vault
 from tests.support.asgi import asgi_client

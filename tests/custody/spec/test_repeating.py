@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from custody.server.domain.permissions import EVERY_PERMISSION
-from custody.server.service.idempotency import Scope
+from custody.server.service.requests.idempotency import Scope
 from custody.server.store.models import User
 from custody.server.web.endpoint import Endpoint
 from custody.server.web.table import ENDPOINTS

@@ -13,8 +13,8 @@ from custody.server.cli.common import AsJson, State, platform_at, read_password,
 from custody.server.domain.errors import NotFound
 from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
 from custody.server.domain.purchases import webhook_key
+from custody.server.service.people.setup import NewPerson, Placed
 from custody.server.service.secrets import Purpose
-from custody.server.service.setup import NewPerson, Placed
 from multisig import Network
 
 app = typer.Typer(no_args_is_help=True, help="Organisations and people, straight in the database.")

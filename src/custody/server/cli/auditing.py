@@ -19,9 +19,9 @@ from sqlalchemy.orm import Session
 from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
 from custody.server.domain.audit import PLATFORM_CHAIN
 from custody.server.domain.export import NotAnExport, Seen, find_export_fault, read_csv, write_csv
-from custody.server.service.audit import chained_rows
-from custody.server.service.checkpoints import CannotCheckpoint, Checkpoints
-from custody.server.service.verification import Report, check_everything, marks_of, read_file
+from custody.server.service.audit.checkpoints import CannotCheckpoint, Checkpoints
+from custody.server.service.audit.log import chained_rows
+from custody.server.service.audit.verification import Report, check_everything, marks_of, read_file
 from custody.server.store.models import AuditEvent, AuditHead
 
 app = typer.Typer(no_args_is_help=True, help="The audit log.")

@@ -12,7 +12,7 @@ import typer
 from custody.server.app import Platform, Settings, open_platform
 from custody.server.domain.errors import CustodyError, Invalid, NotFound, StateConflict
 from custody.server.listen import CannotListen
-from custody.server.service.mail import CannotMail
+from custody.server.service.mail.mailer import CannotMail
 from custody.server.store import CannotOpen
 
 # The database's URL is no option: it may hold a password, and every program of a machine sees another's arguments (P49).

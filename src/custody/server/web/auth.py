@@ -17,9 +17,9 @@ from custody.schemas.auth import (
 from custody.schemas.common import Done
 from custody.server.domain.errors import OtpInvalid, RateLimited, TokenExpired, Unauthenticated
 from custody.server.domain.signin import REFRESH_LIFETIME
-from custody.server.service.challenges import CodeAwaited
-from custody.server.service.sessions import Tokens
-from custody.server.service.signin import SignedIn
+from custody.server.service.sign_in.challenges import CodeAwaited
+from custody.server.service.sign_in.sessions import Tokens
+from custody.server.service.sign_in.signin import SignedIn
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
-from custody.server.service.password_check import require_session
 from custody.server.service.services import Services
+from custody.server.service.sign_in.password_check import require_session
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
 

@@ -39,8 +39,8 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
-from custody.server.service.proposals import Filter, Page, no_such_proposal
-from custody.server.service.signing import read_returned
+from custody.server.service.proposals.proposals import Filter, Page, no_such_proposal
+from custody.server.service.proposals.signing import read_returned
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 READERS = frozenset(

@@ -29,9 +29,9 @@ from custody.server.domain.errors import (
     Unauthenticated,
     VaultLimitExceeded,
 )
-from custody.server.service.idempotency import Scope
-from custody.server.service.password_check import require_session
+from custody.server.service.requests.idempotency import Scope
 from custody.server.service.services import Services
+from custody.server.service.sign_in.password_check import require_session
 from custody.server.web.document import refusals_of
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 from custody.server.web.problems import trace_id_of

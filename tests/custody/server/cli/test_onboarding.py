@@ -11,7 +11,7 @@ from custody.schemas.onboarding import SubmitOnboardingRequest
 from custody.server.cli import app
 from custody.server.domain.caller import Caller
 from custody.server.domain.onboarding import RequestDecided
-from custody.server.service.accounts import add_account
+from custody.server.service.sign_in.accounts import add_account
 from tests.support.platform import open_world
 
 ASKER = "asker@example.net"

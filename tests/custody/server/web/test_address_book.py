@@ -3,7 +3,7 @@
 import pytest
 
 from custody.server.domain import address_book as rules
-from custody.server.service import address_book
+from custody.server.service.people import address_book
 from multisig import Network, encode_address
 from tests.support.platform import START, As, World
 from tests.support.wallets import foreign_script

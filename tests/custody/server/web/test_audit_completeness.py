@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select, update
 
 from custody.server.domain.purchases import webhook_key
-from custody.server.service.audit import verify
+from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
 from custody.server.store.models import AuditEvent, User
 from custody.server.web.endpoint import Endpoint, Unit

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import update
 
 from custody.server.domain import onboarding as rules
-from custody.server.service import onboarding as service
-from custody.server.service.setup import NewPerson
+from custody.server.service.people import onboarding as service
+from custody.server.service.people.setup import NewPerson
 from custody.server.store.models import User
 from multisig import Network
 from tests.support.platform import PASSWORD, As, World

@@ -3,7 +3,7 @@
 import pytest
 
 from custody.server.domain.permissions import RoleTemplate
-from custody.server.service.workspaces import add_first_role
+from custody.server.service.people.workspaces import add_first_role
 from custody.server.store.models import Membership, Workspace
 from multisig import Sats
 from tests.support.platform import START, As, World

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from custody.server.service.rates import MAX_LONG_POLLS
+from custody.server.service.requests.rates import MAX_LONG_POLLS
 from custody.server.web.endpoint import Door
 from custody.server.web.table import ENDPOINTS
 from tests.support.platform import As, World, open_world

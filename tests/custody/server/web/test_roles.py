@@ -4,7 +4,7 @@ import pytest
 
 from custody.schemas.users import PermissionName as P
 from custody.server.domain import roles as rules
-from custody.server.service import roles as service
+from custody.server.service.people import roles as service
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import (

@@ -3,7 +3,7 @@
 import pytest
 
 from custody.schemas.users import PermissionName as P
-from custody.server.service import workspaces
+from custody.server.service.people import workspaces
 from multisig import Network
 from tests.support.custody import ok, refused
 from tests.support.platform import PASSWORD, As, World
@@ -96,7 +96,7 @@ class TestFounding:
         refused(create(alice, name="Other", network="signet"), 422, "VALIDATION")
 
     def test_the_first_test_workspace_is_the_operators_to_found(self, world: World) -> None:
-        from custody.server.service.setup import NewPerson
+        from custody.server.service.people.setup import NewPerson
 
         world.platform.setup.bootstrap(
             organisation="Acme",

@@ -1,0 +1,1 @@
+"""The audit log: written, read, exported, sealed and checked."""

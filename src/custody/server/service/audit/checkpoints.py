@@ -1,0 +1,272 @@
+"""Writing checkpoints of the audit chains: a line in a file apart, signed, and recorded in the log itself."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import structlog
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas.common import format_time
+from custody.server.domain.audit import PLATFORM_CHAIN, Category, is_chain
+from custody.server.domain.checkpoints import Checkpoint, Head, Series, public_key_of, read_into
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.secrets import Purpose, Secrets
+from custody.server.service.system import PLATFORM
+from custody.server.store import Store
+from custody.server.store.models import AuditEvent, AuditHead
+
+log = structlog.get_logger()
+
+# What is written between two checkpoints, nobody vouches for yet.
+INTERVAL: Final = timedelta(minutes=10)
+SIGNED: Final = "CHECKPOINT_SIGNED"
+
+
+class CannotCheckpoint(Exception):
+    """Nothing was signed: ``hint`` says what to do."""
+
+    def __init__(self, sentence: str, hint: str) -> None:
+        super().__init__(sentence)
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Made:
+    checkpoint: Checkpoint
+    digest: str
+
+
+class Checkpoints:
+    """``path`` is the file: beside the database, and better on a disk that the database's owner cannot write."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        secrets: Secrets,
+        path: Path,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._secrets = secrets
+        self._path = path
+        self._tried_at: datetime | None = None
+        # What was read last: which file it was, how long it was, and what it had come to.
+        self._known: tuple[tuple[int, int], Series] | None = None
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def public_keys(self) -> tuple[str, ...]:
+        """Of every secret that signs or signed, the newest first."""
+        return tuple(public_key_of(secret) for secret in self._secrets.of(Purpose.CHECKPOINT))
+
+    def run_due(self) -> int:
+        """Makes a checkpoint where the last try is long enough ago; returns how many were made."""
+        now = self._clock()
+        if self._tried_at is not None and self._tried_at <= now < self._tried_at + INTERVAL:
+            return 0
+        self._tried_at = now
+        try:
+            return int(self.make() is not None)
+        except (CannotCheckpoint, OSError) as error:
+            # The others' work in this thread goes on; an operator reads the log, and `custody audit verify` says more.
+            log.warning("no checkpoint", reason=str(error))
+            return 0
+
+    def make(self) -> Made | None:
+        """Signs what every chain that grew has come to; None where nothing was recorded since the last one.
+
+        The line is on the disk before the database records it: a crash between the two leaves a line too many, never
+        one too few. Raises CannotCheckpoint, OSError.
+        """
+        with self._store.write() as db, self._file() as file:
+            series = self._series(file)
+            heads = _heads(db)
+            _check_not_cut(db, series)
+            _check_continues(db, series, heads)
+            grown = {name: head for name, head in heads.items() if series.heads.get(name) != head}
+            if not grown or _is_own_record(db, series, grown):
+                return None
+            checkpoint = self._sign(series, grown)
+            _append(file, checkpoint.line + b"\n")
+            series.add(checkpoint)
+            self._known = _identity(file), series
+            self._audit.record(db, PLATFORM, Category.AUDIT, SIGNED, _described(series))
+            if checkpoint.number == 1:
+                # Expected once. Whoever removes the file, and its records from the database, has no hand in this log.
+                log.warning("a new file of checkpoints begins", file=str(self._path), series=series.id)
+            return Made(checkpoint, series.last_digest)
+
+    def _series(self, file: int) -> Series:
+        """Read once: other writers wait meanwhile. A file that others wrote to is read again."""
+        if self._known is None or self._known[0] != _identity(file):
+            self._known = None
+            series = _continued(file)
+            self._known = _identity(file), series
+        return self._known[1]
+
+    def _sign(self, series: Series, grown: dict[str, Head]) -> Checkpoint:
+        secret = self._secrets.of(Purpose.CHECKPOINT)[0]
+        unsigned = Checkpoint(
+            number=series.number + 1,
+            previous=series.last_digest,
+            made_at=format_time(self._clock()),
+            heads=grown,
+            public_key=public_key_of(secret),
+        )
+        return unsigned.signed(secret, self._random(32))
+
+    @contextmanager
+    def _file(self) -> Iterator[int]:
+        """The file, made (0600) where it is missing. The database's write lock keeps other processes out."""
+        is_new = not self._path.exists()
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        try:
+            if is_new:
+                _sync_folder(self._path.parent)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _continued(file: int) -> Series:
+    """What the file says so far; what a power cut left of a line is cut off."""
+    with os.fdopen(os.dup(file), "rb") as reader:
+        reader.seek(0)
+        series = read_into(Series(), reader)
+    if series.fault is not None:
+        raise CannotCheckpoint(
+            f"Line {series.fault.line} of the checkpoints {series.fault.sentence}.",
+            "Keep the file for whoever looks into it, move it away, and run custody audit verify with it.",
+        )
+    end = _end_of_last_line(file)
+    if os.fstat(file).st_size > end:
+        os.ftruncate(file, end)
+    return series
+
+
+def _identity(file: int) -> tuple[int, int]:
+    status = os.fstat(file)
+    return status.st_ino, status.st_size
+
+
+def _end_of_last_line(file: int) -> int:
+    size = os.fstat(file).st_size
+    while size > 0:
+        start = max(0, size - 65_536)
+        found = os.pread(file, size - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        size = start
+    return 0
+
+
+def _heads(db: Session) -> dict[str, Head]:
+    """Raises CannotCheckpoint for what nobody but a stranger wrote: it is not signed, and says so."""
+    return {head.chain_id: _head_of(head) for head in db.scalars(select(AuditHead).where(AuditHead.size > 0))}
+
+
+def _head_of(stored: AuditHead) -> Head:
+    try:
+        head = Head(size=stored.size, hash=stored.head_hash.hex())
+    except (AttributeError, ValueError):
+        head = None
+    if head is None or not is_chain(stored.chain_id):
+        raise CannotCheckpoint(
+            f"The head of the chain {stored.chain_id} is not as heads are written.",
+            "Run custody audit verify, and let nobody write before you know what happened.",
+        )
+    return head
+
+
+def _append(file: int, line: bytes) -> None:
+    written = os.write(file, line)
+    if written != len(line):
+        raise CannotCheckpoint("The disk of the checkpoints is full.", "Make room on it.")
+    os.fsync(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_continues(db: Session, series: Series, heads: dict[str, Head]) -> None:
+    """A chain that is not what was signed before is not signed again: that would be to vouch for the change."""
+    for chain_id, before in series.heads.items():
+        now = heads.get(chain_id)
+        if now == before:
+            continue
+        hashed = db.scalar(
+            select(AuditEvent.event_hash).where(
+                AuditEvent.chain_id == chain_id, AuditEvent.position == before.size
+            )
+        )
+        if now is None or now.size < before.size or hashed is None or hashed.hex() != before.hash:
+            raise CannotCheckpoint(
+                f"The chain {chain_id} is not what the last checkpoint of it says: it was cut or rewritten.",
+                "Run custody audit verify, and let nobody write before you know what happened.",
+            )
+
+
+def _check_not_cut(db: Session, series: Series) -> None:
+    """A file that lost its last lines is not written on: the next one would take a lost one's number and place."""
+    if not series.id:
+        return
+    last = db.scalar(
+        select(AuditEvent.description)
+        .where(
+            AuditEvent.chain_id == PLATFORM_CHAIN,
+            AuditEvent.action == SIGNED,
+            AuditEvent.description.startswith(f"series {series.id},"),
+        )
+        .order_by(AuditEvent.position.desc())
+        .limit(1)
+    )
+    record = None if last is None else parse_record(last)
+    if record is None:
+        return
+    _, number, digest = record
+    if number > series.number or (number == series.number and digest != series.last_digest):
+        raise CannotCheckpoint(
+            f"The file of checkpoints was cut: the audit log names checkpoint {number} of it.",
+            "Keep the file for whoever looks into it, move it away, and run custody audit verify with it.",
+        )
+
+
+def _is_own_record(db: Session, series: Series, grown: dict[str, Head]) -> bool:
+    """Whether all that happened since is that the last checkpoint was recorded."""
+    before, now = series.heads.get(PLATFORM_CHAIN), grown.get(PLATFORM_CHAIN)
+    if before is None or now is None or len(grown) > 1 or now.size != before.size + 1:
+        return False
+    action = select(AuditEvent.action).where(
+        AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.position == now.size
+    )
+    return db.scalar(action) == SIGNED
+
+
+def _described(series: Series) -> str:
+    return f"series {series.id}, number {series.number}, digest {series.last_digest}"
+
+
+def parse_record(description: str) -> tuple[str, int, str] | None:
+    """The series, number and digest of a recorded checkpoint; None for a text that is none."""
+    found = re.fullmatch(r"series ([0-9a-f]{64}), number ([0-9]{1,15}), digest ([0-9a-f]{64})", description)
+    return None if found is None else (found[1], int(found[2]), found[3])

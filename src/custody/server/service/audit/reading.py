@@ -1,0 +1,138 @@
+"""Reading a workspace's audit log in pages, and exporting it."""
+
+from base64 import b64encode
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from typing import Final
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import logs as wire
+from custody.server.domain.audit import Category, ChainedRow, chain_of
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, Invalid, NotFound, NotOrgMember
+from custody.server.domain.export import write_csv
+from custody.server.service.audit.log import AuditLog, chained_rows
+from custody.server.store.models import AuditEvent, Membership, Workspace
+
+# Everything comes in one answer: a second or two of one core, and some fifteen megabytes, are what one reader may ask for
+# at a time.
+MAX_EXPORT_ROWS: Final = 50_000
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was read, and how its record describes it."""
+
+    shown: wire.ExportedLogs
+    description: str
+
+
+class Logs:
+    """``max_export_rows`` is another in tests."""
+
+    def __init__(self, audit: AuditLog, *, max_export_rows: int = MAX_EXPORT_ROWS) -> None:
+        self._audit = audit
+        self._max_export_rows = max_export_rows
+
+    def page(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.LogsQuery
+    ) -> wire.LogsPage:
+        """The oldest first. Raises NotOrgMember, NotFound, Invalid (a category that there is not)."""
+        conditions = _conditions(db, caller, access, query)
+        total = _count(db, conditions)
+        after = None if query.cursor is None else AuditEvent.position > int(query.cursor)
+        offset = (query.page - 1) * query.page_size
+        wanted = conditions if after is None else (*conditions, after)
+        rows = list(chained_rows(db, *wanted, limit=query.page_size + 1, offset=offset))
+        shown = rows[: query.page_size]
+        return wire.LogsPage(
+            logs=[_entry(chained) for chained in shown],
+            page=query.page,
+            page_size=query.page_size,
+            total=total,
+            next_cursor=str(shown[-1].row.position) if len(rows) > len(shown) else None,
+        )
+
+    def export(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, query: wire.ExportLogsQuery
+    ) -> Export:
+        """Everything that matches. Hand it out when ``record_export`` is committed: reading takes a second or two, for which
+        no writer should wait.
+
+        Raises as ``page``, and Invalid where more matches than one answer holds.
+        """
+        conditions = _conditions(db, caller, access, query)
+        count = _count(db, conditions)
+        if count > self._max_export_rows:
+            raise _too_many(count, self._max_export_rows)
+        text = "".join(write_csv(chained_rows(db, *conditions)))
+        return Export(wire.ExportedLogs(csv=text), f"{count} rows{_described(query)}")
+
+    def record_export(self, db: Session, caller: Caller, access: WorkspaceAccess, export: Export) -> None:
+        """The record shows in the next export."""
+        self._audit.record(db, caller, Category.AUDIT, "EXPORTED", export.description, access=access)
+
+
+def _conditions(
+    db: Session, caller: Caller, access: WorkspaceAccess, query: wire.LogFilter
+) -> tuple[ColumnElement[bool], ...]:
+    _check_organisation(db, caller, access, query.org_uid)
+    found = [AuditEvent.chain_id == chain_of(str(access.organisation_id), str(access.workspace_id))]
+    if query.from_day is not None:
+        found.append(AuditEvent.timestamp >= datetime.combine(query.from_day, time.min, UTC))
+    if query.to_day is not None:
+        found.append(AuditEvent.timestamp <= datetime.combine(query.to_day, time.max, UTC))
+    if query.category is not None:
+        found.append(AuditEvent.category == _category(query.category).value)
+    return tuple(found)
+
+
+def _check_organisation(db: Session, caller: Caller, access: WorkspaceAccess, org_uid: int) -> None:
+    """The specification's second gate: the organisation is named too, and the caller must belong to it."""
+    if org_uid == access.organisation_id:
+        return
+    member = (
+        select(Membership.id)
+        .join(Workspace, Workspace.id == Membership.workspace_id)
+        .where(Membership.user_id == caller.user_id, Workspace.organisation_id == org_uid)
+    )
+    if db.scalars(member.limit(1)).first() is None:
+        raise NotOrgMember("You are not a member of the organisation that the request names.")
+    raise NotFound("There is no such workspace in this organisation.")
+
+
+def _category(text: str) -> Category:
+    try:
+        return Category(text.upper())
+    except ValueError:
+        sentence = f"There is no category {text}; there are {', '.join(Category)}."
+        raise Invalid(sentence, faults=(Fault("/category", sentence),)) from None
+
+
+def _count(db: Session, conditions: tuple[ColumnElement[bool], ...]) -> int:
+    return db.scalar(select(func.count()).select_from(AuditEvent).where(*conditions)) or 0
+
+
+def _too_many(count: int, limit: int) -> Invalid:
+    sentence = (
+        f"{count} rows match, and one export holds at most {limit}: "
+        "name fewer days with from_day and to_day, or one category."
+    )
+    return Invalid(sentence, faults=(Fault("/from_day", sentence, "too-many"),))
+
+
+def _described(query: wire.LogFilter) -> str:
+    named = (("from", query.from_day), ("to", query.to_day), ("category", query.category))
+    return "".join(f", {word} {value}" for word, value in named if value is not None)
+
+
+def _entry(chained: ChainedRow) -> wire.AuditLogEntry:
+    return wire.AuditLogEntry.model_validate(
+        {
+            **vars(chained.row),
+            "prev_hash": b64encode(chained.prev_hash).decode(),
+            "event_hash": b64encode(chained.event_hash).decode(),
+        }
+    )

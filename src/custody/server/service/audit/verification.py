@@ -1,0 +1,136 @@
+"""Checking the audit log: every chain, the files of checkpoints, and each against the other."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import select
+
+from custody.server.domain.audit import PLATFORM_CHAIN, Mark
+from custody.server.domain.checkpoints import History, read_into
+from custody.server.service.audit.checkpoints import SIGNED, parse_record
+from custody.server.service.audit.log import read_through
+from custody.server.store import Store
+from custody.server.store.models import AuditEvent
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong. ``where`` is a chain or a file, ``place`` a row or a line of it (0: the whole)."""
+
+    where: str
+    unit: str
+    place: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Report:
+    chains: int
+    rows: int
+    checkpoints: int
+    findings: tuple[Finding, ...]
+
+
+def check_everything(store: Store, files: Sequence[Path], trusted: frozenset[str]) -> Report:
+    """The chains, the files of checkpoints, and each against the other.
+
+    The files are read before the database and after it: what they said before, the database must have; what the
+    database names, they must have by then. Raises OSError.
+    """
+    before = {path: read_file(path, trusted) for path in files}
+    read = read_through(store, marks_of(before.values()))
+    named = _recorded(store)
+    after = {path: read_file(path, trusted) for path in files}
+    findings = [Finding(fault.chain_id, "row", fault.position, fault.sentence) for fault in read.faults]
+    findings += [
+        Finding(str(path), "line", history.fault.line, f"the line {history.fault.sentence}")
+        for path, history in after.items()
+        if history.fault is not None
+    ]
+    findings += _missing(after, named)
+    checkpoints = sum(history.number for history in after.values())
+    return Report(read.chains, read.rows, checkpoints, tuple(findings))
+
+
+def marks_of(files: Iterable[History]) -> dict[str, dict[int, Mark]]:
+    """By chain and position, what the rows must hash to, by all files together."""
+    marks: dict[str, dict[int, Mark]] = {}
+    for history in files:
+        for chain_id, named in history.marks.items():
+            known = marks.setdefault(chain_id, {})
+            for position, mark in named.items():
+                known[position] = _agreed(known.get(position), mark)
+    return marks
+
+
+def _agreed(one: Mark | None, other: Mark) -> Mark:
+    """Two that contradict each other make a mark that no row can meet."""
+    if one is None or one.event_hash == other.event_hash:
+        return other
+    return Mark(b"", f"{one.source} or {other.source}")
+
+
+def read_file(path: Path, trusted: frozenset[str]) -> History:
+    """Raises OSError."""
+    with path.open("rb") as file:
+        return read_into(History(), file, trusted)
+
+
+def _recorded(store: Store) -> dict[str, dict[int, set[str]]]:
+    """By series and number, the digests that the audit log names: one each, unless a file was cut and written on."""
+    query = select(AuditEvent.description).where(
+        AuditEvent.chain_id == PLATFORM_CHAIN, AuditEvent.action == SIGNED
+    )
+    found: dict[str, dict[int, set[str]]] = {}
+    with store.read() as db:
+        for text in db.scalars(query):
+            # A text that cannot be read was altered, which the chain's own check names.
+            if record := parse_record(text):
+                series, number, digest = record
+                found.setdefault(series, {}).setdefault(number, set()).add(digest)
+    return found
+
+
+def _missing(files: Mapping[Path, History], named: Mapping[str, dict[int, set[str]]]) -> Iterator[Finding]:
+    """What the audit log names and no file holds. Of the copies of one file the longest counts."""
+    longest: dict[str, tuple[Path, History]] = {}
+    for path, history in files.items():
+        known = longest.get(history.id)
+        if known is None or history.number > known[1].number:
+            longest[history.id] = path, history
+    for series_id, records in named.items():
+        if series_id in longest:
+            yield from _lost(*longest[series_id], records)
+        else:
+            sentence = (
+                f"the audit log names {len(records)} checkpoints of it, and no file that was given holds them"
+            )
+            yield Finding(f"checkpoints {series_id[:16]}", "line", 0, sentence)
+    for path, history in files.items():
+        yield from _forked(path, history, *longest[history.id])
+
+
+def _lost(path: Path, history: History, records: Mapping[int, set[str]]) -> Iterator[Finding]:
+    """The first checkpoint that was recorded and is not, or no longer, in the file."""
+    for number in sorted(records):
+        if number > history.number:
+            if history.fault is None:
+                sentence = f"the file was cut: the audit log names checkpoint {max(records)} of it"
+                yield Finding(str(path), "line", history.number + 1, sentence)
+            return
+        if records[number] != {history.digests[number - 1]}:
+            yield Finding(
+                str(path), "line", number, "the audit log names another checkpoint with this number"
+            )
+            return
+
+
+def _forked(path: Path, history: History, other_path: Path, other: History) -> Iterator[Finding]:
+    """Copies of one file are one history: the newer begins with the older."""
+    for line, (one, another) in enumerate(zip(history.digests, other.digests, strict=False), start=1):
+        if one != another:
+            yield Finding(
+                str(path), "line", line, f"{other_path} has another line there: two histories were signed"
+            )
+            return

@@ -1,0 +1,1 @@
+"""Work that is done beside requests, at least once."""

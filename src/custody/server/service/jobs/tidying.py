@@ -1,0 +1,75 @@
+"""Forgetting what is over: what strangers can make rows of must not stay for ever, and neither must their addresses."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import delete, or_, select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.ports import Clock
+from custody.server.domain.signin import ACCESS_LIFETIME, OTP_WINDOW, REFRESH_LIFETIME
+from custody.server.service.mail.jobs import MAIL
+from custody.server.store import Store
+from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
+
+INTERVAL: Final = timedelta(hours=1)
+# One transaction stays short however much is over.
+BATCH: Final = 500
+# A mail that was sent is remembered as long as somebody may ask where it is; one that was given up, until an operator has looked.
+SENT_MAIL_KEPT: Final = timedelta(days=1)
+DEAD_MAIL_KEPT: Final = timedelta(days=30)
+# Its last access token has ended by then as well; the audit log goes on telling of the session.
+SESSION_KEPT: Final = REFRESH_LIFETIME + ACCESS_LIFETIME
+
+
+class Tidying:
+    """Every hour, in each process: what another one has forgotten already is not there to be found."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._done_at: datetime | None = None
+
+    def run_due(self) -> int:
+        """Forgets what is over, and returns how many rows of it there were."""
+        now = self._clock()
+        if self._done_at is not None and self._done_at <= now < self._done_at + INTERVAL:
+            return 0
+        self._done_at = now
+        return sum(self._forget(part, now) for part in (_mails, _challenges, _sessions))
+
+    def _forget(self, part: Callable[[Session, datetime], int], now: datetime) -> int:
+        count = 0
+        while True:
+            with self._store.write() as db:
+                done = part(db, now)
+            count += done
+            if done < BATCH:
+                return count
+
+
+def _mails(db: Session, now: datetime) -> int:
+    """Whom they went to is nobody's business for longer; other kinds of jobs are few, and their results are asked for."""
+    over = or_(Job.done_at <= now - SENT_MAIL_KEPT, Job.dead_at <= now - DEAD_MAIL_KEPT)
+    found = db.scalars(select(Job.id).where(Job.kind == MAIL, over).limit(BATCH)).all()
+    db.execute(delete(Job).where(Job.id.in_(found)))
+    return len(found)
+
+
+def _challenges(db: Session, now: datetime) -> int:
+    """Those that count against their account no more."""
+    over = OtpChallenge.created_at <= now - OTP_WINDOW
+    found = db.scalars(select(OtpChallenge.id).where(over).limit(BATCH)).all()
+    db.execute(delete(OtpChallenge).where(OtpChallenge.id.in_(found)))
+    return len(found)
+
+
+def _sessions(db: Session, now: datetime) -> int:
+    """Those that nobody can renew any more, ended or not, with their tokens."""
+    over = SignInSession.last_used_at <= now - SESSION_KEPT
+    found = db.scalars(select(SignInSession.id).where(over).limit(BATCH)).all()
+    for table in (AccessToken, RefreshToken):
+        db.execute(delete(table).where(table.session_id.in_(found)))
+    db.execute(delete(SignInSession).where(SignInSession.id.in_(found)))
+    return len(found)

@@ -1,0 +1,1 @@
+"""Registered devices, their revocation, and whether a vault keeps enough of them."""

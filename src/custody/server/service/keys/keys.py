@@ -1,0 +1,297 @@
+"""Registering a device's keys with proof that the caller holds it, and the signing profile that comes with them."""
+
+from datetime import datetime, timedelta
+from typing import cast
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import keys as wire
+from custody.schemas.challenge import ChallengeLine
+from custody.schemas.common import ApiNetwork, NullString
+from custody.schemas.keys import RevokedReason
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.domain.errors import (
+    Fault,
+    Invalid,
+    KeyAlreadyActive,
+    NotFound,
+    RateLimited,
+    StateConflict,
+)
+from custody.server.domain.key_rules import OfferedKey, check_offer, check_proof
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.tokens import new_id
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.people.people import chain_of_network
+from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
+from multisig import RECEIVE, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey, p2wpkh
+from multisig import Profile as ProfilePolicy
+
+CHALLENGE_LIFETIME = timedelta(minutes=10)
+MAX_OPEN_CHALLENGES = 20
+SUPERSEDED: RevokedReason = "superseded"
+
+
+class Keys:
+    """``requires_proof``: whether a registration must prove possession; only the operator turns it off."""
+
+    def __init__(
+        self, clock: Clock, random: RandomBytes, audit: AuditLog, *, requires_proof: bool = True
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._requires_proof = requires_proof
+
+    def challenge(self, db: Session, caller: Caller, request: wire.KeyChallengeRequest) -> wire.KeyChallenge:
+        """A line to sign, bound to this person, network and offer. Raises Invalid, RateLimited."""
+        offered = check_offer(request)
+        now = self._clock()
+        self._check_challenge_budget(db, caller, now)
+        line = ChallengeLine(offered.network, caller.user_id, new_id(self._random), offered.digest)
+        expires_at = now + CHALLENGE_LIFETIME
+        db.add(
+            KeyChallenge(
+                user_id=caller.user_id,
+                network=offered.network,
+                challenge=str(line),
+                offered_digest=offered.digest,
+                created_at=now,
+                expires_at=expires_at,
+            )
+        )
+        return wire.KeyChallenge(
+            challenge=str(line), derivation_path=str(offered.proof_path), expires_at=expires_at
+        )
+
+    def register(self, db: Session, caller: Caller, request: wire.RegisterKeyRequest) -> wire.Key:
+        """Registers a device, or tops up the accounts of the one that is registered.
+
+        Raises Invalid (offer or proof), KeyAlreadyActive (another device, and not ``replace``), StateConflict
+        (the device is another account's).
+        """
+        offered = check_offer(request)
+        self._check_possession(db, caller, offered, request.proof)
+        active = active_key(db, caller.user_id, offered.network)
+        if active is not None and active.xpub == str(offered.xpub):
+            return self._top_up(db, caller, active, offered)
+        if active is not None:
+            if not request.replace:
+                raise KeyAlreadyActive("Another device is registered on this network already.")
+            self._supersede(db, caller, active)
+        self._check_free(db, offered)
+        return self._insert(db, caller, offered, request.label)
+
+    def list_own(self, db: Session, caller: Caller) -> list[wire.Key]:
+        """The caller's keys, the oldest first, revoked ones too."""
+        query = select(Key).where(Key.user_id == caller.user_id).order_by(Key.created_at, Key.id)
+        return [key_shape(key) for key in db.scalars(query)]
+
+    def profile_address(self, db: Session, caller: Caller, network: ApiNetwork) -> wire.SigningProfileAddress:
+        """Raises NotFound where no profile is registered on the network."""
+        query = (
+            select(Key, Profile)
+            .join(Profile, Profile.key_id == Key.id)
+            .where(Key.user_id == caller.user_id, Key.network == network, Key.status == "active")
+        )
+        row = db.execute(query).one_or_none()
+        if row is None:
+            raise NotFound("No signing profile is registered on this network.")
+        key, profile = row
+        policy = profile_policy(db, key, profile)
+        path = policy.key.origin.path / 0 / 0
+        return wire.SigningProfileAddress(
+            network=network, wallet_address=policy.address(0, 0), derivation_path=str(path), key_id=key.id
+        )
+
+    def _check_challenge_budget(self, db: Session, caller: Caller, now: datetime) -> None:
+        mine = KeyChallenge.user_id == caller.user_id
+        db.execute(delete(KeyChallenge).where(mine, KeyChallenge.expires_at <= now))
+        count = db.scalar(select(func.count()).where(mine, KeyChallenge.used_at.is_(None)))
+        if (count or 0) >= MAX_OPEN_CHALLENGES:
+            raise RateLimited(
+                "Too many challenges are open.", retry_after=int(CHALLENGE_LIFETIME.total_seconds())
+            )
+
+    def _check_possession(
+        self, db: Session, caller: Caller, offered: OfferedKey, proof: wire.KeyProof | None
+    ) -> None:
+        if proof is None:
+            if self._requires_proof:
+                raise _bad_proof(
+                    "/proof", "A proof of possession is required: ask for a key-challenge first."
+                )
+            return
+        row = db.scalars(select(KeyChallenge).where(KeyChallenge.challenge == proof.challenge)).one_or_none()
+        now = self._clock()
+        if row is None or row.user_id != caller.user_id or row.used_at is not None or row.expires_at <= now:
+            raise _bad_proof("/proof/challenge", "The challenge is unknown, was used, or has expired.")
+        if row.network != offered.network or row.offered_digest != offered.digest:
+            raise _bad_proof(
+                "/proof/challenge", "The challenge was made for other keys than the ones offered."
+            )
+        check_proof(offered, proof.challenge, proof.signature)
+        row.used_at = now
+
+    def _check_free(self, db: Session, offered: OfferedKey) -> None:
+        """Asked last, and of a proven holder: nobody learns whose device it is by offering its xpub."""
+        taken = select(Key.id).where(Key.xpub == str(offered.xpub), Key.status == "active")
+        if db.scalars(taken).first() is not None:
+            raise StateConflict("This device is registered by another account.")
+
+    def _supersede(self, db: Session, caller: Caller, key: Key) -> None:
+        key.status, key.revoked_reason, key.updated_at = "revoked", SUPERSEDED, self._clock()
+        db.flush()
+        self._audit.record(db, caller, Category.KEYS, "KEY_REVOKED", f"key {key.id} superseded")
+
+    def _insert(self, db: Session, caller: Caller, offered: OfferedKey, label: str | None) -> wire.Key:
+        now = self._clock()
+        key = Key(
+            id=new_id(self._random),
+            user_id=caller.user_id,
+            network=offered.network,
+            status="active",
+            key_type="xpub",
+            xpub=str(offered.xpub),
+            pub_key_hex=offered.xpub.public_key.hex(),
+            master_fingerprint=offered.fingerprint.hex,
+            derivation_base_path=str(offered.base_path),
+            label=label,
+            created_at=now,
+            updated_at=now,
+        )
+        db.add(key)
+        db.flush()
+        added = self._add_accounts(db, key, offered)
+        self._audit.record(
+            db,
+            caller,
+            Category.KEYS,
+            "KEY_REGISTERED",
+            f"key {key.id}, {key.network}, fingerprint {key.master_fingerprint}, {added} accounts",
+        )
+        return key_shape(key)
+
+    def _top_up(self, db: Session, caller: Caller, key: Key, offered: OfferedKey) -> wire.Key:
+        if key.master_fingerprint != offered.fingerprint.hex:
+            sentence = "The key is registered with another fingerprint."
+            raise Invalid(sentence, faults=(Fault("/master_fingerprint", sentence),))
+        added = self._add_accounts(db, key, offered)
+        if added:
+            key.updated_at = self._clock()
+            self._audit.record(
+                db, caller, Category.KEYS, "KEY_ACCOUNTS_ADDED", f"key {key.id}, {added} accounts"
+            )
+        return key_shape(key)
+
+    def _add_accounts(self, db: Session, key: Key, offered: OfferedKey) -> int:
+        """Adds the accounts that are new, except those a vault took when the device was registered before."""
+        _check_accounts_free(db, key, offered)
+        query = select(KeyAccount.account, KeyAccount.xpub).where(KeyAccount.key_id == key.id)
+        known = {row.account: row.xpub for row in db.execute(query)}
+        taken = _taken_xpubs(db, offered)
+        fresh = []
+        for account in offered.accounts:
+            if known.get(account.account, str(account.xpub)) != str(account.xpub):
+                sentence = f"Account {account.account} is registered with another xpub."
+                raise Invalid(sentence, faults=(Fault("/vault_accounts", sentence),))
+            if account.account not in known and str(account.xpub) not in taken:
+                fresh.append(account)
+        db.add_all(
+            KeyAccount(
+                key_id=key.id,
+                account=account.account,
+                derivation_path=str(account.path),
+                xpub=str(account.xpub),
+            )
+            for account in fresh
+        )
+        self._add_profile(db, key, offered)
+        return len(fresh)
+
+    def _add_profile(self, db: Session, key: Key, offered: OfferedKey) -> None:
+        if offered.profile is None:
+            return
+        path, xpub = offered.profile
+        known = db.get(Profile, key.id)
+        if known is not None and known.xpub != str(xpub):
+            sentence = "The profile of this key is registered with another xpub."
+            raise Invalid(sentence, faults=(Fault("/profile/xpub", sentence),))
+        if known is None:
+            db.add(
+                Profile(
+                    key_id=key.id,
+                    xpub=str(xpub),
+                    derivation_base_path=str(path),
+                    receive_script=p2wpkh(xpub.derive_public_key(RECEIVE, 0)),
+                    created_at=self._clock(),
+                )
+            )
+
+
+def active_key(db: Session, user_id: int, network: str) -> Key | None:
+    """A member's one active key on a network."""
+    return db.scalars(
+        select(Key).where(Key.user_id == user_id, Key.network == network, Key.status == "active")
+    ).one_or_none()
+
+
+def _taken_xpubs(db: Session, offered: OfferedKey) -> set[str]:
+    xpubs = [str(account.xpub) for account in offered.accounts]
+    query = select(KeyAccount.xpub).where(KeyAccount.xpub.in_(xpubs), KeyAccount.vault_id.is_not(None))
+    return set(db.scalars(query))
+
+
+def _check_accounts_free(db: Session, key: Key, offered: OfferedKey) -> None:
+    """The proof covers account 0 alone: the others must not be another person's, who would then hold two places."""
+    query = (
+        select(KeyAccount.account)
+        .join(Key, Key.id == KeyAccount.key_id)
+        .where(
+            KeyAccount.xpub.in_([str(account.xpub) for account in offered.accounts]),
+            Key.user_id != key.user_id,
+            Key.status == "active",
+        )
+    )
+    if db.scalars(query).first() is not None:
+        raise StateConflict("One of the accounts is registered by another account holder.")
+
+
+def profile_policy(db: Session, key: Key, profile: Profile) -> ProfilePolicy:
+    """The profile as a policy on the chain behind the key's network. Raises NotFound where no workspace is on it."""
+    origin = KeyOrigin(
+        Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(profile.derivation_base_path)
+    )
+    chain = chain_of_network(db, key.network)
+    return ProfilePolicy(chain, OriginKey(origin, ExtendedPublicKey.parse(profile.xpub)))
+
+
+def reason_of(key: Key) -> RevokedReason | None:
+    """Why it was revoked; None while it is active."""
+    return cast("RevokedReason | None", key.revoked_reason)
+
+
+def key_shape(key: Key) -> wire.Key:
+    return wire.Key.model_validate(
+        {
+            "id": key.id,
+            "user_id": str(key.user_id),
+            "key_type": key.key_type,
+            "status": key.status,
+            "pub_key_hex": NullString.of(key.pub_key_hex),
+            "xpub": NullString.of(key.xpub),
+            "master_fingerprint": NullString.of(key.master_fingerprint),
+            "derivation_base_path": NullString.of(key.derivation_base_path),
+            "label": NullString.of(key.label),
+            "net": key.network,
+            "revoked_reason": NullString.of(key.revoked_reason),
+            "created_at": key.created_at,
+            "updated_at": key.updated_at,
+        }
+    )
+
+
+def _bad_proof(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence, "bad-proof"),))

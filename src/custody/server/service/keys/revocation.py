@@ -1,0 +1,167 @@
+"""Revoking a key: who may, what it must not take from a vault, and what becomes of the approvals it gave."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import keys as wire
+from custody.schemas.keys import RevokedReason
+from custody.schemas.proposals import ProposalStatus
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.domain.errors import NotFound, PermissionDenied
+from custody.server.domain.ports import Clock
+from custody.server.domain.revoking import changes_anything
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.keys.keys import key_shape, reason_of
+from custody.server.service.keys.quorums import require_quorums, vaults_left_short
+from custody.server.service.people.setup import OPERATOR
+from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.system import PLATFORM, place_of
+from custody.server.store.models import (
+    Decision,
+    Key,
+    Membership,
+    Proposal,
+    RolePermission,
+    Signature,
+    Workspace,
+)
+from multisig import Psbt
+
+
+class KeyRevocation:
+    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._lifecycle = lifecycle
+
+    def revoke(self, db: Session, caller: Caller, request: wire.RevokeKeyRequest) -> wire.Key:
+        """The owner's own key for either reason, or a member's as lost. A repeated request changes nothing.
+
+        Raises NotFound, PermissionDenied, StateConflict (a lost key stays lost), VaultsLeftShort (unless forced).
+        """
+        key = db.get(Key, request.key_id)
+        if key is None:
+            raise _no_such_key()
+        if key.user_id != caller.user_id:
+            _require_administrator(db, caller, key, request.reason)
+        return self._revoke(db, caller, key, request)
+
+    def revoke_for_operator(self, db: Session, request: wire.RevokeKeyRequest) -> wire.Key:
+        """Anybody's key, by whoever has the platform's own database. Raises as `revoke`, but for the permission."""
+        key = db.get(Key, request.key_id)
+        if key is None:
+            raise _no_such_key()
+        return self._revoke(db, OPERATOR, key, request)
+
+    def _revoke(self, db: Session, caller: Caller, key: Key, request: wire.RevokeKeyRequest) -> wire.Key:
+        reason = reason_of(key)
+        if not changes_anything(reason, request.reason):
+            return key_shape(key)
+        short = vaults_left_short(db, without_key=key.id)
+        if not request.force:
+            seer = None if caller is OPERATOR else caller.user_id
+            require_quorums(db, seer, short)
+        key.status, key.revoked_reason, key.updated_at = "revoked", request.reason, self._clock()
+        db.flush()
+        if request.reason == "lost":
+            self._withdraw_approvals(db, caller, key)
+        self._audit.record(
+            db, caller, Category.KEYS, "KEY_REVOKED", _described(key, [vault.id for vault in short])
+        )
+        return key_shape(key)
+
+    def _withdraw_approvals(self, db: Session, caller: Caller, key: Key) -> None:
+        """Nobody knows since when the device is in other hands: what it approved and is still pending is asked again.
+
+        What met its threshold is on its way and stays. A withdrawn signature is still valid on the chain for whoever kept
+        a copy; it is one of M, and the platform counts it no more.
+        """
+        signed = select(Signature.proposal_id).where(Signature.key_id == key.id)
+        query = select(Proposal).where(
+            Proposal.status == ProposalStatus.PENDING.value, Proposal.id.in_(signed)
+        )
+        for proposal in db.scalars(query.order_by(Proposal.id)).all():
+            by_key = (Signature.proposal_id == proposal.id, Signature.key_id == key.id)
+            db.execute(delete(Signature).where(*by_key))
+            db.execute(delete(Decision).where(Decision.proposal_id == proposal.id, Decision.key_id == key.id))
+            proposal.psbt = _with_what_is_left(db, proposal)
+            self._lifecycle.touch(db, proposal)
+            description = f"proposal {proposal.id}, key {key.id} is lost"
+            place = place_of(db, proposal.workspace_id)
+            known = _name_known_in(db, caller, key, proposal.workspace_id)
+            self._audit.record(db, known, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place)
+
+
+def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> Caller:
+    """A former member's approval may wait in another tenant's workspace, whose log names nobody that it does not know (P24).
+
+    The trace id still leads the platform's operator to who it was.
+    """
+    if caller is OPERATOR or caller.user_id == key.user_id:
+        return caller
+    place = select(Membership.id).where(
+        Membership.user_id == caller.user_id, Membership.workspace_id == workspace_id
+    )
+    is_member = db.scalars(place).first() is not None
+    return caller if is_member else replace(PLATFORM, trace_id=caller.trace_id)
+
+
+def _with_what_is_left(db: Session, proposal: Proposal) -> bytes:
+    left: dict[int, dict[bytes, bytes]] = {}
+    for row in db.scalars(select(Signature).where(Signature.proposal_id == proposal.id)):
+        left.setdefault(row.input_index, {})[row.public_key] = row.signature
+    return Psbt.parse(proposal.psbt).without_signatures().with_signatures(left).to_bytes()
+
+
+def _require_administrator(db: Session, caller: Caller, key: Key, reason: RevokedReason) -> None:
+    """A key serves every workspace of its owner's on the network: whoever stops it must manage the users of them all."""
+    if not _are_colleagues(db, caller.user_id, key.user_id):
+        raise _no_such_key()
+    if reason != "lost":
+        raise PermissionDenied("Only its owner replaces a key; an administrator marks it lost.")
+    served = _workspaces_on(db, key.user_id, key.network)
+    if not served or not served <= _managed_by(db, caller.user_id):
+        needed = PermissionName.MANAGE_USERS
+        raise PermissionDenied(
+            f"To mark a member's key lost you need {needed} in each of their workspaces on {key.network}."
+        )
+
+
+def _workspaces_on(db: Session, user_id: int, network: str) -> set[int]:
+    query = (
+        select(Membership.workspace_id)
+        .join(Workspace, Workspace.id == Membership.workspace_id)
+        .where(Membership.user_id == user_id, Workspace.network == network)
+    )
+    return set(db.scalars(query))
+
+
+def _managed_by(db: Session, user_id: int) -> set[int]:
+    query = (
+        select(Membership.workspace_id)
+        .join(RolePermission, RolePermission.role_id == Membership.role_id)
+        .where(Membership.user_id == user_id, RolePermission.permission == PermissionName.MANAGE_USERS.value)
+    )
+    return set(db.scalars(query))
+
+
+def _are_colleagues(db: Session, user_id: int, other_id: int) -> bool:
+    def organisations(member: int) -> set[int]:
+        joined = select(Workspace.organisation_id).join(Membership, Membership.workspace_id == Workspace.id)
+        return set(db.scalars(joined.where(Membership.user_id == member)))
+
+    return bool(organisations(user_id) & organisations(other_id))
+
+
+def _described(key: Key, short: Sequence[str]) -> str:
+    text = f"key {key.id} of user {key.user_id}, {key.revoked_reason}"
+    return f"{text}; too few signers are left in vault {', '.join(short)}" if short else text
+
+
+def _no_such_key() -> NotFound:
+    return NotFound("There is no such key.")

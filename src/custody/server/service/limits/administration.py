@@ -1,0 +1,155 @@
+"""Reading, checking and replacing the limits of roles and vaults, each in the workspace that the request names."""
+
+from dataclasses import replace
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import limits as wire
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.cycles import Cycle
+from custody.server.domain.errors import Fault, Invalid, NotFound, PolicyUnavailable
+from custody.server.domain.limits import SpendingPolicy, in_btc
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.limits import Limits
+from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.people.setup import OPERATOR
+from custody.server.service.system import place_of
+from custody.server.store.models import Membership, Role, Vault
+from multisig import InvalidAmount, Sats, parse_btc
+
+
+class LimitAdministration:
+    """Raises PolicyUnavailable wherever policies cannot be read or replaced, but for ``of_vault``, which says so."""
+
+    def __init__(self, clock: Clock, audit: AuditLog, policies: PolicyStore, limits: Limits) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._policies = policies
+        self._limits = limits
+
+    # --- roles -----------------------------------------------------------------------------------------------------
+
+    def of_caller(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.MyLimits:
+        return self._limits.of_caller(db, caller, access)
+
+    def of_role(self, db: Session, access: WorkspaceAccess, role_id: int) -> wire.RoleLimit:
+        """Raises NotFound."""
+        return self._limits.of_role(db, access.workspace_id, _role(db, access, role_id).id)
+
+    def fits_role(self, db: Session, access: WorkspaceAccess, query: wire.CheckRoleQuery) -> bool:
+        """Raises NotFound (role, member), and Invalid where the member holds another role."""
+        role, amount = _role(db, access, query.role_id), _amount("amount_to_check", query.amount_to_check)
+        member = db.scalars(
+            select(Membership).where(
+                Membership.workspace_id == access.workspace_id, Membership.user_id == query.uuid
+            )
+        ).one_or_none()
+        if member is None:
+            raise NotFound("There is no such member in this workspace.")
+        if member.role_id != role.id:
+            raise _invalid("role_id", f"User {query.uuid} holds another role in this workspace.")
+        return self._limits.fits_role(db, access.workspace_id, role.id, query.uuid, amount)
+
+    def replace_of_role(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateRolePoliciesRequest
+    ) -> wire.RoleLimit:
+        """Counts for the next movement of every member who holds the role (P22). Raises NotFound, Invalid."""
+        role = _role(db, access, request.role_id)
+        limit = _amount("new_transaction_limit", request.new_transaction_limit)
+        before = self._policies.of_role(db, role.id)
+        after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day))
+        self._policies.replace_of_role(db, role.id, after)
+        role.updated_at = self._clock()
+        db.flush()
+        shown = self._limits.of_role(db, access.workspace_id, role.id)
+        change = f"role {role.id}: {_words(before)}; now {_words(after)}"
+        self._audit.record(db, caller, Category.PEOPLE, "ROLE_POLICY_REPLACED", change, access=access)
+        return shown
+
+    # --- vaults ----------------------------------------------------------------------------------------------------
+
+    def of_vault(
+        self, db: Session, access: WorkspaceAccess, vault_id: str
+    ) -> wire.VaultLimits | wire.LimitError:
+        """Raises NotFound."""
+        vault = vault_in(db, access, vault_id)
+        try:
+            return self._limits.of_vaults(db, [vault])[vault.id]
+        except PolicyUnavailable as error:
+            return wire.LimitError(limit_error=error.detail)
+
+    def fits_vault(self, db: Session, access: WorkspaceAccess, query: wire.CheckVaultQuery) -> bool:
+        """Raises NotFound, Invalid."""
+        vault = vault_in(db, access, query.vault_id)
+        return self._limits.fits_vault(db, vault, _amount("amount_to_check", query.amount_to_check))
+
+    def replace_of_vault(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateVaultRequest
+    ) -> wire.VaultLimits:
+        """Counts for the next movement; what the limit bounds stays as the operator has set it. Raises NotFound, Invalid."""
+        vault = vault_in(db, access, request.vault_id)
+        limit = _amount("transaction_limit", request.transaction_limit)
+        before = self._policies.of_vaults(db, [vault.id])[vault.id]
+        after = SpendingPolicy(limit, Cycle(request.cycle_period, request.cycle_day), before.is_per_cycle)
+        return self._replace_of_vault(db, caller, access, vault, before, after)
+
+    def bound_cycle(self, db: Session, vault_id: str, *, is_per_cycle: bool) -> wire.VaultLimits:
+        """The operator's switch: whether the vault's limit bounds the sum of a cycle, or each movement. Raises NotFound."""
+        vault = db.get(Vault, vault_id)
+        if vault is None:
+            raise NotFound(f"There is no vault {vault_id}.")
+        before = self._policies.of_vaults(db, [vault.id])[vault.id]
+        after = replace(before, is_per_cycle=is_per_cycle)
+        access = place_of(db, vault.workspace_id)
+        return self._replace_of_vault(db, OPERATOR, access, vault, before, after)
+
+    def _replace_of_vault(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        vault: Vault,
+        before: SpendingPolicy,
+        after: SpendingPolicy,
+    ) -> wire.VaultLimits:
+        self._policies.replace_of_vault(db, vault.id, after)
+        vault.updated_at = self._clock()
+        db.flush()
+        shown = self._limits.of_vaults(db, [vault])[vault.id]
+        change = f"vault {vault.id}: {_words(before)}; now {_words(after)}"
+        self._audit.record(db, caller, Category.VAULTS, "VAULT_POLICY_REPLACED", change, access=access)
+        return shown
+
+
+def vault_in(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+    """Raises NotFound for a vault of another workspace too (P24)."""
+    vault = db.get(Vault, vault_id)
+    if vault is None or vault.workspace_id != access.workspace_id:
+        raise NotFound("There is no such vault in this workspace.")
+    return vault
+
+
+def _role(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
+    role = db.get(Role, role_id)
+    if role is None or role.workspace_id != access.workspace_id:
+        raise NotFound("There is no such role in this workspace.")
+    return role
+
+
+def _words(policy: SpendingPolicy) -> str:
+    bounds = "cycle" if policy.is_per_cycle else "movement"
+    return f"{in_btc(policy.limit)} BTC a {bounds}, {policy.cycle}"
+
+
+def _amount(field: str, text: str) -> Sats:
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        raise _invalid(field, str(error)) from error
+
+
+def _invalid(field: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(f"/{field}", sentence),))

@@ -1,0 +1,129 @@
+"""Spending limits: letting movements through, and showing what is used.
+
+Measuring and reserving happen in one transaction, and writers take turns (ADR 13): of two movements that would breach a
+limit together, the second is measured with the first in the sum (P17).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from custody.schemas import limits as wire
+from custody.schemas.common import format_time
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
+from custody.server.domain.limits import SpendingPolicy, Usage, fits, in_btc, unused_of
+from custody.server.domain.ports import Clock
+from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.limits.usage import usage_of_member, usage_of_vault
+from custody.server.store.models import Vault
+from multisig import Sats
+
+
+@dataclass(frozen=True)
+class Movement:
+    """What would leave a vault, the fee included. ``proposed_at``: the moment that its record will carry.
+
+    ``family_id``: the movement that it is another version of, if any. Versions share a coin, so that one of them at most
+    is mined; else they are two movements.
+    """
+
+    amount: Sats
+    proposed_at: datetime
+    family_id: str | None = None
+
+
+class Limits:
+    """Every call raises PolicyUnavailable where the policies cannot be read; nothing is reserved then."""
+
+    def __init__(self, clock: Clock, policies: PolicyStore) -> None:
+        self._clock = clock
+        self._policies = policies
+
+    def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
+        """What the caller moves in this workspace and cycle must fit the limit of their role. Raises RoleLimitExceeded."""
+        policy = self._policies.of_role(db, access.role_id)
+        since = policy.cycle.start(movement.proposed_at)
+        usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
+        if not fits(policy, usage, movement.amount):
+            raise RoleLimitExceeded(
+                f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit is "
+                f"{in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
+                figures=_figures(policy, usage, movement),
+            )
+
+    def require_vault(self, db: Session, vault: Vault, movement: Movement) -> None:
+        """The movement must fit the vault's limit, or the sum of the cycle where an operator made it so.
+
+        Raises VaultLimitExceeded.
+        """
+        policy = self._policies.of_vaults(db, [vault.id])[vault.id]
+        usage = usage_of_vault(db, vault.id, policy.cycle.start(movement.proposed_at), movement.family_id)
+        if not fits(policy, usage, movement.amount):
+            used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
+            raise VaultLimitExceeded(
+                f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit is "
+                f"{in_btc(policy.limit)} BTC{used}.",
+                figures=_figures(policy, usage, movement),
+            )
+
+    def of_role(self, db: Session, workspace_id: int, role_id: int) -> wire.RoleLimit:
+        policy = self._policies.of_role(db, role_id)
+        return wire.RoleLimit(role_id=role_id, workspace_id=workspace_id, **_shown(policy, self._clock()))
+
+    def of_caller(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.MyLimits:
+        """The limit of the caller's role, and what they used of it in the current cycle."""
+        now, policy = self._clock(), self._policies.of_role(db, access.role_id)
+        usage = usage_of_member(db, access.workspace_id, caller.user_id, policy.cycle.start(now))
+        return wire.MyLimits(
+            role_id=access.role_id,
+            workspace_id=access.workspace_id,
+            **_shown(policy, now),
+            **_used(policy, usage),
+        )
+
+    def of_vaults(self, db: Session, vaults: Sequence[Vault]) -> Mapping[str, wire.VaultLimits]:
+        """``detailed_vault_limits`` by vault id."""
+        now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
+        return {vault_id: _of_vault(db, vault_id, policy, now) for vault_id, policy in policies.items()}
+
+    def fits_role(self, db: Session, workspace_id: int, role_id: int, user_id: int, amount: Sats) -> bool:
+        """Whether a member who holds the role could move the amount now. Reserves nothing."""
+        now, policy = self._clock(), self._policies.of_role(db, role_id)
+        return fits(policy, usage_of_member(db, workspace_id, user_id, policy.cycle.start(now)), amount)
+
+    def fits_vault(self, db: Session, vault: Vault, amount: Sats) -> bool:
+        """Whether a movement of the amount, fee included, would fit the vault's limit now. Reserves nothing."""
+        now, policy = self._clock(), self._policies.of_vaults(db, [vault.id])[vault.id]
+        return fits(policy, usage_of_vault(db, vault.id, policy.cycle.start(now)), amount)
+
+
+def _of_vault(db: Session, vault_id: str, policy: SpendingPolicy, now: datetime) -> wire.VaultLimits:
+    usage = usage_of_vault(db, vault_id, policy.cycle.start(now))
+    return wire.VaultLimits(**_shown(policy, now), **_used(policy, usage), per_cycle=policy.is_per_cycle)
+
+
+def _shown(policy: SpendingPolicy, now: datetime) -> dict[str, Any]:
+    return {
+        "limit": in_btc(policy.limit),
+        "cycle_period": policy.cycle.period,
+        "cycle_day": policy.cycle.day,
+        "next_reset": policy.cycle.next_reset(now),
+    }
+
+
+def _used(policy: SpendingPolicy, usage: Usage) -> dict[str, str]:
+    return {"used": in_btc(usage.used), "unused": in_btc(unused_of(policy.limit, usage.used))}
+
+
+def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[str, str]:
+    """What a refusal carries, in BTC."""
+    return {
+        "limit": in_btc(policy.limit),
+        "used": in_btc(usage.used),
+        "requested": in_btc(movement.amount),
+        "next_reset": format_time(policy.cycle.next_reset(movement.proposed_at)),
+    }

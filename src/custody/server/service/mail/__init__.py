@@ -1,0 +1,1 @@
+"""Mail: its texts, the jobs that send it, and the ways it leaves."""

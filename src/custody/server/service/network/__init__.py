@@ -1,0 +1,1 @@
+"""What the platform and the Bitcoin network tell each other."""

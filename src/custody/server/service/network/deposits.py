@@ -1,0 +1,120 @@
+"""Keeping the stored coins as the chain shows them: deposits, spends, and what a reorganisation or eviction takes back."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from custody.server.chain.backend import FoundOutput
+from custody.server.domain.ports import Clock
+from custody.server.service.network.snapshot import Snapshot
+from custody.server.service.network.watching import watch_vault
+from custody.server.store.models import ChainCoin, ChainTransaction, Vault, VaultScript
+from multisig import RECEIVE, OutPoint, Transaction
+
+
+@dataclass(frozen=True)
+class Coins:
+    """Writes one chain's coins."""
+
+    chain: str
+    clock: Clock
+
+    def apply(self, db: Session, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
+        """Brings the coins to the snapshot; `transactions` holds those that made coins not stored yet.
+
+        Addresses that were paid move the vault's next unused index on, and with it the watched gap.
+        """
+        stale = {OutPoint(coin.txid, coin.vout): coin for coin in self._stale(db, snapshot.fork)}
+        places = self._places(db, {found.script_pubkey for found in snapshot.outputs})
+        for found in snapshot.outputs:
+            known = stale.pop(found.outpoint, None) or db.get(ChainCoin, self._key(found.outpoint))
+            place = places[found.script_pubkey]
+            if known is None:
+                known = self._insert(db, found, place, transactions)
+            _update(known, found)
+        for coin in stale.values():
+            _take_back(db, coin, snapshot.fork)
+        db.flush()
+        self._advance(db, places.values())
+
+    def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
+        """The txids whose bytes are not stored yet."""
+        txids = {found.outpoint.txid for found in outputs}
+        query = select(ChainTransaction.txid).where(
+            ChainTransaction.chain == self.chain, ChainTransaction.txid.in_(txids)
+        )
+        return txids - set(db.scalars(query))
+
+    def _key(self, outpoint: OutPoint) -> tuple[str, str, int]:
+        return self.chain, outpoint.txid, outpoint.vout
+
+    def _stale(self, db: Session, fork: int) -> Iterable[ChainCoin]:
+        """Coins about which the blocks above the fork and the mempool decide."""
+        return db.scalars(
+            select(ChainCoin).where(
+                ChainCoin.chain == self.chain,
+                or_(
+                    ChainCoin.height.is_(None),
+                    ChainCoin.height > fork,
+                    ChainCoin.spent_by.is_not(None)
+                    & (ChainCoin.spent_height.is_(None) | (ChainCoin.spent_height > fork)),
+                ),
+            )
+        )
+
+    def _places(self, db: Session, scripts: Iterable[bytes]) -> dict[bytes, VaultScript]:
+        query = select(VaultScript).where(
+            VaultScript.chain == self.chain, VaultScript.script_pubkey.in_(list(scripts))
+        )
+        return {place.script_pubkey: place for place in db.scalars(query)}
+
+    def _insert(
+        self, db: Session, found: FoundOutput, place: VaultScript, transactions: Mapping[str, Transaction]
+    ) -> ChainCoin:
+        txid = found.outpoint.txid
+        if db.get(ChainTransaction, (self.chain, txid)) is None:
+            raw = transactions[txid].serialize(include_witness=True)
+            db.add(ChainTransaction(chain=self.chain, txid=txid, raw=raw))
+        coin = ChainCoin(
+            chain=self.chain,
+            txid=txid,
+            vout=found.outpoint.vout,
+            vault_id=place.vault_id,
+            branch=place.branch,
+            address_index=place.address_index,
+            amount_sats=found.amount,
+            script_pubkey=found.script_pubkey,
+            is_coinbase=found.coinbase,
+            first_seen_at=self.clock(),
+        )
+        db.add(coin)
+        return coin
+
+    @staticmethod
+    def _advance(db: Session, places: Iterable[VaultScript]) -> None:
+        for place in places:
+            vault = db.get_one(Vault, place.vault_id)
+            next_index = vault.next_receive_index if place.branch == RECEIVE else vault.next_change_index
+            if place.address_index < next_index:
+                continue
+            if place.branch == RECEIVE:
+                vault.next_receive_index = place.address_index + 1
+            else:
+                vault.next_change_index = place.address_index + 1
+            watch_vault(db, vault)
+
+
+def _update(coin: ChainCoin, found: FoundOutput) -> None:
+    coin.height, coin.block_hash = found.height, found.block_hash
+    coin.spent_by = None if found.spent is None else found.spent.txid
+    coin.spent_height = None if found.spent is None else found.spent.height
+
+
+def _take_back(db: Session, coin: ChainCoin, fork: int) -> None:
+    """The snapshot does not show it: the coin itself is gone, or only what had spent it."""
+    if coin.height is None or coin.height > fork:
+        db.delete(coin)
+    else:
+        coin.spent_by = coin.spent_height = None

@@ -1,0 +1,114 @@
+"""Following one chain: new blocks, reorganisations, deposits, and what they mean for proposals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from custody.server.chain.backend import ChainBackend, FoundOutput
+from custody.server.domain.errors import ChainUnavailable
+from custody.server.domain.ports import Clock
+from custody.server.service.network.deposits import Coins
+from custody.server.service.network.market import Backends, Market, backend_of
+from custody.server.service.network.sightings import Sightings
+from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
+from custody.server.service.requests.changes import Changes
+from custody.server.store import Store
+from custody.server.store.models import ChainBlock, VaultScript
+from multisig import Transaction
+
+# Each round of payments beyond the gap opens another gap; a chain has no more rounds than this in one look.
+MAX_ROUNDS = 50
+
+
+@dataclass(frozen=True)
+class _Known:
+    blocks: Mapping[int, str]
+    scripts: frozenset[bytes]
+
+
+class Watcher:
+    """Looks at one chain. One at a time for each chain; it remembers what it saw last to skip what is the same."""
+
+    def __init__(
+        self,
+        chain: str,
+        store: Store,
+        backends: Backends,
+        market: Market,
+        sightings: Sightings,
+        changes: Changes,
+        clock: Clock,
+    ) -> None:
+        self._chain = chain
+        self._store = store
+        self._backends = backends
+        self._market = market
+        self._sightings = sightings
+        self._changes = changes
+        self._coins = Coins(chain, clock)
+        self._scanned: frozenset[bytes] = frozenset()
+        self._seen: object = None
+
+    def look(self) -> bool:
+        """Reads the chain and writes what changed; whether anything did. Raises ChainUnavailable."""
+        self._market.refresh(self._chain)
+        backend = backend_of(self._backends, self._chain)
+        changed = False
+        for _ in range(MAX_ROUNDS):
+            known = self._known()
+            snapshot = take_snapshot(
+                backend, known.blocks, known.scripts & self._scanned, known.scripts - self._scanned
+            )
+            seen = _essence(snapshot)
+            if seen == self._seen and known.scripts == self._scanned:
+                return changed
+            self._write(known, snapshot, self._fetch(backend, snapshot.outputs))
+            self._scanned, self._seen, changed = known.scripts, seen, True
+        raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
+
+    def _known(self) -> _Known:
+        with self._store.read() as db:
+            blocks = select(ChainBlock).where(ChainBlock.chain == self._chain)
+            scripts = select(VaultScript.script_pubkey).where(VaultScript.chain == self._chain)
+            return _Known(
+                {block.height: block.block_hash for block in db.scalars(blocks)},
+                frozenset(db.scalars(scripts)),
+            )
+
+    def _fetch(self, backend: ChainBackend, outputs: tuple[FoundOutput, ...]) -> dict[str, Transaction]:
+        with self._store.read() as db:
+            missing = self._coins.missing_transactions(db, outputs)
+        found = {txid: backend.transaction(txid) for txid in missing}
+        if any(transaction is None for transaction in found.values()):
+            raise ChainUnavailable("A transaction left the backend while it was read.")
+        return {txid: known.transaction for txid, known in found.items() if known is not None}
+
+    def _write(self, known: _Known, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
+        reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
+        with self._store.write() as db:
+            self._coins.apply(db, snapshot, transactions)
+            self._store_blocks(db, snapshot)
+            self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised)
+            self._changes.after_commit(db)
+
+    def _store_blocks(self, db: Session, snapshot: Snapshot) -> None:
+        ours = ChainBlock.chain == self._chain
+        db.execute(delete(ChainBlock).where(ours, ChainBlock.height > snapshot.fork))
+        db.execute(delete(ChainBlock).where(ours, ChainBlock.height <= snapshot.tip.height - KEPT_BLOCKS))
+        db.add_all(
+            ChainBlock(chain=self._chain, height=block.height, block_hash=block.hash)
+            for block in snapshot.blocks
+        )
+        db.flush()
+
+
+def _essence(snapshot: Snapshot) -> object:
+    """What decides whether anything changed: what is confirmed follows from the tip, the rest is in the mempool."""
+    waiting = (
+        found
+        for found in snapshot.outputs
+        if found.height is None or (found.spent is not None and found.spent.height is None)
+    )
+    return snapshot.tip, frozenset(waiting)

@@ -1,0 +1,39 @@
+"""Which scripts of a vault the chain is watched for: those in use and a gap beyond."""
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.store.models import Vault, VaultScript
+from multisig import CHANGE, RECEIVE
+
+# BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
+GAP = 20
+
+
+def watch_vault(db: Session, vault: Vault) -> None:
+    """Adds what is missing up to the gap beyond the next unused index of both chains."""
+    watch_branch(db, vault, RECEIVE, vault.next_receive_index)
+    watch_branch(db, vault, CHANGE, vault.next_change_index)
+
+
+def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
+    """Adds the scripts of one chain up to the gap beyond `next_index`."""
+    last = db.scalar(
+        select(func.max(VaultScript.address_index)).where(
+            VaultScript.vault_id == vault.id, VaultScript.branch == branch
+        )
+    )
+    policy = policy_of(vault)
+    first = 0 if last is None else last + 1
+    db.add_all(
+        VaultScript(
+            chain=vault.chain,
+            script_pubkey=policy.script_pubkey(branch, index),
+            vault_id=vault.id,
+            branch=branch,
+            address_index=index,
+        )
+        for index in range(first, next_index + GAP)
+    )
+    db.flush()

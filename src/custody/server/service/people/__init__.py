@@ -1,0 +1,1 @@
+"""Organisations, workspaces, roles, members, invitations, and what reaches them from outside."""

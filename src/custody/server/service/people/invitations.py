@@ -1,0 +1,222 @@
+"""Inviting people to a workspace by e-mail, and their answers.
+
+Whoever answers is signed in with the invited address, and an account's first sign-in takes a code mailed to that address:
+registering somebody else's address is not enough to take their invitation.
+"""
+
+from math import ceil
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import invitations as wire
+from custody.schemas.invitations import InvitationStatus as Status
+from custody.schemas.users import PermissionName
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import NotFound, RateLimited, StateConflict
+from custody.server.domain.invitations import (
+    ADDRESS_RATE,
+    INVITATION_LIFETIME,
+    MAX_PENDING_IN_WORKSPACE,
+    ORGANISATION_RATE,
+    AlreadyInvited,
+    Event,
+    NoLongerGranted,
+    NotTheInvitee,
+    Rate,
+    TooManyPending,
+    next_status,
+    status_at,
+)
+from custody.server.domain.permissions import permissions_not_held
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.roles import require_grantable
+from custody.server.domain.tokens import new_id
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.mail.jobs import queue_mail
+from custody.server.service.mail.texts import Template
+from custody.server.service.people.invitation_expiry import expire
+from custody.server.service.people.invitation_records import (
+    invitation_record,
+    invitation_records,
+    record_event,
+)
+from custody.server.service.people.people import People, add_membership
+from custody.server.service.people.staff import permissions_of, role_in
+from custody.server.service.sign_in.accounts import find_user
+from custody.server.service.system import place_of
+from custody.server.store.models import Invitation, Membership, User
+
+
+class Invitations:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, people: People) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._people = people
+
+    def invite(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.InviteToWorkspaceRequest
+    ) -> str:
+        """Offers a place and mails the address, whether it has an account or not. The invitation's id.
+
+        Raises NotFound (organisation, role), PermissionDenied (P26), StateConflict (a member), AlreadyInvited,
+        TooManyPending, RateLimited.
+        """
+        if request.org_id != access.organisation_id:
+            raise NotFound("The workspace and the organisation named do not belong together.")
+        role = role_in(db, access, request.role_id)
+        require_grantable(permissions_of(db, role.id), access.permissions)
+        self._require_new(db, access, request.invited_email)
+        self._require_room(db, access, request.invited_email)
+        invitation = self._insert(db, caller, access, request)
+        self._mail(db, invitation)
+        record_event(db, self._audit, caller, access, "INVITATION_SENT", invitation)
+        return invitation.id
+
+    def pending_in(self, db: Session, access: WorkspaceAccess) -> list[wire.Invitation]:
+        """The workspace's, the oldest first."""
+        return invitation_records(db, self._pending(Invitation.workspace_id == access.workspace_id))
+
+    def pending_for(self, db: Session, caller: Caller) -> list[wire.Invitation]:
+        """The caller's own, from whichever workspace, the oldest first."""
+        address = db.get_one(User, caller.user_id).email
+        return invitation_records(db, self._pending(Invitation.invited_email == address))
+
+    def answer(self, db: Session, caller: Caller, invite_id: str, *, accept: bool) -> wire.Invitation:
+        """Accepts or declines, once and for good.
+
+        Raises NotFound, NotTheInvitee (P46), InvitationDecided, NoLongerGranted, StateConflict (a member already).
+        """
+        invitation = db.get(Invitation, invite_id, with_for_update=True)
+        if invitation is None:
+            raise NotFound("There is no such invitation.")
+        if db.get_one(User, caller.user_id).email != invitation.invited_email:
+            raise NotTheInvitee("This invitation was sent to another address than your account's.")
+        self._move(invitation, Event.ACCEPT if accept else Event.DECLINE)
+        access = self._join(db, caller, invitation) if accept else place_of(db, invitation.workspace_id)
+        action = "INVITATION_ACCEPTED" if accept else "INVITATION_DECLINED"
+        record_event(db, self._audit, caller, access, action, invitation)
+        return invitation_record(db, invitation)
+
+    def revoke(self, db: Session, caller: Caller, access: WorkspaceAccess, invite_id: str) -> wire.Invitation:
+        """Takes an offer back. Raises NotFound, InvitationDecided."""
+        invitation = db.get(Invitation, invite_id, with_for_update=True)
+        if invitation is None or invitation.workspace_id != access.workspace_id:
+            raise NotFound("There is no such invitation to this workspace.")
+        self._move(invitation, Event.REVOKE)
+        record_event(db, self._audit, caller, access, "INVITATION_REVOKED", invitation)
+        return invitation_record(db, invitation)
+
+    def _require_new(self, db: Session, access: WorkspaceAccess, address: str) -> None:
+        user = find_user(db, address)
+        if user is not None and _role_held(db, user.id, access.workspace_id) is not None:
+            raise StateConflict(f"{address} is a member of this workspace already.")
+        open_one = db.scalars(
+            select(Invitation).where(
+                Invitation.workspace_id == access.workspace_id,
+                Invitation.invited_email == address,
+                Invitation.status == Status.PENDING.value,
+            )
+        ).one_or_none()
+        if open_one is None:
+            return
+        if self._status(open_one) is Status.PENDING:
+            raise AlreadyInvited(f"{address} has an open invitation to this workspace, {open_one.id}.")
+        expire(db, self._audit, open_one)
+
+    def _require_room(self, db: Session, access: WorkspaceAccess, address: str) -> None:
+        pending = self._pending(Invitation.workspace_id == access.workspace_id)
+        if (db.scalar(select(func.count()).where(*pending)) or 0) >= MAX_PENDING_IN_WORKSPACE:
+            raise TooManyPending(f"{MAX_PENDING_IN_WORKSPACE} invitations to this workspace are open.")
+        same_organisation = Invitation.organisation_id == access.organisation_id
+        self._require_rate(db, ORGANISATION_RATE, "by your organisation", same_organisation)
+        to_address = Invitation.invited_email == address
+        self._require_rate(db, ADDRESS_RATE, f"to {address}", same_organisation, to_address)
+
+    def _require_rate(self, db: Session, rate: Rate, whose: str, *of: ColumnElement[bool]) -> None:
+        now = self._clock()
+        sent = select(func.count(), func.min(Invitation.created_at)).where(
+            *of, Invitation.created_at > now - rate.window
+        )
+        count, oldest = db.execute(sent).one()
+        if count >= rate.limit:
+            wait = oldest + rate.window - now
+            raise RateLimited(
+                f"Too many invitations were sent {whose} of late.",
+                retry_after=ceil(wait.total_seconds()),
+            )
+
+    def _insert(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.InviteToWorkspaceRequest
+    ) -> Invitation:
+        now = self._clock()
+        invitation = Invitation(
+            id=new_id(self._random),
+            organisation_id=access.organisation_id,
+            workspace_id=access.workspace_id,
+            role_id=request.role_id,
+            invited_email=request.invited_email,
+            invited_by=caller.user_id,
+            status=Status.PENDING.value,
+            created_at=now,
+            expires_at=now + INVITATION_LIFETIME,
+        )
+        db.add(invitation)
+        db.flush()
+        return invitation
+
+    def _mail(self, db: Session, invitation: Invitation) -> None:
+        shown = invitation_record(db, invitation)
+        values = {
+            "organisation": shown.org_name,
+            "workspace": shown.workspace_name,
+            "role": shown.role_name,
+            "inviter": shown.invited_by,
+            "invite_id": shown.invite_uid,
+            "expires_at": f"{shown.expires_at:%d %B %Y, %H:%M} UTC",
+        }
+        queue_mail(db, Template.INVITATION, shown.invited_email, values, now=self._clock())
+
+    def _join(self, db: Session, caller: Caller, invitation: Invitation) -> WorkspaceAccess:
+        """Measured again, for days have passed: the role may carry more, and the inviter less, than it did then (P26)."""
+        inviter = _role_held(db, invitation.invited_by, invitation.workspace_id)
+        held = frozenset() if inviter is None else permissions_of(db, inviter)
+        granted = permissions_of(db, invitation.role_id)
+        if PermissionName.MANAGE_USERS not in held or permissions_not_held(granted, held):
+            raise NoLongerGranted("Whoever invited you may not grant this role any more.")
+        add_membership(db, self._clock, caller.user_id, invitation.workspace_id, invitation.role_id)
+        return self._people.enter(db, caller, invitation.workspace_id, frozenset())
+
+    def _move(self, invitation: Invitation, event: Event) -> None:
+        invitation.status = next_status(self._status(invitation), event).value
+        invitation.decided_at = self._clock()
+
+    def _status(self, invitation: Invitation) -> Status:
+        return status_at(Status(invitation.status), invitation.expires_at, self._clock())
+
+    def _pending(self, of: ColumnElement[bool]) -> tuple[ColumnElement[bool], ...]:
+        return of, Invitation.status == Status.PENDING.value, Invitation.expires_at > self._clock()
+
+
+def withdraw_offer(
+    db: Session, clock: Clock, audit: AuditLog, caller: Caller, access: WorkspaceAccess, user_id: int
+) -> None:
+    """For a place that ends: an offer that was open beside it must not lead back in."""
+    query = select(Invitation).where(
+        Invitation.workspace_id == access.workspace_id,
+        Invitation.invited_email == db.get_one(User, user_id).email,
+        Invitation.status == Status.PENDING.value,
+        Invitation.expires_at > clock(),
+    )
+    for invitation in db.scalars(query).all():
+        invitation.status = next_status(Status.PENDING, Event.REVOKE).value
+        invitation.decided_at = clock()
+        record_event(db, audit, caller, access, "INVITATION_REVOKED", invitation)
+
+
+def _role_held(db: Session, user_id: int, workspace_id: int) -> int | None:
+    query = select(Membership.role_id).where(
+        Membership.user_id == user_id, Membership.workspace_id == workspace_id
+    )
+    return db.scalars(query).one_or_none()

@@ -1,0 +1,153 @@
+"""Members of a workspace: listing, adding, moving to another role, removing, leaving.
+
+A place that was taken away counts from the next request on: every call asks for it anew (P23). Approvals that a member gave
+before stay, as do the seats in vaults, which are fixed; without a place in the workspace a seat cannot sign.
+"""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import users as wire
+from custody.schemas.common import NullString
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import NotFound
+from custody.server.domain.ports import Clock
+from custody.server.domain.roles import Staff, require_administrators, require_grantable, require_reach
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.keys.quorums import require_quorums, vaults_left_short
+from custody.server.service.people.invitations import withdraw_offer
+from custody.server.service.people.people import People, add_membership, is_colleague, settle_default
+from custody.server.service.people.role_records import role_shapes
+from custody.server.service.people.roles import shortage
+from custody.server.service.people.staff import permissions_of, place_in, role_in, staff_of
+from custody.server.store.models import Key, Membership, Role, User, Vault
+
+
+class Members:
+    def __init__(self, clock: Clock, audit: AuditLog, people: People) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._people = people
+
+    def listed(self, db: Session, access: WorkspaceAccess) -> list[wire.Member]:
+        """The workspace's members, in order of joining."""
+        rows = db.execute(
+            select(User, Role)
+            .join(Membership, Membership.user_id == User.id)
+            .join(Role, Role.id == Membership.role_id)
+            .where(Membership.workspace_id == access.workspace_id)
+            .order_by(Membership.id)
+        ).all()
+        signers = set(
+            db.scalars(select(Key.user_id).where(Key.network == access.network, Key.status == "active"))
+        )
+        roles = role_shapes(db, (role for _, role in rows))
+        return [_record(user, roles[role.id], can_sign=user.id in signers) for user, role in rows]
+
+    def add(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWorkspaceToUserRequest
+    ) -> int:
+        """A membership without an invitation, for a colleague: someone of the same organisation. Its id.
+
+        Raises NotFound (user, role or the workspace the request is made from), PermissionDenied, StateConflict.
+        """
+        self._check_origin(db, caller, access, request)
+        if not is_colleague(db, request.user_uuid, access.organisation_id):
+            raise NotFound("There is no such user in your organisation.")
+        role = role_in(db, access, request.role_uid)
+        require_grantable(permissions_of(db, role.id), access.permissions)
+        membership_id = add_membership(db, self._clock, request.user_uuid, access.workspace_id, role.id)
+        what = f"user {request.user_uuid} with role {role.id}"
+        self._audit.record(db, caller, Category.PEOPLE, "MEMBER_ADDED", what, access=access)
+        return membership_id
+
+    def change_role(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.ChangeUserRoleRequest
+    ) -> wire.Member:
+        """The role that is held already is not recorded again.
+
+        Raises NotFound (member, role), PermissionDenied (P26), LastAdmin (P27), VaultsLeftShort (unless forced).
+        """
+        place, role = place_in(db, access, request.user_uuid), role_in(db, access, request.role_id)
+        before = staff_of(db, access.workspace_id)
+        require_reach(before.roles[place.role_id], access.permissions)
+        require_grantable(before.roles[role.id], access.permissions)
+        if place.role_id == role.id:
+            return self._shown(db, access, place.user_id)
+        after = before.with_member(place.user_id, role.id)
+        short = _check_loss(db, caller, place, before, after, is_forced=request.force)
+        what = f"user {place.user_id} from role {place.role_id} to role {role.id}{shortage(short)}"
+        place.role_id = role.id
+        db.flush()
+        shown = self._shown(db, access, place.user_id)
+        self._audit.record(db, caller, Category.PEOPLE, "MEMBER_ROLE_CHANGED", what, access=access)
+        return shown
+
+    def remove(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.RemoveUserRequest
+    ) -> None:
+        """Raises NotFound, PermissionDenied, LastAdmin (P27), VaultsLeftShort (unless forced)."""
+        place = place_in(db, access, request.user_uuid)
+        require_reach(permissions_of(db, place.role_id), access.permissions)
+        self._take_away(db, caller, access, place, "MEMBER_REMOVED", is_forced=request.force)
+
+    def leave(self, db: Session, caller: Caller, access: WorkspaceAccess, *, force: bool) -> None:
+        """Nobody is kept, but for the last administrator. Raises LastAdmin (P27), VaultsLeftShort (unless forced)."""
+        place = place_in(db, access, caller.user_id)
+        self._take_away(db, caller, access, place, "MEMBER_LEFT", is_forced=force)
+
+    def _take_away(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        place: Membership,
+        action: str,
+        *,
+        is_forced: bool,
+    ) -> None:
+        before = staff_of(db, access.workspace_id)
+        short = _check_loss(db, caller, place, before, before.without(place.user_id), is_forced=is_forced)
+        db.delete(place)
+        db.flush()
+        settle_default(db, place.user_id)
+        withdraw_offer(db, self._clock, self._audit, caller, access, place.user_id)
+        what = f"user {place.user_id} with role {place.role_id}{shortage(short)}"
+        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
+
+    def _check_origin(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWorkspaceToUserRequest
+    ) -> None:
+        origin = self._people.enter(db, caller, request.creator_workspace_id, frozenset())
+        if not origin.organisation_id == access.organisation_id == request.creator_org_uuid:
+            raise NotFound("The workspaces and the organisation named do not belong together.")
+
+    def _shown(self, db: Session, access: WorkspaceAccess, user_id: int) -> wire.Member:
+        return next(member for member in self.listed(db, access) if member.uuid == user_id)
+
+
+def _check_loss(
+    db: Session, caller: Caller, place: Membership, before: Staff, after: Staff, *, is_forced: bool
+) -> list[Vault]:
+    """The vaults that a forced change leaves short. Raises LastAdmin, VaultsLeftShort."""
+    require_administrators(before, after)
+    role_after = after.members.get(place.user_id)
+    if role_after is not None and PermissionName.PAYMENT_APPROVE in after.roles[role_after]:
+        return []
+    short = vaults_left_short(db, without_member=place.id)
+    if not is_forced:
+        require_quorums(db, caller.user_id, short)
+    return short
+
+
+def _record(user: User, role: wire.Role, *, can_sign: bool) -> wire.Member:
+    return wire.Member(
+        uuid=user.id,
+        email=user.email,
+        first_name=NullString.of(user.first_name),
+        surname=NullString.of(user.surname),
+        role=role,
+        can_sign=can_sign,
+    )

@@ -1,0 +1,183 @@
+"""Requests for an organisation, and what their approval brings into being."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import onboarding as wire
+from custody.schemas.onboarding import OnboardingStatus as Status
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.domain.errors import NotFound, RateLimited, StateConflict
+from custody.server.domain.onboarding import (
+    MAX_PENDING_OF_ACCOUNT,
+    REQUESTS_PER_WINDOW,
+    REQUESTS_WINDOW,
+    NotAnOperator,
+    TooManyRequests,
+    next_status,
+)
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.mail.jobs import queue_mail
+from custody.server.service.mail.texts import Template
+from custody.server.service.people.onboarding_records import onboarding_record, onboarding_records
+from custody.server.service.people.people import add_membership
+from custody.server.service.people.workspaces import (
+    chain_for,
+    found_organisation,
+    found_workspace,
+    record_founding,
+)
+from custody.server.service.system import place_of
+from custody.server.store.models import OnboardingRequest, User
+from multisig import Network
+
+NO_NOTE = "none was given"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A slice, the oldest first. ``total`` counts what the filter matches without the slice."""
+
+    items: list[wire.OnboardingRequest]
+    total: int
+    has_more: bool
+
+
+class Onboarding:
+    def __init__(self, clock: Clock, audit: AuditLog) -> None:
+        self._clock = clock
+        self._audit = audit
+
+    def submit(
+        self, db: Session, caller: Caller, request: wire.SubmitOnboardingRequest
+    ) -> wire.OnboardingRequest:
+        """Asks for an organisation. Raises TooManyRequests, RateLimited."""
+        self._require_room(db, caller)
+        now = self._clock()
+        stored = OnboardingRequest(
+            **request.model_dump(mode="json"),
+            requester_id=caller.user_id,
+            status=Status.PENDING.value,
+            submitted_at=now,
+            updated_at=now,
+        )
+        db.add(stored)
+        db.flush()
+        self._record(db, caller, "ONBOARDING_REQUESTED", stored)
+        return onboarding_record(db, stored)
+
+    def page(self, db: Session, caller: Caller, query: wire.OnboardingQuery) -> Page:
+        """An operator's: everybody's requests. Anybody else's: their own."""
+        if _is_operator(db, caller):
+            return self.page_for_operator(db, query)
+        return _page(db, query, OnboardingRequest.requester_id == caller.user_id)
+
+    def page_for_operator(self, db: Session, query: wire.OnboardingQuery) -> Page:
+        return _page(db, query)
+
+    def review(
+        self, db: Session, caller: Caller, uid: int, request: wire.ReviewOnboardingRequest
+    ) -> wire.OnboardingRequest:
+        """An operator's decision. To anybody else, every id is refused alike, whether it is there or not.
+
+        Raises as ``decide``, and NotAnOperator.
+        """
+        if not _is_operator(db, caller):
+            raise NotAnOperator("You are no operator of this platform.")
+        return self.decide(db, caller, uid, request)
+
+    def decide(
+        self,
+        db: Session,
+        reviewer: Caller,
+        uid: int,
+        request: wire.ReviewOnboardingRequest,
+        *,
+        chain: Network | None = None,
+    ) -> wire.OnboardingRequest:
+        """Decides for good; an approval founds organisation and workspace, with the requester as administrator.
+
+        ``chain`` opens a network that the platform has no workspace on yet.
+        Raises NotFound, RequestDecided, NoChainYet, StateConflict (the chain).
+        """
+        stored = db.get(OnboardingRequest, uid, with_for_update=True)
+        if stored is None:
+            raise NotFound("There is no such request.")
+        status = next_status(Status(stored.status), request.decision)
+        stored.review_note = request.review_note or None
+        stored.updated_at = self._clock()
+        if status is Status.APPROVED:
+            # Founding writes what is set so far, and the table takes the organisation only with the status.
+            organisation_id = self._found(db, reviewer, stored, chain)
+            stored.created_org_id = organisation_id
+            stored.approved_by_email, stored.approved_at = reviewer.name, self._clock()
+        stored.status = status.value
+        db.flush()
+        self._tell(db, stored)
+        self._record(db, reviewer, f"ONBOARDING_{status.name}", stored)
+        return onboarding_record(db, stored)
+
+    def _found(self, db: Session, reviewer: Caller, stored: OnboardingRequest, chain: Network | None) -> int:
+        if chain is not None and chain.api_name != stored.network:
+            raise StateConflict(f"The request is for {stored.network}, and {chain} is not.")
+        organisation = found_organisation(db, self._clock, stored.org_name)
+        founded = found_workspace(
+            db,
+            self._clock,
+            organisation,
+            name=stored.workspace_name,
+            description="",
+            chain=chain or chain_for(db, stored.network),
+        )
+        add_membership(db, self._clock, stored.requester_id, founded.workspace.id, founded.administrator.id)
+        what = f"organisation {organisation.id}, named {organisation.name}, for user {stored.requester_id}"
+        self._audit.record(
+            db, reviewer, Category.PEOPLE, "ORGANISATION_CREATED", what, organisation_id=organisation.id
+        )
+        record_founding(db, self._audit, reviewer, place_of(db, founded.workspace.id), founded)
+        return organisation.id
+
+    def _tell(self, db: Session, stored: OnboardingRequest) -> None:
+        """At the account's address, which its owner has proven; the work address is anybody's claim."""
+        template = {
+            Status.APPROVED: Template.ONBOARDING_APPROVED,
+            Status.REJECTED: Template.ONBOARDING_REJECTED,
+        }[Status(stored.status)]
+        values = {"organisation": stored.org_name, "note": stored.review_note or NO_NOTE}
+        to = db.get_one(User, stored.requester_id).email
+        queue_mail(db, template, to, values, now=self._clock())
+
+    def _require_room(self, db: Session, caller: Caller) -> None:
+        own = OnboardingRequest.requester_id == caller.user_id
+        pending = select(func.count()).where(own, OnboardingRequest.status == Status.PENDING.value)
+        if (db.scalar(pending) or 0) >= MAX_PENDING_OF_ACCOUNT:
+            raise TooManyRequests(f"{MAX_PENDING_OF_ACCOUNT} requests of yours wait for a decision.")
+        now = self._clock()
+        recent = select(func.count(), func.min(OnboardingRequest.submitted_at)).where(
+            own, OnboardingRequest.submitted_at > now - REQUESTS_WINDOW
+        )
+        count, oldest = db.execute(recent).one()
+        if count >= REQUESTS_PER_WINDOW:
+            wait = oldest + REQUESTS_WINDOW - now
+            raise RateLimited("You sent too many requests of late.", retry_after=ceil(wait.total_seconds()))
+
+    def _record(self, db: Session, caller: Caller, action: str, stored: OnboardingRequest) -> None:
+        description = f"request {stored.id} of user {stored.requester_id} for {stored.org_name}"
+        self._audit.record(db, caller, Category.ONBOARDING, action, description)
+
+
+def _page(db: Session, query: wire.OnboardingQuery, *of: ColumnElement[bool]) -> Page:
+    by_status = () if query.status is None else (OnboardingRequest.status == query.status.value,)
+    wanted = (*of, *by_status)
+    total = db.scalar(select(func.count()).select_from(OnboardingRequest).where(*wanted)) or 0
+    rest = (*wanted, OnboardingRequest.id > (query.after or 0))
+    found = onboarding_records(db, rest, query.limit + 1)
+    return Page(found[: query.limit], total, len(found) > query.limit)
+
+
+def _is_operator(db: Session, caller: Caller) -> bool:
+    return db.get_one(User, caller.user_id).is_operator

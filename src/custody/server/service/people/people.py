@@ -1,0 +1,187 @@
+"""Who belongs where: a caller's place in a workspace, the caller's own record, memberships."""
+
+from typing import cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import users as wire
+from custody.schemas.common import ApiNetwork, NullString, NullTime
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.people.role_records import role_shapes
+from custody.server.service.people.staff import permissions_of
+from custody.server.store.models import Membership, Organisation, Role, User, Workspace
+from multisig import Network
+
+
+class People:
+    def __init__(self, clock: Clock, audit: AuditLog) -> None:
+        self._clock = clock
+        self._audit = audit
+
+    def enter(
+        self, db: Session, caller: Caller, workspace_id: int, needs: frozenset[PermissionName]
+    ) -> WorkspaceAccess:
+        """The caller's place in a workspace, who must hold one of ``needs`` there, or just be a member if it is empty.
+
+        Raises NotFound for a workspace of an organisation that the caller has no part in (P24), and
+        PermissionDenied where the role does not carry the permission in this workspace (P25). Asked on every call,
+        so that a change of roles counts at once (P23).
+        """
+        access = _access(db, caller.user_id, workspace_id)
+        if access is None:
+            raise _no_entry(db, caller.user_id, workspace_id)
+        if needs and not access.holds_any(needs):
+            wanted = " or ".join(sorted(needs))
+            raise PermissionDenied(f"Your role in this workspace does not carry {wanted}.")
+        return access
+
+    def user_info(self, db: Session, user_id: int) -> wire.User:
+        user = db.get_one(User, user_id)
+        return wire.User(
+            uuid=user.id,
+            email=user.email,
+            first_name=NullString.of(user.first_name),
+            surname=NullString.of(user.surname),
+            last_login=NullTime.of(user.last_login_at),
+            phone_number=NullString.of(user.phone_number),
+            default_org=user.default_org_id or 0,
+            default_workspace=user.default_workspace_id or 0,
+            organisations_info=wire.OrganisationList(organisations=_organisations(db, user.id)),
+        )
+
+    def update_own(self, db: Session, caller: Caller, request: wire.UpdateUserInfoRequest) -> wire.User:
+        """What is the same already is not recorded; what it was and became is the person's and stays out of the log."""
+        user = db.get_one(User, caller.user_id)
+        given = request.model_dump(exclude_none=True)
+        changed = [name for name, value in given.items() if getattr(user, name) != (value or None)]
+        for name in changed:
+            setattr(user, name, given[name] or None)
+        db.flush()
+        shown = self.user_info(db, user.id)
+        if changed:
+            self._audit.record(db, caller, Category.PEOPLE, "USER_INFO_UPDATED", ", ".join(changed))
+        return shown
+
+    def set_default(self, db: Session, caller: Caller, access: WorkspaceAccess) -> wire.User:
+        """The workspace that a program shows first, and its organisation."""
+        user = db.get_one(User, caller.user_id)
+        is_same = user.default_workspace_id == access.workspace_id
+        user.default_workspace_id, user.default_org_id = access.workspace_id, access.organisation_id
+        db.flush()
+        shown = self.user_info(db, user.id)
+        if not is_same:
+            what = f"workspace {access.workspace_id}"
+            self._audit.record(db, caller, Category.PEOPLE, "DEFAULT_WORKSPACE_CHANGED", what)
+        return shown
+
+
+def add_membership(db: Session, clock: Clock, user_id: int, workspace_id: int, role_id: int) -> int:
+    """Raises StateConflict for a member. The first membership becomes the user's default."""
+    held = select(Membership.id).where(Membership.user_id == user_id, Membership.workspace_id == workspace_id)
+    if db.scalars(held).first() is not None:
+        raise StateConflict("The user is a member of this workspace already.")
+    membership = Membership(user_id=user_id, workspace_id=workspace_id, role_id=role_id, created_at=clock())
+    db.add(membership)
+    user = db.get_one(User, user_id)
+    if user.default_workspace_id is None:
+        user.default_workspace_id = workspace_id
+        user.default_org_id = db.get_one(Workspace, workspace_id).organisation_id
+    db.flush()
+    return membership.id
+
+
+def settle_default(db: Session, user_id: int) -> None:
+    """After a membership has ended: the default is a workspace that the user is in, or none."""
+    user = db.get_one(User, user_id)
+    places = (
+        select(Workspace)
+        .join(Membership, Membership.workspace_id == Workspace.id)
+        .where(Membership.user_id == user_id)
+        .order_by(Membership.id)
+    )
+    left = list(db.scalars(places))
+    if user.default_workspace_id not in {workspace.id for workspace in left}:
+        user.default_workspace_id = left[0].id if left else None
+        user.default_org_id = left[0].organisation_id if left else None
+
+
+def is_colleague(db: Session, user_id: int, organisation_id: int) -> bool:
+    query = (
+        select(Membership.id)
+        .join(Workspace, Workspace.id == Membership.workspace_id)
+        .where(Membership.user_id == user_id, Workspace.organisation_id == organisation_id)
+    )
+    return db.scalars(query.limit(1)).first() is not None
+
+
+def workspace_info(workspace: Workspace) -> wire.WorkspaceInfo:
+    return wire.WorkspaceInfo(
+        uid=workspace.id,
+        name=workspace.name,
+        description=workspace.description,
+        net=cast("ApiNetwork", workspace.network),
+    )
+
+
+def chain_of_network(db: Session, network: str) -> Network:
+    """The chain behind an API network: one for the whole platform. Raises NotFound while no workspace is on it."""
+    chain = db.scalars(select(Workspace.chain).where(Workspace.network == network).limit(1)).one_or_none()
+    if chain is None:
+        raise NotFound(f"No workspace of this platform is on {network}.")
+    return Network(chain)
+
+
+def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
+    row = db.execute(
+        select(Workspace, Membership.role_id)
+        .join(Membership, Membership.workspace_id == Workspace.id)
+        .where(Workspace.id == workspace_id, Membership.user_id == user_id)
+    ).one_or_none()
+    if row is None:
+        return None
+    workspace, role_id = row
+    return WorkspaceAccess(
+        workspace_id=workspace.id,
+        organisation_id=workspace.organisation_id,
+        network=workspace.network,
+        chain=workspace.chain,
+        role_id=role_id,
+        permissions=permissions_of(db, role_id),
+    )
+
+
+def _no_entry(db: Session, user_id: int, workspace_id: int) -> NotFound | PermissionDenied:
+    workspace = db.get(Workspace, workspace_id)
+    if workspace is not None and is_colleague(db, user_id, workspace.organisation_id):
+        return PermissionDenied("You are not a member of this workspace.")
+    return NotFound("There is no such workspace.")
+
+
+def _organisations(db: Session, user_id: int) -> list[wire.Organisation]:
+    rows = db.execute(
+        select(Organisation, Workspace, Role)
+        .join(Workspace, Workspace.organisation_id == Organisation.id)
+        .join(Membership, Membership.workspace_id == Workspace.id)
+        .join(Role, Role.id == Membership.role_id)
+        .where(Membership.user_id == user_id)
+        .order_by(Organisation.id, Workspace.id)
+    ).all()
+    roles = role_shapes(db, (role for _, _, role in rows))
+    found: dict[int, tuple[Organisation, list[wire.WorkspaceEntry]]] = {}
+    for organisation, workspace, role in rows:
+        _, entries = found.setdefault(organisation.id, (organisation, []))
+        entries.append(wire.WorkspaceEntry(workspace_info=workspace_info(workspace), role=roles[role.id]))
+    return [
+        wire.Organisation(
+            org_id=organisation.id,
+            org_name=organisation.name,
+            workspaces=wire.WorkspaceList(workspaces=entries),
+        )
+        for organisation, entries in found.values()
+    ]

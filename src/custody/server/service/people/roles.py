@@ -1,0 +1,199 @@
+"""Roles of a workspace: making and deleting them, and what they carry.
+
+What a role may be given, and who may touch it, is `domain.roles`. Writers take turns, so that what was measured here is
+still true when it is written: two administrators who take each other's rights at once do not both succeed (P27).
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import roles as wire
+from custody.schemas.invitations import InvitationStatus
+from custody.schemas.users import PermissionName
+from custody.server.domain.address_book import name_key
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, Invalid
+from custody.server.domain.limits import in_btc
+from custody.server.domain.ports import Clock
+from custody.server.domain.roles import (
+    MAX_ROLES,
+    RoleExists,
+    RoleInUse,
+    TooManyRoles,
+    in_words,
+    require_administrators,
+    require_grantable,
+    require_reach,
+)
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.keys.quorums import require_quorums, vaults_left_short
+from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.people.role_records import role_details
+from custody.server.service.people.staff import count_members, permissions_of, role_in, staff_of
+from custody.server.store.models import Invitation, Role, RolePermission, Vault
+from multisig import InvalidAmount, Sats, parse_btc
+
+
+class Roles:
+    def __init__(self, clock: Clock, audit: AuditLog, policies: PolicyStore) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._policies = policies
+
+    def detailed(self, db: Session, access: WorkspaceAccess) -> list[wire.RoleDetails]:
+        """The workspace's roles, the oldest first."""
+        return role_details(db, self._policies, access.workspace_id, _roles_of(db, access))
+
+    def create(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateRoleRequest
+    ) -> wire.RoleDetails:
+        """Raises PermissionDenied (P26), RoleExists, TooManyRoles, Invalid (the limit)."""
+        permissions = frozenset(request.permissions)
+        require_grantable(permissions, access.permissions)
+        present = _roles_of(db, access)
+        if len(present) >= MAX_ROLES:
+            raise TooManyRoles(f"The workspace has {MAX_ROLES} roles, which is as many as it can.")
+        _require_free_name(present, request.name)
+        role = self._insert(db, access, request, _amount(request.transaction_limit))
+        db.add_all(RolePermission(role_id=role.id, permission=name.value) for name in permissions)
+        carries = in_words(permissions) or "nothing"
+        what = f"named {role.name}, with {carries}; {in_btc(Sats(role.limit_sats))} BTC a cycle"
+        return self._changed(db, caller, access, "ROLE_CREATED", role, what)
+
+    def update(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateRoleRequest
+    ) -> wire.RoleDetails:
+        """The name and the description. Raises NotFound, PermissionDenied, RoleExists."""
+        role = _role_in_reach(db, access, request.role_id)
+        name = role.name if request.name is None else request.name
+        description = role.description if request.description is None else request.description
+        if (name, description) == (role.name, role.description):
+            return self._shown(db, role)
+        _require_free_name([other for other in _roles_of(db, access) if other is not role], name)
+        what = f"named {role.name}; now {name}" if name != role.name else "described anew"
+        role.name, role.description = name, description
+        return self._changed(db, caller, access, "ROLE_UPDATED", role, what)
+
+    def delete(self, db: Session, caller: Caller, access: WorkspaceAccess, role_id: int) -> None:
+        """Raises NotFound, PermissionDenied, RoleInUse (a member holds it, or an open invitation offers it)."""
+        role = _role_in_reach(db, access, role_id)
+        members = count_members(db, access.workspace_id).get(role.id, 0)
+        offers = self._open_invitations(db, role)
+        if members or offers:
+            raise RoleInUse(
+                f"The role is held by {members} members and offered by {offers} open invitations."
+            )
+        db.execute(delete(RolePermission).where(RolePermission.role_id == role.id))
+        db.delete(role)
+        db.flush()
+        what = f"role {role.id}, named {role.name}"
+        self._audit.record(db, caller, Category.PEOPLE, "ROLE_DELETED", what, access=access)
+
+    def add_permission(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddPermissionRequest
+    ) -> wire.RoleDetails:
+        """What is there already is not added again, nor recorded. Raises NotFound, PermissionDenied (P26)."""
+        role = _role_in_reach(db, access, request.role_id)
+        require_grantable(frozenset({request.rule_name}), access.permissions)
+        if request.rule_name in permissions_of(db, role.id):
+            return self._shown(db, role)
+        db.add(RolePermission(role_id=role.id, permission=request.rule_name.value))
+        return self._changed(db, caller, access, "PERMISSION_ADDED", role, request.rule_name)
+
+    def remove_permission(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.RemovePermissionRequest
+    ) -> wire.RoleDetails:
+        """Counts at once for all who hold the role (P23). What is not there is not recorded either.
+
+        Raises NotFound, PermissionDenied, LastAdmin (P27), VaultsLeftShort (unless forced).
+        """
+        role = _role_in_reach(db, access, request.role_id)
+        before = staff_of(db, access.workspace_id)
+        carried = before.roles[role.id]
+        if request.rule_name not in carried:
+            return self._shown(db, role)
+        require_administrators(before, before.with_role(role.id, carried - {request.rule_name}))
+        short = _left_short(db, role, request.rule_name)
+        if not request.force:
+            require_quorums(db, caller.user_id, short)
+        db.delete(db.get_one(RolePermission, (role.id, request.rule_name.value)))
+        what = request.rule_name + shortage(short)
+        return self._changed(db, caller, access, "PERMISSION_REMOVED", role, what)
+
+    def _insert(
+        self, db: Session, access: WorkspaceAccess, request: wire.CreateRoleRequest, limit: Sats
+    ) -> Role:
+        now = self._clock()
+        role = Role(
+            workspace_id=access.workspace_id,
+            name=request.name,
+            description=request.description,
+            limit_sats=limit,
+            cycle_period=request.cycle_period,
+            cycle_day=request.cycle_day,
+            created_at=now,
+            updated_at=now,
+        )
+        db.add(role)
+        db.flush()
+        return role
+
+    def _changed(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, action: str, role: Role, what: str
+    ) -> wire.RoleDetails:
+        role.updated_at = self._clock()
+        db.flush()
+        shown = self._shown(db, role)
+        self._audit.record(db, caller, Category.PEOPLE, action, f"role {role.id}, {what}", access=access)
+        return shown
+
+    def _shown(self, db: Session, role: Role) -> wire.RoleDetails:
+        return role_details(db, self._policies, role.workspace_id, [role])[0]
+
+    def _open_invitations(self, db: Session, role: Role) -> int:
+        query = select(func.count()).where(
+            Invitation.role_id == role.id,
+            Invitation.status == InvitationStatus.PENDING.value,
+            Invitation.expires_at > self._clock(),
+        )
+        return db.scalar(query) or 0
+
+
+def shortage(short: Sequence[Vault]) -> str:
+    """What the audit log says where a change was forced."""
+    vaults = ", ".join(vault.id for vault in short)
+    return f"; too few signers are left in vault {vaults}" if short else ""
+
+
+def _left_short(db: Session, role: Role, permission: PermissionName) -> list[Vault]:
+    is_approval = permission is PermissionName.PAYMENT_APPROVE
+    return vaults_left_short(db, without_role=role.id) if is_approval else []
+
+
+def _roles_of(db: Session, access: WorkspaceAccess) -> list[Role]:
+    query = select(Role).where(Role.workspace_id == access.workspace_id).order_by(Role.id)
+    return list(db.scalars(query))
+
+
+def _role_in_reach(db: Session, access: WorkspaceAccess, role_id: int) -> Role:
+    role = role_in(db, access, role_id)
+    require_reach(permissions_of(db, role.id), access.permissions)
+    return role
+
+
+def _require_free_name(others: Sequence[Role], name: str) -> None:
+    """Whoever picks a role by its name must not have to look at the case of letters."""
+    for role in others:
+        if name_key(role.name) == name_key(name):
+            raise RoleExists(f"Role {role.id} has this name already.")
+
+
+def _amount(text: str) -> Sats:
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        sentence = str(error)
+        raise Invalid(sentence, faults=(Fault("/transaction_limit", sentence),)) from error

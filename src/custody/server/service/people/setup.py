@@ -1,0 +1,178 @@
+"""What an operator does from the command line: the first organisation, and accounts without an invitation."""
+
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas.common import EmailAddress, Name
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.passwords import check_new_password
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.people.people import add_membership
+from custody.server.service.people.staff import permissions_of
+from custody.server.service.people.workspaces import found_organisation, found_workspace, record_founding
+from custody.server.service.sign_in.accounts import add_account, find_user
+from custody.server.service.sign_in.passwords import Passwords
+from custody.server.service.system import place_of
+from custody.server.store import Store
+from custody.server.store.models import Role, User, Workspace
+from multisig import Network
+
+# As `custody.schemas.auth.Password` asks of everybody.
+MIN_PASSWORD_CHARACTERS, MAX_PASSWORD_CHARACTERS = 8, 256
+OPERATOR = Caller(user_id=0, session_id=0, name="operator", trace_id="")
+
+
+@dataclass(frozen=True)
+class NewPerson:
+    """``password`` is needed for an address that has no account yet, and must be absent for one that has."""
+
+    email: str
+    password: str | None
+    first_name: str | None = None
+    surname: str | None = None
+    two_factor: bool = True
+
+    def __repr__(self) -> str:
+        return f"NewPerson(email={self.email!r})"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Who was put where, by id."""
+
+    organisation_id: int
+    workspace_id: int
+    role_id: int
+    user_id: int
+
+
+class Setup:
+    def __init__(self, store: Store, clock: Clock, audit: AuditLog, passwords: Passwords) -> None:
+        self._store = store
+        self._clock = clock
+        self._audit = audit
+        self._passwords = passwords
+
+    def has_account(self, email: str) -> bool:
+        with self._store.read() as db:
+            return find_user(db, _email(email)) is not None
+
+    def bootstrap(self, *, organisation: str, workspace: str, chain: Network, person: NewPerson) -> Placed:
+        """An organisation, its first workspace on ``chain``, the first roles, and the administrator.
+
+        Raises Invalid, and StateConflict where the platform's other workspaces are on another test network.
+        """
+        hashed = self._hash(person)
+        with self._store.write() as db:
+            org = found_organisation(db, self._clock, _name("organisation", organisation))
+            name = _name("workspace", workspace)
+            founded = found_workspace(db, self._clock, org, name=name, description="", chain=chain)
+            what = f"organisation {org.id}, named {org.name}"
+            self._audit.record(
+                db, OPERATOR, Category.PEOPLE, "ORGANISATION_CREATED", what, organisation_id=org.id
+            )
+            record_founding(db, self._audit, OPERATOR, place_of(db, founded.workspace.id), founded)
+            return self._place(db, founded.workspace, founded.administrator, person, hashed)
+
+    def add_member(self, *, workspace_id: int, role: str, person: NewPerson) -> Placed:
+        """A person, with a new account where there is none, in a role of a workspace. Raises NotFound, Invalid."""
+        hashed = self._hash(person)
+        with self._store.write() as db:
+            place = db.get(Workspace, workspace_id)
+            if place is None:
+                raise NotFound(f"There is no workspace {workspace_id}.")
+            return self._place(db, place, _role(db, place, role), person, hashed)
+
+    def make_operator(self, email: str, *, is_operator: bool) -> int:
+        """Whether an account reviews requests for organisations. The user's id. Raises NotFound, Invalid."""
+        with self._store.write() as db:
+            user = find_user(db, _email(email))
+            if user is None:
+                raise NotFound(f"There is no account for {email}.")
+            if user.is_operator is not is_operator:
+                user.is_operator = is_operator
+                action = "OPERATOR_APPOINTED" if is_operator else "OPERATOR_DISMISSED"
+                self._audit.record(db, OPERATOR, Category.PEOPLE, action, f"user {user.id}")
+            return user.id
+
+    def _hash(self, person: NewPerson) -> str | None:
+        if person.password is None:
+            return None
+        if not MIN_PASSWORD_CHARACTERS <= len(person.password) <= MAX_PASSWORD_CHARACTERS:
+            raise _invalid("password", f"A password has at least {MIN_PASSWORD_CHARACTERS} characters.")
+        check_new_password(person.password, _email(person.email))
+        return self._passwords.hash(person.password)
+
+    def _place(
+        self, db: Session, place: Workspace, role: Role, person: NewPerson, hashed: str | None
+    ) -> Placed:
+        user = self._account(db, person, hashed)
+        db.flush()
+        add_membership(db, self._clock, user.id, place.id, role.id)
+        access = WorkspaceAccess(
+            workspace_id=place.id,
+            organisation_id=place.organisation_id,
+            network=place.network,
+            chain=place.chain,
+            role_id=role.id,
+            permissions=permissions_of(db, role.id),
+        )
+        self._audit.record(
+            db,
+            OPERATOR,
+            Category.PEOPLE,
+            "MEMBER_ADDED",
+            f"user {user.id} with role {role.id}",
+            access=access,
+        )
+        return Placed(place.organisation_id, place.id, role.id, user.id)
+
+    def _account(self, db: Session, person: NewPerson, hashed: str | None) -> User:
+        email = _email(person.email)
+        user = find_user(db, email)
+        if user is not None and hashed is not None:
+            raise StateConflict(f"{email} has an account already, with a password of its own.")
+        if user is not None:
+            return user
+        if hashed is None:
+            raise _invalid("password", f"{email} has no account yet: a password is needed.")
+        return add_account(
+            db,
+            self._clock,
+            email,
+            hashed,
+            first_name=person.first_name,
+            surname=person.surname,
+            two_factor=person.two_factor,
+        )
+
+
+def _role(db: Session, place: Workspace, name: str) -> Role:
+    role = db.scalars(select(Role).where(Role.workspace_id == place.id, Role.name == name)).one_or_none()
+    if role is None:
+        raise NotFound(f"Workspace {place.id} has no role called {name}.")
+    return role
+
+
+def _email(text: str) -> str:
+    try:
+        return TypeAdapter[str](EmailAddress).validate_python(text)
+    except ValidationError:
+        raise _invalid("email", f"{text!r} is not an e-mail address.") from None
+
+
+def _name(field: str, text: str) -> str:
+    try:
+        return TypeAdapter[str](Name).validate_python(text)
+    except ValidationError:
+        raise _invalid(field, f"The {field}'s name has 1 to 100 characters.") from None
+
+
+def _invalid(field: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(f"/{field}", sentence),))

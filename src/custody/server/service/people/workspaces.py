@@ -1,0 +1,189 @@
+"""How a workspace comes into being: on a chain, with its first roles and the administrator who is the first member.
+
+A workspace is founded from the command line, by an administrator of the same organisation, and where a request for an
+organisation is approved: all three do it here, in their own transaction.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from custody.schemas import users as wire
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.cycles import Cycle
+from custody.server.domain.errors import NotFound, StateConflict
+from custody.server.domain.permissions import FIRST_ROLES, RoleTemplate
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.people.people import People, add_membership, chain_of_network, workspace_info
+from custody.server.service.people.role_records import role_shapes
+from custody.server.store.models import Organisation, Role, RolePermission, Workspace
+from multisig import Network
+
+# A new role's limit begins anew with each month.
+FIRST_CYCLE = Cycle("M", 1)
+# An organisation's workspaces are departments and networks; each is read whole at every sign-in of its members.
+MAX_WORKSPACES = 100
+
+
+class TooManyWorkspaces(StateConflict):
+    hint = "Give a workspace that is not needed any more a new name and purpose."
+
+
+class NoChainYet(StateConflict):
+    """The first workspace of a network decides its chain, which only the operator can."""
+
+    hint = "Ask the platform's operator, who opens a network with custody admin bootstrap --chain."
+
+
+@dataclass(frozen=True)
+class Founded:
+    """A workspace and the role for its first administrator. Give it to somebody in the same transaction."""
+
+    workspace: Workspace
+    administrator: Role
+
+
+class Workspaces:
+    def __init__(self, clock: Clock, audit: AuditLog, people: People) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._people = people
+
+    def create(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWorkspaceRequest
+    ) -> wire.WorkspaceEntry:
+        """Another workspace of the organisation; the caller is its administrator.
+
+        Raises NotFound (the organisation), StateConflict (the name), NoChainYet, TooManyWorkspaces.
+        """
+        if request.org_id != access.organisation_id:
+            raise NotFound("The workspace and the organisation named do not belong together.")
+        organisation = db.get_one(Organisation, access.organisation_id)
+        _require_room(db, organisation)
+        founded = found_workspace(
+            db,
+            self._clock,
+            organisation,
+            name=request.name,
+            description=request.description,
+            chain=chain_for(db, request.network),
+        )
+        workspace, role = founded.workspace, founded.administrator
+        add_membership(db, self._clock, caller.user_id, workspace.id, role.id)
+        entered = self._people.enter(db, caller, workspace.id, frozenset())
+        record_founding(db, self._audit, caller, entered, founded)
+        return wire.WorkspaceEntry(
+            workspace_info=workspace_info(workspace), role=role_shapes(db, [role])[role.id]
+        )
+
+    def update(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.UpdateWorkspaceRequest
+    ) -> wire.WorkspaceInfo:
+        """The name and the description; the network is what it is. Raises StateConflict (the name)."""
+        workspace = db.get_one(Workspace, access.workspace_id)
+        name = workspace.name if request.name is None else request.name
+        description = workspace.description if request.description is None else request.description
+        if name != workspace.name:
+            require_free_workspace_name(db, workspace.organisation_id, name)
+        if (name, description) == (workspace.name, workspace.description):
+            return workspace_info(workspace)
+        what = f"named {workspace.name}; now {name}" if name != workspace.name else "described anew"
+        workspace.name, workspace.description = name, description
+        db.flush()
+        self._audit.record(db, caller, Category.PEOPLE, "WORKSPACE_UPDATED", what, access=access)
+        return workspace_info(workspace)
+
+
+def found_organisation(db: Session, clock: Clock, name: str) -> Organisation:
+    organisation = Organisation(name=name, created_at=clock())
+    db.add(organisation)
+    db.flush()
+    return organisation
+
+
+def found_workspace(
+    db: Session, clock: Clock, organisation: Organisation, *, name: str, description: str, chain: Network
+) -> Founded:
+    """A workspace with the first roles, and nobody in it yet: follow with ``people.add_membership``.
+
+    Raises StateConflict where the organisation has one of that name, or the platform's network is on another chain.
+    """
+    _require_chain(db, chain)
+    require_free_workspace_name(db, organisation.id, name)
+    workspace = Workspace(
+        organisation_id=organisation.id,
+        name=name,
+        description=description,
+        network=chain.api_name,
+        chain=chain.value,
+        created_at=clock(),
+    )
+    db.add(workspace)
+    db.flush()
+    administrator, *_ = [add_first_role(db, clock, workspace, template) for template in FIRST_ROLES]
+    return Founded(workspace, administrator)
+
+
+def add_first_role(db: Session, clock: Clock, workspace: Workspace, template: RoleTemplate) -> Role:
+    now = clock()
+    role = Role(
+        workspace_id=workspace.id,
+        name=template.name,
+        description=template.description,
+        limit_sats=template.limit,
+        cycle_period=FIRST_CYCLE.period,
+        cycle_day=FIRST_CYCLE.day,
+        created_at=now,
+        updated_at=now,
+    )
+    db.add(role)
+    db.flush()
+    db.add_all(RolePermission(role_id=role.id, permission=name.value) for name in template.permissions)
+    db.flush()
+    return role
+
+
+def chain_for(db: Session, network: str) -> Network:
+    """The chain that a new workspace on an API network is on: the platform's other workspaces say it. Raises NoChainYet."""
+    if network == Network.MAINNET.api_name:
+        return Network.MAINNET
+    try:
+        return chain_of_network(db, network)
+    except NotFound as error:
+        raise NoChainYet(f"No workspace of this platform is on {network} yet.") from error
+
+
+def record_founding(
+    db: Session, audit: AuditLog, caller: Caller, access: WorkspaceAccess, founded: Founded
+) -> None:
+    """The first event of the workspace's chain. ``access``: the founder's, or the platform's own (`system.place_of`)."""
+    workspace = founded.workspace
+    what = f"workspace {workspace.id}, named {workspace.name}, on {workspace.network}"
+    audit.record(db, caller, Category.PEOPLE, "WORKSPACE_CREATED", what, access=access)
+
+
+def require_free_workspace_name(db: Session, organisation_id: int, name: str) -> None:
+    """Raises StateConflict."""
+    taken = select(Workspace.id).where(Workspace.organisation_id == organisation_id, Workspace.name == name)
+    if db.scalars(taken).first() is not None:
+        raise StateConflict(f"The organisation has a workspace called {name} already.")
+
+
+def _require_room(db: Session, organisation: Organisation) -> None:
+    present = select(func.count()).where(Workspace.organisation_id == organisation.id)
+    if (db.scalar(present) or 0) >= MAX_WORKSPACES:
+        raise TooManyWorkspaces(
+            f"The organisation has {MAX_WORKSPACES} workspaces, which is as many as it can."
+        )
+
+
+def _require_chain(db: Session, chain: Network) -> None:
+    """What ``testnet`` means is one thing on one platform: profile addresses name no workspace."""
+    other = db.scalars(
+        select(Workspace.chain).where(Workspace.network == chain.api_name, Workspace.chain != chain.value)
+    ).first()
+    if other is not None:
+        raise StateConflict(f"On this platform, {chain.api_name} means {other}.")

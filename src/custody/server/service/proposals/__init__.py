@@ -1,0 +1,1 @@
+"""Proposals: drafted, signed, finalised, and moved along one table."""

@@ -1,0 +1,246 @@
+"""Proposing a send, and reading proposals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Exists, Select, exists, func, select, tuple_
+from sqlalchemy.orm import Session
+
+from custody.schemas import proposals as wire
+from custody.schemas.proposals import ProposalStatus, TxType
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, Invalid, NotFound
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.timing import PROPOSAL_LIFETIME
+from custody.server.domain.tokens import new_id
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.network.market import Market
+from custody.server.service.network.watching import watch_vault
+from custody.server.service.proposals.coins import lock_coins
+from custody.server.service.proposals.drafting import Draft, Drafter
+from custody.server.service.proposals.payments import Intent, read_intent, read_rate
+from custody.server.service.proposals.proposal_records import proposal_records
+from custody.server.service.requests.changes import Changes
+from custody.server.store.models import Decision, Proposal, ProposalInput, Vault, VaultScript, VaultSigner
+from multisig import FeeRate, Network, Sats
+
+
+@dataclass(frozen=True)
+class Page:
+    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the slice."""
+
+    items: list[wire.Proposal]
+    total: int
+    has_more: bool
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which proposals to list. `awaiting` is a user whose decision they wait for; `after` the last id seen."""
+
+    status: ProposalStatus | None
+    awaiting: int | None
+    after: str | None
+    limit: int
+
+
+class Proposals:
+    def __init__(
+        self,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        changes: Changes,
+        market: Market,
+        drafter: Drafter,
+        limits: Limits,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._changes = changes
+        self._market = market
+        self._drafter = drafter
+        self._limits = limits
+
+    def create(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreatePsbtRequest
+    ) -> wire.CreatePsbtResponse:
+        """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
+
+        Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, InsufficientFunds, LockedFunds,
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable, ChainUnavailable.
+        """
+        if request.replaces_psbt_id is not None:
+            raise _invalid("/replaces_psbt_id", "This platform does not replace proposals yet.")
+        vault = _vault(db, access, request.wallet_id)
+        intent = read_intent(request, Network(vault.chain))
+        quote = self._market.quote(vault.chain)
+        rate = read_rate(request, quote)
+        draft = self._drafter.draft(db, vault, intent, rate, quote)
+        movement = Movement(_leaving(db, vault, intent, draft), self._clock())
+        self._limits.require_role(db, caller, access, movement)
+        self._limits.require_vault(db, vault, movement)
+        proposal = self._insert(db, caller, vault, request, intent, draft, movement)
+        self._audit.record(
+            db,
+            caller,
+            Category.PROPOSALS,
+            "PROPOSAL_CREATED",
+            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat with the fee, "
+            f"tx {proposal.txid_expected}",
+            access=access,
+        )
+        self._changes.after_commit(db)
+        return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+
+    def _insert(
+        self,
+        db: Session,
+        caller: Caller,
+        vault: Vault,
+        request: wire.CreatePsbtRequest,
+        intent: Intent,
+        draft: Draft,
+        movement: Movement,
+    ) -> Proposal:
+        now = movement.proposed_at
+        proposal_id = new_id(self._random)
+        lock_coins(db, vault.chain, [coin.outpoint for coin in draft.selection.coins], proposal_id)
+        proposal = Proposal(
+            id=proposal_id,
+            family_id=proposal_id,
+            workspace_id=vault.workspace_id,
+            vault_id=vault.id,
+            tx_type=TxType.SEND.value,
+            status=ProposalStatus.PENDING.value,
+            created_by=caller.user_id,
+            description=request.description,
+            psbt=draft.psbt.to_bytes(),
+            txid_expected=draft.psbt.tx.txid,
+            recipients=[payment.address for payment in intent.payments],
+            amounts_sats=[int(payment.output.amount) for payment in intent.payments],
+            fee_sats=draft.selection.fee,
+            fee_rate_sat_per_kvb=FeeRate.of(draft.selection.fee, draft.vsize).sat_per_kvb,
+            op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
+            contract_ids=request.contract_ids or [],
+            m=vault.m,
+            n=vault.n,
+            movement_sats=movement.amount,
+            expires_at=now + PROPOSAL_LIFETIME,
+            created_at=now,
+            updated_at=now,
+        )
+        db.add(proposal)
+        db.flush()
+        db.add_all(_inputs(proposal_id, draft))
+        if draft.selection.change:
+            vault.next_change_index += 1
+            watch_vault(db, vault)
+        db.flush()
+        return proposal
+
+    def find(self, db: Session, proposal_id: str) -> Proposal:
+        """The stored proposal, whosever it is: the caller checks the workspace. Raises NotFound."""
+        proposal = db.get(Proposal, proposal_id)
+        if proposal is None:
+            raise no_such_proposal()
+        return proposal
+
+    def record(self, db: Session, proposal: Proposal) -> wire.Proposal:
+        return proposal_records(db, [proposal])[0]
+
+    def page(self, db: Session, access: WorkspaceAccess, wanted: Filter) -> Page:
+        """Raises Invalid where `after` is no proposal of the workspace."""
+        query = _matching(access, wanted)
+        total = db.scalar(select(func.count()).select_from(query.subquery())) or 0
+        if wanted.after is not None:
+            query = query.where(
+                tuple_(Proposal.created_at, Proposal.id) > _position(db, access, wanted.after)
+            )
+        query = query.order_by(Proposal.created_at, Proposal.id).limit(wanted.limit + 1)
+        found: Sequence[Proposal] = db.scalars(query).all()
+        items = proposal_records(db, found[: wanted.limit])
+        return Page(items, total, has_more=len(found) > wanted.limit)
+
+
+def no_such_proposal() -> NotFound:
+    return NotFound("There is no such proposal.")
+
+
+def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+    vault = db.get(Vault, vault_id)
+    if vault is None or vault.workspace_id != access.workspace_id:
+        raise NotFound("There is no such vault in this workspace.")
+    return vault
+
+
+def _leaving(db: Session, vault: Vault, intent: Intent, draft: Draft) -> Sats:
+    """What leaves the vault: payments to itself do not count, the fee does."""
+    scripts = [payment.output.script_pubkey for payment in intent.payments]
+    own = set(
+        db.scalars(
+            select(VaultScript.script_pubkey).where(
+                VaultScript.vault_id == vault.id, VaultScript.script_pubkey.in_(scripts)
+            )
+        )
+    )
+    leaving = sum(
+        payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own
+    )
+    return Sats(leaving + draft.selection.fee)
+
+
+def _inputs(proposal_id: str, draft: Draft) -> list[ProposalInput]:
+    places = draft.purse.places
+    return [
+        ProposalInput(
+            proposal_id=proposal_id,
+            input_index=index,
+            txid=txin.outpoint.txid,
+            vout=txin.outpoint.vout,
+            amount_sats=places[txin.outpoint].amount_sats,
+            branch=places[txin.outpoint].branch,
+            address_index=places[txin.outpoint].address_index,
+        )
+        for index, txin in enumerate(draft.psbt.tx.inputs)
+    ]
+
+
+def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
+    query = select(Proposal).where(Proposal.workspace_id == access.workspace_id)
+    if wanted.status is not None:
+        query = query.where(Proposal.status == wanted.status.value)
+    if wanted.awaiting is not None:
+        query = query.where(
+            Proposal.status == ProposalStatus.PENDING.value,
+            _has_seat(wanted.awaiting),
+            ~_has_decided(wanted.awaiting),
+        )
+    return query
+
+
+def _has_seat(user_id: int) -> Exists:
+    return exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
+
+
+def _has_decided(user_id: int) -> Exists:
+    """A decline, or an approval with every signature it needs."""
+    return exists().where(
+        Decision.proposal_id == Proposal.id,
+        Decision.user_id == user_id,
+        (Decision.decision == "reject") | Decision.is_complete,
+    )
+
+
+def _position(db: Session, access: WorkspaceAccess, proposal_id: str) -> tuple[object, str]:
+    proposal = db.get(Proposal, proposal_id)
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise _invalid("/after", "There is no such proposal in this workspace.")
+    return proposal.created_at, proposal.id
+
+
+def _invalid(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence),))

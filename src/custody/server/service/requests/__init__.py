@@ -1,0 +1,1 @@
+"""What surrounds every request: repetition, rates, and word of changes."""

@@ -1,0 +1,221 @@
+"""Sessions: access tokens, families of refresh tokens, and who a token speaks for."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.orm import Session
+
+from custody.schemas.auth import SessionRecord
+from custody.schemas.common import NullString
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.domain.errors import NotFound, TokenExpired, Unauthenticated
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.refresh import PresentedToken, Verdict, judge
+from custody.server.domain.signin import ACCESS_LIFETIME, REFRESH_LIFETIME
+from custody.server.domain.tokens import new_token, session_id, token_hash
+from custody.server.service.audit.log import AuditLog
+from custody.server.store import Store
+from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
+
+_ENDED = "The session has ended or never was."
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What a sign-in or a refresh hands out, once; ``expires_in`` in seconds, of the access token."""
+
+    sid: str
+    access: str = field(repr=False)
+    refresh: str = field(repr=False)
+    expires_in: int
+
+
+class Sessions:
+    def __init__(self, store: Store, clock: Clock, random: RandomBytes, audit: AuditLog) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+
+    def open(self, db: Session, user: User, device: str | None, location: str | None) -> Tokens:
+        """A new session in the caller's transaction."""
+        now = self._clock()
+        session = SignInSession(
+            sid=new_token(self._random),
+            user_id=user.id,
+            device=device,
+            location=location,
+            used_generation=0,
+            created_at=now,
+            last_used_at=now,
+        )
+        db.add(session)
+        db.flush()
+        user.last_login_at = now
+        return self._issue(db, session, generation=1)
+
+    def authenticate(self, token: str, trace_id: str) -> Caller:
+        """The caller behind an access token. Raises Unauthenticated or TokenExpired."""
+        with self._store.read() as db:
+            found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
+        if found is None or found.revoked_at is not None:
+            raise Unauthenticated(_ENDED)
+        if found.expires_at <= self._clock():
+            raise TokenExpired("The access token has expired.")
+        return Caller(user_id=found.user_id, session_id=found.id, name=found.email, trace_id=trace_id)
+
+    def refresh(self, sid: str, token: str, trace_id: str) -> Tokens:
+        """The next tokens of the family. Raises Unauthenticated; a token that was copied ends the family first (P40)."""
+        with self._store.write() as db:
+            found = _refresh_token(db, sid, token)
+            if found is None or not self._is_live(*found):
+                raise Unauthenticated(_ENDED)
+            row, session = found
+            verdict = judge(
+                PresentedToken(row.generation, was_used=row.first_used_at is not None),
+                session.used_generation,
+            )
+            if verdict is not Verdict.REUSE:
+                return self._rotate(db, row, session, verdict)
+            self._revoke(db, session, "refresh token reused")
+            caller = _caller_of(db, session, trace_id)
+            self._audit.record(
+                db, caller, Category.SIGN_IN, "REFRESH_TOKEN_REUSED", f"session {session.id} revoked"
+            )
+        raise Unauthenticated("This refresh token was used before; the session was ended for safety.")
+
+    def close(self, caller: Caller) -> None:
+        with self._store.write() as db:
+            self._revoke(db, db.get_one(SignInSession, caller.session_id), "signed out")
+            self._audit.record(db, caller, Category.SIGN_IN, "SIGNED_OUT", f"session {caller.session_id}")
+
+    def listed(self, db: Session, caller: Caller) -> list[SessionRecord]:
+        """The caller's live sessions, the newest first."""
+        sessions = sorted(self._live(db, caller.user_id), key=lambda each: each.id, reverse=True)
+        return [_record(each, current=each.id == caller.session_id) for each in sessions]
+
+    def end_one(self, db: Session, caller: Caller, name: str) -> int:
+        """Ends one of the caller's own; its tokens are dead at once. Raises NotFound."""
+        live = self._live(db, caller.user_id)
+        session = next((each for each in live if session_id(each.sid) == name), None)
+        if session is None:
+            raise NotFound("You have no such session.")
+        self._revoke(db, session, "ended by its owner")
+        self._audit.record(db, caller, Category.SIGN_IN, "SESSION_ENDED", f"session {session.id}")
+        return 1
+
+    def end_others(self, db: Session, caller: Caller) -> int:
+        """Ends all of the caller's own but this one. How many those were."""
+        now = self._clock()
+        ended = end_sessions(db, caller.user_id, now, "ended by its owner", keep=caller.session_id)
+        self._audit.record(db, caller, Category.SIGN_IN, "OTHER_SESSIONS_ENDED", f"{ended} sessions")
+        return ended
+
+    def _live(self, db: Session, user_id: int) -> list[SignInSession]:
+        """Those that can still be renewed: nobody's refresh token outlives thirty days without use."""
+        query = select(SignInSession).where(
+            SignInSession.user_id == user_id,
+            SignInSession.revoked_at.is_(None),
+            SignInSession.last_used_at > self._clock() - REFRESH_LIFETIME,
+        )
+        return list(db.scalars(query))
+
+    def _is_live(self, row: RefreshToken, session: SignInSession) -> bool:
+        return session.revoked_at is None and row.expires_at > self._clock()
+
+    def _rotate(self, db: Session, row: RefreshToken, session: SignInSession, verdict: Verdict) -> Tokens:
+        now = self._clock()
+        if verdict is Verdict.FIRST_USE:
+            session.used_generation = row.generation
+            row.first_used_at = now
+        session.last_used_at = now
+        _forget_expired(db, session.id, now)
+        return self._issue(db, session, generation=row.generation + 1)
+
+    def _issue(self, db: Session, session: SignInSession, *, generation: int) -> Tokens:
+        now = self._clock()
+        tokens = Tokens(
+            session.sid,
+            new_token(self._random),
+            new_token(self._random),
+            int(ACCESS_LIFETIME.total_seconds()),
+        )
+        db.add(
+            AccessToken(
+                token_hash=token_hash(tokens.access), session_id=session.id, expires_at=now + ACCESS_LIFETIME
+            )
+        )
+        db.add(
+            RefreshToken(
+                token_hash=token_hash(tokens.refresh),
+                session_id=session.id,
+                generation=generation,
+                expires_at=now + REFRESH_LIFETIME,
+            )
+        )
+        return tokens
+
+    def _revoke(self, db: Session, session: SignInSession, reason: str) -> None:
+        session.revoked_at = self._clock()
+        session.revoked_reason = reason
+        db.execute(delete(AccessToken).where(AccessToken.session_id == session.id))
+
+
+def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep: int | None) -> int:
+    """Ends an account's sessions, all but ``keep``; their tokens are dead at once. How many those were."""
+    open_ones = select(SignInSession.id).where(
+        SignInSession.user_id == user_id, SignInSession.revoked_at.is_(None), SignInSession.id != (keep or 0)
+    )
+    ended = db.scalars(open_ones).all()
+    revoked = update(SignInSession).where(SignInSession.id.in_(ended))
+    db.execute(revoked.values(revoked_at=now, revoked_reason=reason))
+    db.execute(delete(AccessToken).where(AccessToken.session_id.in_(ended)))
+    return len(ended)
+
+
+_ACCESS = (
+    select(
+        SignInSession.id,
+        SignInSession.revoked_at,
+        AccessToken.expires_at,
+        User.id.label("user_id"),
+        User.email,
+    )
+    .join(SignInSession, AccessToken.session_id == SignInSession.id)
+    .join(User, SignInSession.user_id == User.id)
+    .where(AccessToken.token_hash == bindparam("token_hash"))
+)
+
+
+def _refresh_token(db: Session, sid: str, token: str) -> tuple[RefreshToken, SignInSession] | None:
+    query = (
+        select(RefreshToken, SignInSession)
+        .join(SignInSession, RefreshToken.session_id == SignInSession.id)
+        .where(RefreshToken.token_hash == token_hash(token), SignInSession.sid == sid)
+    )
+    row = db.execute(query).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+def _caller_of(db: Session, session: SignInSession, trace_id: str) -> Caller:
+    user = db.get_one(User, session.user_id)
+    return Caller(user_id=user.id, session_id=session.id, name=user.email, trace_id=trace_id)
+
+
+def _record(session: SignInSession, *, current: bool) -> SessionRecord:
+    return SessionRecord(
+        session_id=session_id(session.sid),
+        device=NullString.of(session.device),
+        location=NullString.of(session.location),
+        created_at=session.created_at,
+        last_used_at=session.last_used_at,
+        current=current,
+    )
+
+
+def _forget_expired(db: Session, session_id: int, now: datetime) -> None:
+    """Whatever has expired is refused without being known; live ones stay, for a replay to be recognised."""
+    for table in (AccessToken, RefreshToken):
+        db.execute(delete(table).where(table.session_id == session_id, table.expires_at <= now))

@@ -1,0 +1,138 @@
+"""Authenticators: enrolling one, its recovery codes, and whether a code is good."""
+
+from dataclasses import dataclass, field
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller
+from custody.server.domain.errors import Fault, Invalid, StateConflict
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.signin import CONFIRMATIONS, CONFIRMATIONS_WINDOW
+from custody.server.domain.tokens import RECOVERY_CODES, new_recovery_code, plain_code, recovery_hash
+from custody.server.domain.totp import SECRET_BYTES, base32, enrolment_uri, find_step
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.mail.jobs import queue_mail
+from custody.server.service.mail.texts import METHODS, Template
+from custody.server.service.sign_in.accounts import close_challenges
+from custody.server.service.sign_in.password_check import PasswordCheck, require_session, require_still
+from custody.server.service.sign_in.throttle import AttemptLimit
+from custody.server.service.sign_in.totp_secrets import TotpSecrets
+from custody.server.store import Store
+from custody.server.store.models import Credential, RecoveryCode, User
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """What the authenticator is given: typed in, or as a QR code."""
+
+    secret: str = field(repr=False)
+    uri: str = field(repr=False)
+
+
+class Authenticators:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        check: PasswordCheck,
+        secrets: TotpSecrets,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._check = check
+        self._secrets = secrets
+        self._confirmations = AttemptLimit(
+            store, clock, "totp-confirm", limit=CONFIRMATIONS, window=CONFIRMATIONS_WINDOW
+        )
+
+    def enrol(self, caller: Caller, password: str) -> Enrolment:
+        """A new secret, which counts once a code of it is confirmed; what was there stays until then.
+
+        Raises Invalid, RateLimited, Unauthenticated.
+        """
+        proven = self._check.require(caller, password)
+        secret = self._random(SECRET_BYTES)
+        with self._store.write() as db:
+            require_still(db, caller, proven)
+            db.get_one(Credential, caller.user_id).totp_pending = self._secrets.seal(secret)
+            self._audit.record(db, caller, Category.SIGN_IN, "AUTHENTICATOR_OFFERED", "not confirmed yet")
+        return Enrolment(base32(secret), enrolment_uri(secret, caller.name))
+
+    def confirm(self, caller: Caller, code: str) -> tuple[str, ...]:
+        """From now on the authenticator is the second factor. Its recovery codes, shown once; older ones are dead.
+
+        Raises StateConflict, Invalid, RateLimited, Unauthenticated.
+        """
+        self._confirmations.take(str(caller.user_id))
+        with self._store.write() as db:
+            require_session(db, caller)
+            credential = db.get_one(Credential, caller.user_id)
+            step = self._confirmed_step(credential, code)
+            credential.totp_secret, credential.totp_pending = credential.totp_pending, None
+            credential.totp_last_step, credential.second_factor = step, "totp"
+            credential.updated_at = self._clock()
+            codes = self._new_recovery_codes(db, caller.user_id)
+            close_challenges(db, caller.user_id, self._clock())
+            self._tell(db, caller)
+            self._audit.record(
+                db, caller, Category.SIGN_IN, "AUTHENTICATOR_CONFIRMED", f"{len(codes)} recovery codes"
+            )
+        return codes
+
+    def accepts(self, db: Session, user_id: int, code: str) -> str | None:
+        """What was proven, in words, with a code of the authenticator or a recovery code; each is taken once."""
+        plain = plain_code(code)
+        return (
+            self._take_code(db, user_id, plain)
+            if plain.isdecimal()
+            else self._take_recovery(db, user_id, plain)
+        )
+
+    def _take_code(self, db: Session, user_id: int, code: str) -> str | None:
+        credential = db.get_one(Credential, user_id)
+        secret = self._secrets.open(credential.totp_secret or b"")
+        step = find_step(secret, code, self._clock(), credential.totp_last_step) if secret else None
+        if step is None:
+            return None
+        credential.totp_last_step = step
+        return "with an authenticator's code"
+
+    def _take_recovery(self, db: Session, user_id: int, code: str) -> str | None:
+        mine = (RecoveryCode.user_id == user_id, RecoveryCode.used_at.is_(None))
+        found = db.scalars(
+            select(RecoveryCode).where(*mine, RecoveryCode.code_hash == recovery_hash(code))
+        ).one_or_none()
+        if found is None:
+            return None
+        found.used_at = self._clock()
+        db.flush()
+        left = db.scalar(select(func.count()).select_from(RecoveryCode).where(*mine))
+        email = db.get_one(User, user_id).email
+        queue_mail(db, Template.RECOVERY_CODE_USED, email, {"left": str(left)}, now=self._clock())
+        return f"with a recovery code, {left} left"
+
+    def _confirmed_step(self, credential: Credential, code: str) -> int:
+        if credential.totp_pending is None:
+            raise StateConflict("No authenticator is being enrolled: start with POST /auth/totp/enrol.")
+        secret = self._secrets.open(credential.totp_pending)
+        step = find_step(secret, plain_code(code), self._clock(), None) if secret else None
+        if step is None:
+            sentence = "The code is not the one that the authenticator shows now; check the phone's clock."
+            raise Invalid(sentence, faults=(Fault("/code", sentence),))
+        return step
+
+    def _new_recovery_codes(self, db: Session, user_id: int) -> tuple[str, ...]:
+        db.execute(delete(RecoveryCode).where(RecoveryCode.user_id == user_id))
+        codes = tuple(new_recovery_code(self._random) for _ in range(RECOVERY_CODES))
+        db.add_all(RecoveryCode(code_hash=recovery_hash(code), user_id=user_id) for code in codes)
+        return codes
+
+    def _tell(self, db: Session, caller: Caller) -> None:
+        values = {"method": METHODS["totp"]}
+        queue_mail(db, Template.SECOND_FACTOR_CHANGED, caller.name, values, now=self._clock())

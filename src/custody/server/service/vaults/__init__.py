@@ -1,0 +1,1 @@
+"""Vaults as they are made, shown, and derived from."""

@@ -1,0 +1,188 @@
+"""Creating vaults and listing them."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import vaults as wire
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, Invalid, KeyAccountsExhausted, StateConflict
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.tokens import new_id
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.keys.keys import active_key
+from custody.server.service.limits.limits import Limits
+from custody.server.service.network.watching import watch_vault
+from custody.server.service.vaults.vault_records import vault_records
+from custody.server.store.models import Key, KeyAccount, Membership, Vault, VaultSigner
+from multisig import (
+    RECEIVE,
+    DerivationPath,
+    ExtendedPublicKey,
+    Fingerprint,
+    InvalidAmount,
+    KeyOrigin,
+    MultisigError,
+    Network,
+    OriginKey,
+    Sats,
+    parse_btc,
+)
+from multisig import Vault as Policy
+
+SCRIPT_TYPE = "p2wsh"
+
+
+class Vaults:
+    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, limits: Limits) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._limits = limits
+
+    def create(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreateWalletRequest
+    ) -> wire.Vault:
+        """A vault on each signer's lowest unused BIP-48 account, which no vault ever takes again.
+
+        Raises Invalid (network, limit, a signer without place or active key), StateConflict (the name is taken),
+        KeyAccountsExhausted.
+        """
+        if request.network != access.network:
+            raise _invalid("/network", f"The workspace is on {access.network}.")
+        limit = _limit(request.transaction_limit)
+        self._require_free_name(db, access, request.name)
+        taken = [
+            self._take_account(db, access, user_id, f"/signers/{place}")
+            for place, user_id in enumerate(request.signers)
+        ]
+        policy = _policy(access, request.m, taken)
+        vault = self._insert(db, caller, access, request, policy, limit)
+        self._seat_signers(db, vault, taken)
+        watch_vault(db, vault)
+        self._audit.record(
+            db,
+            caller,
+            Category.VAULTS,
+            "VAULT_CREATED",
+            f"vault {vault.id}, {vault.m} of {vault.n}, code {policy.verification_code}",
+            access=access,
+        )
+        return vault_records(db, self._limits, [vault])[0]
+
+    def in_workspace(self, db: Session, access: WorkspaceAccess) -> list[wire.Vault]:
+        """The workspace's vaults, the oldest first."""
+        query = (
+            select(Vault)
+            .where(Vault.workspace_id == access.workspace_id)
+            .order_by(Vault.created_at, Vault.id)
+        )
+        return vault_records(db, self._limits, list(db.scalars(query)))
+
+    @staticmethod
+    def _require_free_name(db: Session, access: WorkspaceAccess, name: str) -> None:
+        query = select(Vault.id).where(Vault.workspace_id == access.workspace_id, Vault.name == name)
+        if db.scalars(query).first() is not None:
+            raise StateConflict(f"The workspace has a vault named {name!r} already.")
+
+    @staticmethod
+    def _take_account(
+        db: Session, access: WorkspaceAccess, user_id: int, pointer: str
+    ) -> tuple[Key, KeyAccount]:
+        member = select(Membership.id).where(
+            Membership.workspace_id == access.workspace_id, Membership.user_id == user_id
+        )
+        if db.scalars(member).first() is None:
+            raise _invalid(pointer, f"User {user_id} is not a member of this workspace.")
+        key = active_key(db, user_id, access.network)
+        if key is None:
+            raise _invalid(pointer, f"User {user_id} has no active key on {access.network}.")
+        account = db.scalars(
+            select(KeyAccount)
+            .where(KeyAccount.key_id == key.id, KeyAccount.vault_id.is_(None))
+            .order_by(KeyAccount.account)
+            .limit(1)
+            .with_for_update()
+        ).first()
+        if account is None:
+            raise KeyAccountsExhausted(
+                f"Every account that user {user_id} registered is in use by another vault.",
+                faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
+            )
+        return key, account
+
+    def _insert(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: wire.CreateWalletRequest,
+        policy: Policy,
+        limit: Sats,
+    ) -> Vault:
+        now = self._clock()
+        vault = Vault(
+            id=new_id(self._random),
+            workspace_id=access.workspace_id,
+            created_by=caller.user_id,
+            name=request.name,
+            network=access.network,
+            chain=access.chain,
+            m=policy.threshold,
+            n=len(policy.cosigners),
+            script_type=SCRIPT_TYPE,
+            descriptor=policy.descriptor,
+            address=policy.address(RECEIVE, 0),
+            witness_script_hex=policy.witness_script(RECEIVE, 0).hex(),
+            limit_sats=limit,
+            cycle_period=request.cycle_period,
+            cycle_day=request.cycle_day,
+            next_receive_index=0,
+            next_change_index=0,
+            created_at=now,
+            updated_at=now,
+        )
+        db.add(vault)
+        db.flush()
+        return vault
+
+    @staticmethod
+    def _seat_signers(db: Session, vault: Vault, taken: list[tuple[Key, KeyAccount]]) -> None:
+        for key_index, (key, account) in enumerate(taken):
+            account.vault_id = vault.id
+            db.add(
+                VaultSigner(
+                    vault_id=vault.id,
+                    key_index=key_index,
+                    user_id=key.user_id,
+                    key_id=key.id,
+                    key_account_id=account.id,
+                    fingerprint=key.master_fingerprint,
+                )
+            )
+        db.flush()
+
+
+def _policy(access: WorkspaceAccess, m: int, taken: list[tuple[Key, KeyAccount]]) -> Policy:
+    try:
+        return Policy(Network(access.chain), m, tuple(_origin_key(key, account) for key, account in taken))
+    except MultisigError as error:
+        raise _invalid("/signers", f"{error} {error.hint}") from error
+
+
+def _origin_key(key: Key, account: KeyAccount) -> OriginKey:
+    origin = KeyOrigin(
+        Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(account.derivation_path)
+    )
+    return OriginKey(origin, ExtendedPublicKey.parse(account.xpub))
+
+
+def _limit(text: str) -> Sats:
+    try:
+        return parse_btc(text)
+    except InvalidAmount as error:
+        raise _invalid("/transaction_limit", str(error)) from error
+
+
+def _invalid(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -1,0 +1,401 @@
+"""P42 against somebody who writes to the database, head and all: what the chain cannot show, the checkpoints do."""
+
+import secrets
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+from sqlalchemy import delete, insert, select, update
+
+from custody.server.domain.audit import GENESIS, Category, event_hash
+from custody.server.domain.caller import Caller
+from custody.server.domain.checkpoints import public_key_of
+from custody.server.service.audit.checkpoints import CannotCheckpoint, Checkpoints
+from custody.server.service.audit.log import AuditLog, chained_rows, verify
+from custody.server.service.audit.verification import Report, check_everything
+from custody.server.service.secrets import Purpose, Secrets
+from custody.server.store import Store
+from custody.server.store.models import AuditEvent, AuditHead
+from tests.support.platform import Clock, open_world
+
+CALLER = Caller(7, 1, "alice@example.org", "trace")
+
+
+class Bench:
+    """A log, its checkpoints, and hands in the database."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.store, self.folder, self.clock = store, folder, Clock()
+        self.secrets = Secrets(folder / "secrets.json", secrets.token_bytes)
+        self.path = folder / "checkpoints.jsonl"
+        self.checkpoints = self.another()
+
+    def another(self, name: str = "checkpoints.jsonl") -> Checkpoints:
+        audit = AuditLog(self.clock, secrets.token_bytes)
+        return Checkpoints(
+            self.store, self.clock, secrets.token_bytes, audit, self.secrets, self.folder / name
+        )
+
+    def append(self, *descriptions: str, organisation_id: int | None = None) -> None:
+        log = AuditLog(self.clock, secrets.token_bytes)
+        with self.store.write() as db:
+            for description in descriptions:
+                log.record(db, CALLER, Category.KEYS, "TRIED", description, organisation_id=organisation_id)
+
+    def execute(self, *statements) -> None:
+        with self.store.write() as db:
+            for statement in statements:
+                db.execute(statement)
+
+    def rewrite(self, chain_id: str, edit: Callable[[list[str]], list[str]]) -> None:
+        """The whole chain anew, consistently: descriptions as `edit` says, every hash made again, the head too."""
+        with self.store.write() as db:
+            rows = list(chained_rows(db, AuditEvent.chain_id == chain_id))
+            described = edit([chained.row.description for chained in rows])
+            db.execute(delete(AuditEvent).where(AuditEvent.chain_id == chain_id))
+            previous = GENESIS
+            for position, description in enumerate(described, start=1):
+                row = replace(
+                    rows[min(position, len(rows)) - 1].row, position=position, description=description
+                )
+                row = replace(row, event_uid=f"{chain_id}{position}") if position > len(rows) else row
+                hashed = event_hash(previous, row)
+                values = {**vars(row), "timestamp": self.clock(), "prev_hash": previous, "event_hash": hashed}
+                db.add(AuditEvent(**values))
+                previous = hashed
+            head = db.get_one(AuditHead, chain_id)
+            head.size, head.head_hash = len(described), previous
+        assert verify(self.store) == (), "the database alone shows nothing"
+
+    def check(self, *files: Path, trusted: frozenset[str] | None = None) -> Report:
+        keys = frozenset(self.checkpoints.public_keys()) if trusted is None else trusted
+        return check_everything(self.store, files or (self.path,), keys)
+
+    def found(self, *files: Path) -> list[str]:
+        return [f"{each.where} {each.place}: {each.sentence}" for each in self.check(*files).findings]
+
+    def lines(self) -> list[bytes]:
+        return self.path.read_bytes().splitlines(keepends=True)
+
+
+@pytest.fixture
+def bench(store: Store, tmp_path: Path) -> Bench:
+    """Two checkpoints: the platform's chain at row 3, and (with the first one's record) at row 6; organisation 3's at 2."""
+    bench = Bench(store, tmp_path)
+    bench.append("a", "b", "c")
+    bench.append("x", "y", organisation_id=3)
+    assert bench.checkpoints.make() is not None
+    bench.append("d", "e")
+    assert bench.checkpoints.make() is not None
+    return bench
+
+
+class TestMaking:
+    def test_everything_agrees(self, bench: Bench) -> None:
+        assert bench.check() == Report(chains=2, rows=9, checkpoints=2, findings=())
+
+    def test_names_only_what_grew(self, bench: Bench) -> None:
+        bench.append("z", organisation_id=3)
+        made = bench.checkpoints.make()
+        assert made is not None
+        assert {name: head.size for name, head in made.checkpoint.heads.items()} == {
+            "platform": 7,
+            "organisation:3": 3,
+        }
+        bench.append("zz", organisation_id=3)
+        assert bench.found() == []
+
+    def test_is_not_made_where_nothing_was_recorded_but_the_last_one(self, bench: Bench) -> None:
+        assert bench.checkpoints.make() is None
+        assert bench.another().make() is None
+        assert len(bench.lines()) == 2
+
+    def test_its_file_is_nobody_elses_to_read(self, bench: Bench) -> None:
+        assert stat.S_IMODE(bench.path.stat().st_mode) == 0o600
+
+    def test_comes_when_it_is_due(self, bench: Bench) -> None:
+        bench.append("f")
+        assert [bench.checkpoints.run_due(), bench.checkpoints.run_due()] == [1, 0]
+        bench.append("g")
+        bench.clock.advance(minutes=9)
+        assert bench.checkpoints.run_due() == 0
+        bench.clock.advance(minutes=1)
+        assert bench.checkpoints.run_due() == 1
+
+    def test_a_clock_that_was_set_back_does_not_stop_them(self, bench: Bench) -> None:
+        bench.checkpoints.run_due()
+        bench.append("f")
+        bench.clock.now -= timedelta(days=1)
+        assert bench.checkpoints.run_due() == 1
+        assert bench.found() == []
+
+    def test_servers_that_share_a_file_take_turns(self, bench: Bench) -> None:
+        other = bench.another()
+        for maker in (other, bench.checkpoints, other):
+            bench.append("by turns")
+            assert maker.make() is not None
+        assert bench.found() == []
+        assert bench.check().checkpoints == 5
+
+    def test_a_line_torn_by_a_power_cut_is_cut_off_and_written_again(self, bench: Bench) -> None:
+        with bench.path.open("ab") as file:
+            file.write(bench.lines()[1][:50])
+        bench.append("f")
+        assert bench.found() == []
+        assert bench.another().make() is not None
+        assert bench.check().checkpoints == 3
+        assert bench.found() == []
+
+    def test_a_crash_after_the_line_and_before_its_record_loses_nothing(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def crash(*_args: object, **_more: object) -> None:
+            raise KeyboardInterrupt
+
+        bench.append("f")
+        monkeypatch.setattr(bench.checkpoints._audit, "record", crash)
+        with pytest.raises(KeyboardInterrupt):
+            bench.checkpoints.make()
+        assert bench.found() == []
+        assert len(bench.lines()) == 3
+        bench.append("g")
+        assert bench.another().make() is not None
+        assert bench.found() == []
+
+    def test_a_new_secret_signs_and_the_old_one_is_still_good(self, bench: Bench) -> None:
+        (old,) = bench.checkpoints.public_keys()
+        bench.secrets.rotate(Purpose.CHECKPOINT)
+        bench.append("f")
+        assert bench.checkpoints.make() is not None
+        assert bench.found() == []
+        (finding,) = bench.check(trusted=frozenset({old})).findings
+        assert (finding.place, "none of the keys" in finding.sentence) == (3, True)
+
+    def test_a_file_that_cannot_be_written_stops_no_other_work(self, bench: Bench) -> None:
+        bench.append("f")
+        bench.path.unlink()
+        bench.path.mkdir()
+        assert bench.another().run_due() == 0
+
+    def test_a_chain_that_was_cut_is_not_signed_again(self, bench: Bench) -> None:
+        bench.rewrite("platform", lambda rows: rows[:4])
+        with pytest.raises(CannotCheckpoint, match="was cut or rewritten"):
+            bench.checkpoints.make()
+        assert bench.another().run_due() == 0
+        assert len(bench.lines()) == 2
+
+    def test_a_chain_that_was_rewritten_is_not_signed_again(self, bench: Bench) -> None:
+        bench.rewrite("organisation:3", lambda rows: ["forged", *rows[1:], "more"])
+        with pytest.raises(CannotCheckpoint, match="organisation:3"):
+            bench.checkpoints.make()
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            insert(AuditHead).values(chain_id="workspace:0", size=1, head_hash=GENESIS),
+            update(AuditHead).values(size=2**60),
+            update(AuditHead).values(head_hash=b""),
+        ],
+        ids=["no such chain", "no such size", "no hash"],
+    )
+    def test_a_head_that_is_none_is_not_signed_and_stops_no_other_work(self, bench: Bench, head) -> None:
+        bench.execute(head)
+        with pytest.raises(CannotCheckpoint, match="not as heads are written"):
+            bench.checkpoints.make()
+        assert bench.another().run_due() == 0
+
+
+class TestDatabase:
+    """Changed by somebody who has it whole, and makes every hash again."""
+
+    def test_a_cut_tail(self, bench: Bench) -> None:
+        bench.rewrite("platform", lambda rows: rows[:5])
+        assert (
+            "platform 6: the chain was cut after row 5: checkpoint 2 of 2026-03-01T12:00:00.000Z names 6 rows"
+            in (bench.found())
+        )
+
+    def test_a_cut_tail_with_the_head_left(self, bench: Bench) -> None:
+        bench.execute(delete(AuditEvent).where(AuditEvent.chain_id == "platform", AuditEvent.position > 4))
+        assert "platform 5: the chain should have 7 rows but ends after 4" in bench.found()
+
+    def test_a_head_that_was_rewritten(self, bench: Bench) -> None:
+        bench.execute(update(AuditHead).where(AuditHead.chain_id == "platform").values(head_hash=bytes(32)))
+        assert bench.found() == ["platform 7: the last row is not the one that the head names"]
+
+    def test_a_chain_rewritten_from_its_start(self, bench: Bench) -> None:
+        bench.rewrite("platform", lambda rows: ["forged", *rows[1:]])
+        assert bench.found()[0].startswith(
+            "platform 1: the chain was rewritten somewhere from row 1 to row 3: checkpoint 1 of"
+        )
+
+    def test_a_chain_rewritten_in_its_middle(self, bench: Bench) -> None:
+        bench.rewrite("platform", lambda rows: [*rows[:4], "forged", *rows[5:]])
+        assert bench.found()[0].startswith(
+            "platform 4: the chain was rewritten somewhere from row 4 to row 6: checkpoint 2 of"
+        )
+
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            lambda rows: [rows[1], rows[0], *rows[2:]],
+            lambda rows: rows[1:],
+            lambda rows: ["added", *rows],
+        ],
+        ids=["reordered", "removed", "added"],
+    )
+    def test_rows_put_in_another_order_removed_or_added(self, bench: Bench, edit) -> None:
+        bench.rewrite("organisation:3", edit)
+        (finding,) = bench.found()
+        assert finding.startswith("organisation:3 ")
+
+    def test_a_whole_chain_that_is_gone(self, bench: Bench) -> None:
+        bench.execute(
+            delete(AuditEvent).where(AuditEvent.chain_id == "organisation:3"),
+            delete(AuditHead).where(AuditHead.chain_id == "organisation:3"),
+        )
+        (finding,) = bench.found()
+        assert finding.startswith("organisation:3 1: the whole chain is gone: checkpoint 1 of")
+
+    def test_what_no_checkpoint_names_yet_is_what_is_left(self, bench: Bench) -> None:
+        """The honest limit: rows after the last checkpoint, rewritten with the head."""
+        bench.append("late", organisation_id=3)
+        bench.rewrite("organisation:3", lambda rows: rows[:2])
+        assert bench.found() == []
+
+
+class TestFile:
+    def test_a_line_that_was_edited(self, bench: Bench) -> None:
+        lines = bench.lines()
+        bench.path.write_bytes(lines[0] + lines[1].replace(b'"size":6', b'"size":5'))
+        assert bench.found() == [f"{bench.path} 2: the line was changed: its signature is not good"]
+
+    def test_a_line_that_was_removed(self, bench: Bench) -> None:
+        bench.path.write_bytes(bench.lines()[1])
+        assert [each.split(":")[0] for each in bench.found()][:1] == [f"{bench.path} 1"]
+
+    def test_a_last_line_that_was_cut(self, bench: Bench) -> None:
+        bench.path.write_bytes(bench.lines()[0])
+        assert bench.found() == [f"{bench.path} 2: the file was cut: the audit log names checkpoint 2 of it"]
+
+    def test_half_of_the_last_line(self, bench: Bench) -> None:
+        bench.path.write_bytes(bench.path.read_bytes()[:-40])
+        assert bench.found() == [f"{bench.path} 2: the file was cut: the audit log names checkpoint 2 of it"]
+
+    def test_a_file_that_is_gone(self, bench: Bench) -> None:
+        """A new one begins by itself; the log still names the old."""
+        series = bench.checkpoints._known[1].id
+        bench.path.unlink()
+        bench.append("f")
+        assert bench.checkpoints.make() is not None
+        (finding,) = bench.found()
+        assert finding == (
+            f"checkpoints {series[:16]} 0: the audit log names 2 checkpoints of it, and no file that was given holds them"
+        )
+
+    def test_a_file_that_begins_is_told_of_where_no_database_reaches(self, bench: Bench) -> None:
+        """Database and file rewritten from their start leave nothing on this machine: the server's log may be elsewhere."""
+        bench.append("f")
+        with structlog.testing.capture_logs() as continued:
+            assert bench.checkpoints.make() is not None
+        bench.path.unlink()
+        with structlog.testing.capture_logs() as begun:
+            assert bench.checkpoints.make() is not None
+        assert continued == []
+        assert [(line["log_level"], line["event"]) for line in begun] == [
+            ("warning", "a new file of checkpoints begins")
+        ]
+
+    def test_a_file_that_was_moved_away_is_given_beside_the_new_one(self, bench: Bench) -> None:
+        old = bench.path.rename(bench.path.with_suffix(".old"))
+        bench.append("f")
+        assert bench.checkpoints.make() is not None
+        assert bench.found(old, bench.path) == []
+
+    def test_an_older_copy_beside_the_newer_file_is_one_history(self, bench: Bench, tmp_path: Path) -> None:
+        copy = tmp_path / "copy.jsonl"
+        copy.write_bytes(bench.path.read_bytes())
+        bench.append("f")
+        assert bench.checkpoints.make() is not None
+        assert bench.found(copy, bench.path) == bench.found(bench.path, copy) == []
+
+    def test_a_copy_elsewhere_shows_what_was_cut_from_both(self, bench: Bench, tmp_path: Path) -> None:
+        """Database and file taken back together to the first checkpoint, consistently: only a copy knows."""
+        copy = tmp_path / "copy.jsonl"
+        copy.write_bytes(bench.path.read_bytes())
+        bench.path.write_bytes(bench.lines()[0])
+        bench.rewrite("platform", lambda rows: rows[:4])
+        assert bench.found() == []
+        assert "platform 5: the chain was cut after row 4" in bench.found(bench.path, copy)[0]
+
+    def test_a_file_that_was_cut_is_not_written_on(self, bench: Bench) -> None:
+        """Else the next line would take the lost one's place, and what that one vouched for could be rewritten."""
+        bench.path.write_bytes(bench.lines()[0])
+        for maker in (bench.checkpoints, bench.another()):
+            with pytest.raises(CannotCheckpoint, match="was cut: the audit log names checkpoint 2"):
+                maker.make()
+        assert len(bench.lines()) == 1
+
+    def test_a_line_that_took_a_lost_ones_place(
+        self, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By a program that does not ask: the log names both, and a copy has the other."""
+        copy = tmp_path / "copy.jsonl"
+        copy.write_bytes(bench.path.read_bytes())
+        bench.path.write_bytes(bench.lines()[0])
+        bench.clock.advance(seconds=1)
+        monkeypatch.setattr(
+            "custody.server.service.audit.checkpoints._check_not_cut", lambda _db, _series: None
+        )
+        assert bench.another().make() is not None
+        assert bench.found() == [f"{bench.path} 2: the audit log names another checkpoint with this number"]
+        assert f"{copy} 2: {bench.path} has another line there: two histories were signed" in (
+            bench.found(bench.path, copy)
+        )
+
+    def test_a_file_made_anew_with_another_key(self, bench: Bench, tmp_path: Path) -> None:
+        """Database and file rewritten alike: only the key is missing, and the key is what is asked for."""
+        trusted = frozenset(bench.checkpoints.public_keys())
+        (tmp_path / "secrets.json").unlink()
+        bench.path.unlink()
+        bench.append("f")
+        assert bench.checkpoints.make() is not None
+        findings = bench.check(trusted=trusted).findings
+        assert "none of the keys" in findings[0].sentence
+
+    def test_a_damaged_file_is_not_written_on(self, bench: Bench) -> None:
+        bench.path.write_bytes(b"{}\n" + bench.lines()[1])
+        bench.append("f")
+        with pytest.raises(CannotCheckpoint, match="Line 1 of the checkpoints is not a checkpoint"):
+            bench.another().make()
+
+    def test_an_empty_or_missing_secret_is_never_in_the_file(self, bench: Bench) -> None:
+        """P49."""
+        (secret,) = bench.secrets.of(Purpose.CHECKPOINT)
+        text = bench.path.read_bytes()
+        assert secret.hex().encode() not in text
+        assert public_key_of(secret).encode() in text
+
+
+def test_without_any_checkpoint_the_chains_are_checked_alone(store: Store, tmp_path: Path) -> None:
+    bench = Bench(store, tmp_path)
+    bench.append("a")
+    assert check_everything(store, (), frozenset()) == Report(chains=1, rows=1, checkpoints=0, findings=())
+    with store.read() as db:
+        assert len(db.scalars(select(AuditEvent)).all()) == 1
+
+
+def test_a_running_server_makes_them_where_it_is_told_to(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "checkpoints.jsonl"
+    elsewhere.parent.mkdir()
+    with open_world(tmp_path / "state", checkpoint_file=elsewhere) as world:
+        world.organisation("Acme", "alice@example.org")
+        world.platform.background.expiry().run_due()
+        own = world.platform.background.checkpoints
+        report = check_everything(world.platform.services.store, [elsewhere], frozenset(own.public_keys()))
+    assert (report.checkpoints, report.findings) == (1, ())
+    assert not (tmp_path / "state" / "audit-checkpoints.jsonl").exists()

@@ -1,0 +1,193 @@
+"""P42 over the real table: rows edited, removed, reordered and cut behind the platform's back."""
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, insert, select, text, update
+
+from custody.server.domain.audit import GENESIS, AuditRow, Category, event_hash
+from custody.server.domain.caller import Caller
+from custody.server.service.audit.log import AuditLog, verify
+from custody.server.store import Store, sqlite_url
+from custody.server.store.models import AuditEvent, AuditHead
+from tests.support.platform import Clock, open_world
+
+CALLER = Caller(7, 1, "alice@example.org", "trace")
+
+
+@pytest.fixture
+def store(store: Store) -> Store:
+    return filled(store)
+
+
+def filled(store: Store) -> Store:
+    numbers = iter(range(10_000))
+    log = AuditLog(Clock(), lambda count: next(numbers).to_bytes(count))
+    with store.write() as db:
+        for number in range(5):
+            log.record(db, CALLER, Category.KEYS, "KEY_REGISTERED", f"key {number}")
+        log.record(db, CALLER, Category.PEOPLE, "MEMBER_ADDED", "another chain", organisation_id=3)
+    return store
+
+
+def tamper(store: Store, *statements) -> list[tuple[str, int]]:
+    with store.write() as db:
+        for statement in statements:
+            db.execute(statement)
+    return [(fault.chain_id, fault.position) for fault in verify(store)]
+
+
+def at(position: int):
+    return (AuditEvent.chain_id == "platform") & (AuditEvent.position == position)
+
+
+def test_an_untouched_log_is_whole(store: Store) -> None:
+    assert verify(store) == ()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"description": "key 99"},
+        {"user_uuid": 8},
+        {"trace_id": ""},
+        {"timestamp": Clock()().replace(year=2025)},
+        {"event_hash": bytes(32)},
+        {"prev_hash": bytes(32)},
+    ],
+)
+def test_an_edited_row_is_named(store: Store, values: dict) -> None:
+    assert tamper(store, update(AuditEvent).where(at(3)).values(values)) == [("platform", 3)]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "user_uuid = 1152921504606846976",
+        "timestamp = 'noon'",
+        "timestamp = 5",
+        "timestamp = x'00'",
+        "timestamp = '2026-03-02T00:00:00.000000+12:00'",
+        "timestamp = '2026-03-01T12:00:00.000000'",
+        "timestamp = '2026-03-01 12:00:00.000001'",
+        "timestamp = '2026-03-01 12:00:00'",
+        "description = x'ff'",
+        "description = 5",
+        "event_hash = 'text'",
+    ],
+)
+def test_what_no_row_of_ours_holds_is_named_too(tmp_path: Path, written: str) -> None:
+    """SQLite takes anything in any column. The times are one instant in other words: such a row would be missing from its day."""
+    store = filled(Store.open(sqlite_url(tmp_path / "custody.db")))
+    try:
+        sql = f"UPDATE audit_events SET {written} WHERE chain_id = 'platform' AND position = 3"
+        assert tamper(store, text(sql)) == [("platform", 3)]
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("letter", ["CAST(x'ff' AS TEXT)", "char(55296)"])
+def test_a_text_that_cannot_be_read_is_named_by_its_chain(tmp_path: Path, letter: str) -> None:
+    store = filled(Store.open(sqlite_url(tmp_path / "custody.db")))
+    try:
+        sql = f"UPDATE audit_events SET user_name = {letter} WHERE chain_id = 'platform' AND position = 3"
+        assert tamper(store, text(sql)) == [("platform", 1)]
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("name", ["Platform", "workspace:0", "workspace:1 ", "organisation:"])
+def test_a_chain_that_nobody_writes_to_is_named(store: Store, name: str) -> None:
+    head = insert(AuditHead).values(chain_id=name, size=0, head_hash=GENESIS)
+    assert tamper(store, head) == [(name, 1)]
+
+
+def test_a_removed_row_is_named(store: Store) -> None:
+    assert tamper(store, delete(AuditEvent).where(at(2))) == [("platform", 2)]
+
+
+def test_a_removed_row_with_the_rest_moved_up_is_named(store: Store) -> None:
+    assert tamper(
+        store,
+        delete(AuditEvent).where(at(2)),
+        *(update(AuditEvent).where(at(n)).values(position=n - 1) for n in (3, 4, 5)),
+    ) == [("platform", 2)]
+
+
+def test_a_cut_tail_is_named(store: Store) -> None:
+    assert tamper(store, delete(AuditEvent).where(at(5))) == [("platform", 5)]
+
+
+def test_a_lost_head_is_named(store: Store) -> None:
+    lost = delete(AuditHead).where(AuditHead.chain_id == "organisation:3")
+    assert tamper(store, lost) == [("organisation:3", 1)]
+
+
+def test_a_whole_chain_that_vanished_is_named(store: Store) -> None:
+    gone = delete(AuditEvent).where(AuditEvent.chain_id == "organisation:3")
+    assert tamper(store, gone) == [("organisation:3", 1)]
+
+
+def test_an_action_that_is_rolled_back_leaves_no_event(store: Store) -> None:
+    log = AuditLog(Clock(), lambda count: b"\xff" * count)
+
+    def fail() -> None:
+        with store.write() as db:
+            log.record(db, CALLER, Category.KEYS, "KEY_REGISTERED", "never was")
+            db.flush()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert verify(store) == ()
+    with store.read() as db:
+        assert db.scalars(select(AuditEvent).where(AuditEvent.description == "never was")).all() == []
+
+
+def test_everything_that_people_do_leaves_whole_chains(tmp_path: Path, database: str) -> None:
+    with open_world(tmp_path / "state", database_url=database) as world:
+        world.organisation("Acme", "alice@example.org")
+        world.member(1, "bob@example.org")
+        alice = world.as_user("alice@example.org")
+        world.login("alice@example.org", "a wrong password")
+        alice.get("/api/v1/get-users-from-workspace", workspace_id=999)
+        world.clock.now = world.clock.now.replace(microsecond=123_456)
+        alice.post("/auth/logout")
+        assert verify(world.platform.services.store) == ()
+        assert world.audit_actions("organisation:1") == ["ORGANISATION_CREATED"]
+        assert world.audit_actions("workspace:1") == ["WORKSPACE_CREATED", "MEMBER_ADDED", "MEMBER_ADDED"]
+        assert world.audit_actions() == ["SIGNED_IN", "SIGN_IN_REFUSED", "SIGNED_OUT"]
+
+
+def _fill(store: Store, chain_id: str, count: int) -> None:
+    """A chain as `record` writes it, in one statement: what is tried is reading it."""
+    previous, values = GENESIS, []
+    for position in range(1, count + 1):
+        row = AuditRow(
+            event_uid=f"{chain_id} {position}", chain_id=chain_id, position=position, org_uid="1", workspace_uid="",
+            timestamp="2026-03-01T12:00:00.000Z", category="KEYS", action="TRIED", description="x" * 100, user_uuid=1,
+            user_name="alice@example.org", role_uid="", trace_id="t",
+        )  # fmt: skip
+        hashed = event_hash(previous, row)
+        values.append({**vars(row), "timestamp": Clock()(), "prev_hash": previous, "event_hash": hashed})
+        previous = hashed
+    with store.write() as db:
+        db.execute(insert(AuditEvent), values)
+        db.add(AuditHead(chain_id=chain_id, size=count, head_hash=previous))
+
+
+def _peak_of_reading(store: Store) -> int:
+    tracemalloc.start()
+    try:
+        assert verify(store) == ()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_long_chain_is_read_in_the_memory_of_a_short_one(store: Store) -> None:
+    _fill(store, "organisation:1", 2_500)
+    short = _peak_of_reading(store)
+    _fill(store, "organisation:2", 10_000)
+    assert _peak_of_reading(store) < 1.5 * short

@@ -1,0 +1,125 @@
+"""What strangers can make rows of does not stay for ever, and what still counts is not forgotten."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from custody.schemas.auth import REFRESH_COOKIE
+from custody.server.service.jobs import tidying
+from custody.server.service.jobs.tidying import Tidying
+from custody.server.service.mail.mailer import Mail
+from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
+from tests.support.accounts import CAROL, register, sign_in
+from tests.support.platform import World, open_world
+
+
+@pytest.fixture
+def world(tmp_path: Path, database: str | None) -> Iterator[World]:
+    with open_world(tmp_path / "state", database_url=database) as opened:
+        yield opened
+
+
+def tidy(world: World) -> int:
+    return Tidying(world.platform.services.store, world.clock).run_due()
+
+
+def count(world: World, *tables: type) -> int:
+    with world.platform.services.store.read() as db:
+        return sum(db.scalar(select(func.count()).select_from(table)) or 0 for table in tables)
+
+
+def ask_for_resets(world: World, number: int) -> None:
+    for each in range(number):
+        email = f"nobody{each}@example.org"
+        assert world.http.post("/auth/request-password-reset", json={"email": email}).status_code == 200
+
+
+def test_mail_to_whoever_a_stranger_named_is_forgotten_within_a_day(world: World) -> None:
+    ask_for_resets(world, 3)
+    world.clock.advance(days=2)
+    assert tidy(world) == 0, "what waits is not over"
+    world.deliver_mail()
+    world.clock.advance(hours=23)
+    assert tidy(world) == 0
+    world.clock.advance(hours=1)
+    assert tidy(world) == 3
+    assert count(world, Job) == 0
+
+
+def test_mail_that_was_given_up_waits_a_month_for_an_operator(world: World, monkeypatch) -> None:
+    def broken(_mail: Mail) -> None:
+        raise KeyError
+
+    register(world)
+    world.http.post("/auth/request-password-reset", json={"email": CAROL})
+    monkeypatch.setattr("custody.server.service.mail.jobs.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(world.mail, "send", broken)
+    world.deliver_mail()
+    world.clock.advance(days=29)
+    tidy(world)
+    assert count(world, Job) == 1
+    world.clock.advance(days=1)
+    tidy(world)
+    assert count(world, Job) == 0
+
+
+def test_challenges_are_kept_as_long_as_they_count(world: World) -> None:
+    register(world)
+    for _ in range(20):
+        assert world.login(CAROL).status_code == 200
+    world.clock.advance(minutes=59)
+    tidy(world)
+    assert world.login(CAROL).status_code == 429
+    world.clock.advance(minutes=1)
+    assert tidy(world) >= 20
+    assert count(world, OtpChallenge) == 0
+    assert world.login(CAROL).status_code == 200
+
+
+def test_a_session_is_kept_as_long_as_it_can_be_renewed(world: World) -> None:
+    register(world)
+    session, _other = sign_in(world), sign_in(world)
+    world.clock.advance(days=29)
+    tidy(world)
+    renewed = session.refresh()
+    assert renewed.status_code == 200
+    session.cookie = renewed.cookies[REFRESH_COOKIE]
+    world.clock.advance(days=29)
+    tidy(world)
+    assert count(world, SignInSession) == 1
+    assert session.refresh().status_code == 200
+    world.clock.advance(days=30, minutes=15)
+    tidy(world)
+    assert count(world, SignInSession, AccessToken, RefreshToken) == 0
+
+
+def test_much_is_forgotten_in_short_transactions(world: World, monkeypatch) -> None:
+    monkeypatch.setattr(tidying, "BATCH", 2)
+    ask_for_resets(world, 5)
+    world.deliver_mail()
+    world.clock.advance(days=1)
+    assert tidy(world) == 5
+
+
+def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
+    ask_for_resets(world, 1)
+    world.deliver_mail()
+    sweep = world.platform.background.expiry()
+    sweep.run_due()
+    world.clock.advance(days=1)
+    assert count(world, Job) == 1
+    sweep.run_due()
+    assert count(world, Job) == 0
+    ask_for_resets(world, 1)
+    world.deliver_mail()
+    store = world.platform.services.store
+    once = Tidying(store, world.clock)
+    once.run_due()
+    with store.write() as db:
+        db.scalars(select(Job)).one().done_at = world.clock() - tidying.SENT_MAIL_KEPT
+    world.clock.advance(minutes=59)
+    assert once.run_due() == 0
+    world.clock.advance(minutes=1)
+    assert once.run_due() == 1

@@ -1,0 +1,416 @@
+"""Limits where movements are proposed: what counts, for whom, in which cycle, and until when (P18 to P20, P22)."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import select, update
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.caller import Caller
+from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
+from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.system import place_of
+from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role, Vault
+from multisig import Sats
+from tests.support.custody import ok, open_desk, refused
+from tests.support.platform import As
+from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+
+BTC = 100_000_000
+
+
+def set_role(desk, limit: str, period: str = "M", day: int = 1, role_id: int = 1) -> dict:
+    body = {
+        "role_id": role_id,
+        "workspace_id": desk.workspace_id,
+        "new_transaction_limit": limit,
+        "cycle_period": period,
+        "cycle_day": day,
+    }
+    return ok(desk.admin.post("/api/v1/update-role-policies", body))
+
+
+def set_vault(desk, limit: str, period: str = "M", day: int = 1) -> dict:
+    body = {
+        "vault_id": desk.vault["id"],
+        "workspace_id": desk.workspace_id,
+        "transaction_limit": limit,
+        "cycle_period": period,
+        "cycle_day": day,
+    }
+    return ok(desk.admin.post("/api/v1/update-vault", body))
+
+
+def bound_cycle(desk, *, is_per_cycle: bool = True) -> None:
+    services = desk.world.platform.services
+    with services.store.write() as db:
+        services.limits.bound_cycle(db, desk.vault["id"], is_per_cycle=is_per_cycle)
+
+
+def mine(desk, who: As | None = None) -> tuple[str, str]:
+    """Used and unused of a member's own limit."""
+    limits = ok((who or desk.admin).get("/api/v1/get-my-limits", workspace_id=desk.workspace_id))
+    return limits["Used"], limits["Unused"]
+
+
+def vaults_used(desk) -> str:
+    query = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+    return ok(desk.admin.get("/api/v1/get-vault-limits", **query))["Used"]
+
+
+def cost(desk, response) -> int:
+    """What the proposal moves, its fee included."""
+    record = desk.proposal(ok(response)["psbt_id"])
+    return sum(record["amounts_sats"]) + record["fee_sats"]
+
+
+def btc(amount: int) -> str:
+    return f"{amount // BTC}.{amount % BTC:08d}"
+
+
+def move(desk, days: float) -> None:
+    """The clock, and a new sign-in: the token does not last that long."""
+    desk.world.clock.advance(days=days)
+    desk.admin = desk.world.as_user("admin@example.org")
+
+
+@pytest.fixture
+def rich(desk):
+    """Eight coins, so that proposals do not wait for each other's."""
+    desk.deposit(*[1_000_000] * 8)
+    return desk
+
+
+class TestRoles:
+    def test_p19_equal_to_the_limit_passes_and_one_satoshi_more_does_not(self, rich):
+        fee = cost(rich, rich.propose(50_000, fee_rate="2")) - 50_000
+        set_role(rich, btc(50_000 + fee + 60_000 + fee))
+        problem = refused(rich.propose(60_001, fee_rate="2"), 403, "ROLE_LIMIT_EXCEEDED")
+        assert problem["figures"] == {
+            "limit": btc(110_000 + 2 * fee),
+            "used": btc(50_000 + fee),
+            "requested": btc(60_001 + fee),
+            "next_reset": "2026-04-01T00:00:00.000Z",
+        }
+        ok(rich.propose(60_000, fee_rate="2"))
+        assert mine(rich) == (btc(110_000 + 2 * fee), "0.00000000")
+
+    def test_p18_splitting_is_blocked_by_the_sum(self, rich):
+        set_role(rich, "0.001")
+        refused(rich.propose(100_001), 403, "ROLE_LIMIT_EXCEEDED")
+        for _ in range(3):
+            ok(rich.propose(30_000, fee_rate="1"))
+        refused(rich.propose(30_000, fee_rate="1"), 403, "ROLE_LIMIT_EXCEEDED")
+
+    def test_p18_another_vault_of_the_workspace_is_no_way_round(self, rich):
+        set_role(rich, "0.001")
+        ok(rich.propose(60_000))
+        rich.vault = ok(rich.create_vault("Second"))
+        rich.deposit(1_000_000, to=rich.vault["address"])
+        refused(rich.propose(60_000), 403, "ROLE_LIMIT_EXCEEDED")
+
+    def test_p18_another_role_is_no_way_round(self, rich):
+        """What was moved under a former role counts against the limit of the present one."""
+        used = cost(rich, rich.propose(60_000))
+        services = rich.world.platform.services
+        with services.store.write() as db:
+            twin = db.get_one(Role, 1)
+            new = Role(
+                **{c.name: getattr(twin, c.name) for c in Role.__table__.columns}
+                | {"id": 77, "name": "Twin", "limit_sats": 100_000}
+            )
+            db.add(new)
+            db.flush()
+            db.execute(update(Membership).where(Membership.user_id == 1).values(role_id=77))
+        with services.store.read() as db:
+            access = replace(place_of(db, rich.workspace_id), role_id=77)
+            shown = services.limits.of_caller(db, Caller(1, 1, "admin", "t"), access)
+        assert (shown.role_id, shown.used, shown.unused) == (77, btc(used), btc(100_000 - used))
+
+    def test_each_member_has_a_limit_of_their_own(self, rich):
+        set_role(rich, "0.001")
+        ok(rich.propose(90_000))
+        rich.world.member(rich.workspace_id, "deputy@example.org", "Administrator")
+        rich.admin = rich.world.as_user("deputy@example.org")
+        ok(rich.propose(90_000))
+        refused(rich.propose(90_000), 403, "ROLE_LIMIT_EXCEEDED")
+
+    def test_what_was_moved_in_another_workspace_counts_there(self, rich):
+        used = mine(rich)
+        elsewhere = rich.world.organisation("Rival", "rival@example.org").workspace_id
+        psbt_id = ok(rich.propose(60_000))["psbt_id"]
+        with rich.world.platform.services.store.write() as db:
+            db.get_one(Proposal, psbt_id).workspace_id = elsewhere
+        assert mine(rich) == used
+
+    def test_a_role_of_nothing_moves_nothing_but_its_member_reads_that(self, rich):
+        assert mine(rich, rich.signers["alice"]) == ("0.00000000", "0.00000000")
+        set_role(rich, "0")
+        refused(rich.propose(1_000), 403, "ROLE_LIMIT_EXCEEDED")
+
+    def test_p22_lowered_while_pending(self, rich):
+        used = cost(rich, rich.propose(60_000))
+        answer = set_role(rich, "0.0001")
+        assert answer["Limit"] == "0.00010000"
+        assert mine(rich) == (btc(used), "0.00000000")
+        refused(rich.propose(1_000), 403, "ROLE_LIMIT_EXCEEDED")
+        (pending,) = ok(rich.admin.get("/api/v1/psbt", workspace_id=rich.workspace_id))
+        assert pending["status"] == "PENDING"
+        rich.approve("alice", pending["psbt_id"])
+        assert rich.approve("bob", pending["psbt_id"])["status"] == "SIGNED"
+
+    def test_a_move_to_the_vault_itself_counts_for_its_fee_alone(self, rich):
+        inside = next(v for v in rich.wallets() if v["id"] == rich.vault["id"])["receive_address"]
+        created = ok(rich.propose(500_000, recipients=[inside]))
+        assert mine(rich)[0] == btc(rich.proposal(created["psbt_id"])["fee_sats"])
+
+    def test_a_refusal_reserves_nothing_and_is_recorded(self, rich):
+        set_role(rich, "0.001")
+        refused(rich.propose(100_001), 403, "ROLE_LIMIT_EXCEEDED")
+        assert mine(rich)[0] == "0.00000000"
+        assert rich.wallets()[0]["locked_sats"] == 0
+        assert rich.world.audit_actions("workspace:1")[-1] == "ROLE_LIMIT_EXCEEDED"
+
+
+class TestRelease:
+    def test_a_rejected_one_gives_back(self, rich):
+        psbt_id = ok(rich.propose(60_000))["psbt_id"]
+        ok(rich.decline("alice", psbt_id))
+        assert mine(rich)[0] != "0.00000000"
+        ok(rich.decline("bob", psbt_id))
+        assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
+
+    def test_an_expired_one_gives_back(self, rich):
+        psbt_id = ok(rich.propose(60_000))["psbt_id"]
+        move(rich, 14)
+        assert mine(rich)[0] != "0.00000000"
+        rich.world.platform.background.expiry().run_due()
+        assert rich.proposal(psbt_id)["status"] == "EXPIRED"
+        assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
+
+    def test_one_that_left_stays_used_through_confirmation(self, rich):
+        response = rich.propose(60_000)
+        used = btc(cost(rich, response))
+        for name in ("alice", "bob"):
+            rich.approve(name, ok(response)["psbt_id"])
+        rich.settle()
+        rich.chain.mine(1)
+        rich.watcher.look()
+        assert rich.proposal(ok(response)["psbt_id"])["status"] == "CONFIRMED"
+        assert (mine(rich)[0], vaults_used(rich)) == (used, used)
+
+    def test_an_ended_one_that_its_signers_took_to_the_network_counts_again(self, rich):
+        """Signatures that were handed out stay valid: what left is what counts, whatever its status says."""
+        response = rich.propose(60_000)
+        psbt_id = ok(response)["psbt_id"]
+        with rich.world.platform.services.store.write() as db:
+            proposal = db.get_one(Proposal, psbt_id)
+            proposal.status = Status.EXPIRED.value
+        assert mine(rich)[0] == vaults_used(rich) == "0.00000000"
+        with rich.world.platform.services.store.write() as db:
+            for place in db.scalars(select(ProposalInput).where(ProposalInput.proposal_id == psbt_id)):
+                coin = db.get_one(ChainCoin, ("regtest", place.txid, place.vout))
+                coin.spent_by = proposal.txid_expected
+        assert mine(rich)[0] == vaults_used(rich) == btc(cost(rich, response))
+
+
+class TestVaults:
+    def test_by_itself_the_limit_bounds_each_movement_and_used_informs(self, rich):
+        set_vault(rich, "0.001")
+        used = sum(cost(rich, rich.propose(90_000)) for _ in range(3))
+        assert vaults_used(rich) == btc(used)
+        refused(rich.propose(100_000), 403, "VAULT_LIMIT_EXCEEDED")
+
+    def test_p19_per_cycle_it_bounds_the_sum(self, rich):
+        fee = cost(rich, rich.propose(90_000, fee_rate="2")) - 90_000
+        set_vault(rich, btc(150_000 + 2 * fee))
+        ok(rich.propose(1_000, fee_rate="2"))
+        bound_cycle(rich)
+        problem = refused(rich.propose(59_001, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
+        assert problem["figures"]["used"] == btc(91_000 + 2 * fee)
+        assert "used" in problem["detail"]
+        set_vault(rich, btc(150_000 + 3 * fee))
+        ok(rich.propose(59_000, fee_rate="2"))
+        refused(rich.propose(1_000, fee_rate="2"), 403, "VAULT_LIMIT_EXCEEDED")
+        bound_cycle(rich, is_per_cycle=False)
+        ok(rich.propose(1_000, fee_rate="2"))
+
+    def test_what_the_limit_bounds_stays_when_the_limit_is_replaced(self, rich):
+        bound_cycle(rich)
+        assert set_vault(rich, "0.5", "W", 3)["PerCycle"] is True
+        (vault,) = rich.wallets()
+        assert vault["detailed_vault_limits"] == {
+            "Limit": "0.50000000", "CyclePeriod": "W", "CycleDay": 3, "Used": "0.00000000", "Unused": "0.50000000",
+            "NextReset": "2026-03-04T00:00:00.000Z", "PerCycle": True,
+        }  # fmt: skip
+
+    def test_two_members_share_it(self, rich):
+        set_vault(rich, "0.001")
+        bound_cycle(rich)
+        ok(rich.propose(60_000))
+        rich.world.member(rich.workspace_id, "deputy@example.org", "Administrator")
+        rich.admin = rich.world.as_user("deputy@example.org")
+        refused(rich.propose(60_000), 403, "VAULT_LIMIT_EXCEEDED")
+
+    def test_the_role_is_asked_first_and_both_apply(self, rich):
+        set_vault(rich, "0.001")
+        set_role(rich, "0.0005")
+        refused(rich.propose(200_000), 403, "ROLE_LIMIT_EXCEEDED")
+        set_role(rich, "1")
+        refused(rich.propose(200_000), 403, "VAULT_LIMIT_EXCEEDED")
+
+
+class TestCycles:
+    def test_p20_the_counter_begins_anew_at_midnight_utc_of_the_day(self, rich):
+        """Day 31 of April is the 30th."""
+        rich.world.clock.now = datetime(2026, 4, 29, 23, 59, 59, 999_000, tzinfo=UTC)
+        rich.admin = rich.world.as_user("admin@example.org")
+        set_role(rich, "0.001", "M", 31)
+        ok(rich.propose(60_000))
+        problem = refused(rich.propose(60_000), 403, "ROLE_LIMIT_EXCEEDED")
+        assert problem["figures"]["next_reset"] == "2026-04-30T00:00:00.000Z"
+        rich.world.clock.now = datetime(2026, 4, 30, tzinfo=UTC)
+        assert mine(rich) == ("0.00000000", "0.00100000")
+        ok(rich.propose(60_000))
+        problem = refused(rich.propose(60_000), 403, "ROLE_LIMIT_EXCEEDED")
+        assert problem["figures"]["next_reset"] == "2026-05-31T00:00:00.000Z"
+
+    def test_a_movement_counts_where_it_was_proposed_and_nowhere_else(self, rich):
+        """Proposed before the reset, broadcast after: the new cycle is as empty as if it had never been."""
+        set_role(rich, "0.001", "W", 1)
+        response = rich.propose(60_000)
+        move(rich, 1)
+        assert mine(rich)[0] == "0.00000000"
+        for name in ("alice", "bob"):
+            rich.signers[name] = rich.world.as_user(f"{name}@example.org")
+            rich.approve(name, ok(response)["psbt_id"])
+        rich.settle()
+        assert rich.proposal(ok(response)["psbt_id"])["status"] == "BROADCASTING"
+        assert mine(rich)[0] == "0.00000000"
+        ok(rich.propose(60_000))
+
+
+class TestFamilies:
+    @pytest.fixture
+    def bumped(self, rich):
+        """A movement and its bump of 1,000 satoshi more, which has taken its place."""
+        psbt_id = ok(rich.propose(60_000))["psbt_id"]
+        store = rich.world.platform.services.store
+        with store.write() as db:
+            first = db.get_one(Proposal, psbt_id)
+            values = {c.name: getattr(first, c.name) for c in Proposal.__table__.columns}
+            second = Proposal(
+                **values
+                | {
+                    "id": "bump",
+                    "movement_sats": first.movement_sats + 1_000,
+                    "status": Status.BROADCASTING.value,
+                    "replaces_id": psbt_id,
+                }
+            )
+            db.add(second)
+            first.status = Status.REPLACED.value
+            return rich, psbt_id, first.movement_sats
+
+    def test_a_family_counts_once_for_its_largest(self, bumped):
+        desk, _, amount = bumped
+        assert mine(desk)[0] == vaults_used(desk) == btc(amount + 1_000)
+
+    def test_when_one_can_no_longer_be_mined_the_other_counts(self, bumped):
+        desk, psbt_id, amount = bumped
+        with desk.world.platform.services.store.write() as db:
+            db.get_one(Proposal, "bump").status = Status.INVALIDATED.value
+            db.get_one(Proposal, psbt_id).status = Status.CONFIRMED.value
+        assert mine(desk)[0] == vaults_used(desk) == btc(amount)
+
+    def test_a_further_version_is_measured_by_what_it_adds(self, bumped):
+        desk, psbt_id, amount = bumped
+        set_role(desk, btc(amount + 1_500))
+        clock = desk.world.clock
+        limits, caller = Limits(clock, StoredPolicies()), Caller(1, 1, "admin", "t")
+        with desk.world.platform.services.store.read() as db:
+            access = replace(place_of(db, desk.workspace_id), role_id=1)
+            limits.require_role(db, caller, access, Movement(Sats(amount + 1_500), clock(), psbt_id))
+            with pytest.raises(RoleLimitExceeded):
+                limits.require_role(db, caller, access, Movement(Sats(amount + 1_501), clock(), psbt_id))
+            with pytest.raises(RoleLimitExceeded):
+                limits.require_role(db, caller, access, Movement(Sats(501), clock()))
+
+    def test_p22_of_a_vaults_cycle_too_and_though_the_limit_be_lower_by_now(self, bumped):
+        desk, psbt_id, amount = bumped
+        bound_cycle(desk)
+        set_vault(desk, "0.0001")
+        clock = desk.world.clock
+        limits = Limits(clock, StoredPolicies())
+        with desk.world.platform.services.store.read() as db:
+            vault = db.get_one(Vault, desk.vault["id"])
+            limits.require_vault(db, vault, Movement(Sats(amount + 1_000), clock(), psbt_id))
+            with pytest.raises(VaultLimitExceeded):
+                limits.require_vault(db, vault, Movement(Sats(amount + 1_001), clock(), psbt_id))
+
+
+class TestOutOfReach:
+    @pytest.fixture
+    def remote(self):
+        return RemotePolicies()
+
+    @pytest.fixture
+    def desk(self, tmp_path, database, remote):
+        with open_desk(tmp_path / "state", database_url=database, policies=remote) as opened:
+            yield opened
+
+    def test_a_vault_says_so_in_the_place_of_its_limits(self, rich, remote):
+        query = {"workspace_id": rich.workspace_id, "vault_id": rich.vault["id"]}
+        remote.is_reachable = False
+        (vault,) = rich.wallets()
+        assert vault["limit_error"] == OUT_OF_REACH
+        assert "detailed_vault_limits" not in vault
+        assert ok(rich.admin.get("/api/v1/get-vault-limits", **query)) == {"limit_error": OUT_OF_REACH}
+        remote.is_reachable = True
+        (vault,) = rich.wallets()
+        assert "limit_error" not in vault
+        assert vault["detailed_vault_limits"] == ok(rich.admin.get("/api/v1/get-vault-limits", **query))
+
+    def test_movements_fail_closed_and_nothing_is_reserved(self, rich, remote):
+        remote.is_reachable = False
+        answer = rich.propose(10_000)
+        assert OUT_OF_REACH in refused(answer, 503, "POLICY_UNAVAILABLE")["detail"]
+        assert int(answer.headers["Retry-After"]) > 0
+        assert rich.wallets()[0]["locked_sats"] == 0
+        assert ok(rich.admin.get("/api/v1/psbt", workspace_id=rich.workspace_id)) == []
+        remote.is_reachable = True
+        assert mine(rich)[0] == "0.00000000"
+        ok(rich.propose(10_000))
+
+    def test_nothing_is_answered_or_changed_unread(self, rich, remote):
+        remote.is_reachable = False
+        here = {"workspace_id": rich.workspace_id}
+        cycle = {"cycle_period": "M", "cycle_day": 1}
+        answers = [
+            rich.admin.get("/api/v1/get-my-limits", **here),
+            rich.admin.get("/api/v1/get-role-limit", **here, role_id=1),
+            rich.admin.get("/api/v1/check-user-role-limit", **here, role_id=1, uuid=1, amount_to_check="1"),
+            rich.admin.get(
+                "/api/v1/check-vault-limit", **here, vault_id=rich.vault["id"], amount_to_check="1"
+            ),
+            rich.admin.post(
+                "/api/v1/update-role-policies", {**here, **cycle, "role_id": 1, "new_transaction_limit": "1"}
+            ),
+            rich.admin.post(
+                "/api/v1/update-vault",
+                {**here, **cycle, "vault_id": rich.vault["id"], "transaction_limit": "1"},
+            ),
+        ]
+        for answer in answers:
+            refused(answer, 503, "POLICY_UNAVAILABLE")
+        remote.is_reachable = True
+        assert rich.wallets()[0]["detailed_vault_limits"]["Limit"] == "10.00000000"
+
+    def test_what_is_pending_can_still_be_signed(self, rich, remote):
+        """It was measured when it was proposed."""
+        psbt_id = ok(rich.propose(10_000))["psbt_id"]
+        remote.is_reachable = False
+        rich.approve("alice", psbt_id)
+        assert rich.approve("bob", psbt_id)["status"] == "SIGNED"

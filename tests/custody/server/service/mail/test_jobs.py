@@ -1,0 +1,226 @@
+"""Mail through the outbox: sent until it is taken, holding no secret while it waits, and written by nobody else."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.domain.errors import MailRefused, MailUnavailable
+from custody.server.service.jobs.outbox import Outbox
+from custody.server.service.mail.jobs import MAIL, MAX_ATTEMPTS, MAX_VALUE_LENGTH, MailJobs, queue_mail
+from custody.server.service.mail.mailer import CannotMail, Mail
+from custody.server.service.mail.texts import TEXTS, Template
+from custody.server.store.models import Job
+from tests.support.platform import Clock
+
+TO = "a@example.org"
+INVITATION = {
+    "organisation": "Acme",
+    "workspace": "Main",
+    "role": "Signer",
+    "inviter": "b@example.org",
+    "invite_id": "0123456789abcdef",
+    "expires_at": "2026-03-08",
+}
+
+
+class Post:
+    """Fails as often as it is told to, then takes everything."""
+
+    def __init__(self, *failures):
+        self.failures = list(failures)
+        self.sent: list[Mail] = []
+
+    def send(self, mail):
+        if self.failures:
+            raise self.failures.pop(0)
+        self.sent.append(mail)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def queue(store, clock, template=Template.INVITATION, to=TO, **changes):
+    values = INVITATION if template is Template.INVITATION else {}
+    with store.write() as db:
+        queue_mail(db, template, to, values | changes, now=clock())
+
+
+def worker(store, clock, post, makers=(), public_url="https://custody.example.org/"):
+    return Outbox(store, clock, "one", {MAIL: MailJobs(post, dict(makers), public_url)})
+
+
+def only_job(store):
+    with store.read() as db:
+        return db.scalars(select(Job)).one()
+
+
+def test_a_mail_follows_the_transaction_that_queued_it(store, clock):
+    post = Post()
+
+    def fail():
+        with store.write() as db:
+            queue_mail(db, Template.WELCOME, TO, {}, now=clock())
+            raise RuntimeError("the rest failed")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert worker(store, clock, post).run_due() == 0
+    queue(store, clock)
+    assert worker(store, clock, post).run_due() == 1
+    (mail,) = post.sent
+    assert (mail.to, mail.subject) == (TO, "You are invited to Acme")
+    assert "b@example.org invites you to the workspace Main of Acme, as Signer." in mail.text
+    assert mail.text.endswith("\nhttps://custody.example.org/invitations/0123456789abcdef\n")
+
+
+def test_without_a_public_address_there_is_no_link(store, clock):
+    post = Post()
+    queue(store, clock)
+    worker(store, clock, post, public_url=None).run_due()
+    assert "http" not in post.sent[0].text
+
+
+def test_is_tried_again_until_the_mail_server_takes_it(store, clock):
+    post = Post(MailUnavailable("away"), MailUnavailable("away"))
+    queue(store, clock)
+    one = worker(store, clock, post)
+    assert one.run_due() == 1
+    assert one.run_due() == 0
+    clock.advance(seconds=1)
+    assert one.run_due() == 1
+    clock.advance(seconds=1)
+    assert one.run_due() == 0
+    clock.advance(seconds=1)
+    assert one.run_due() == 1
+    assert len(post.sent) == 1
+    assert only_job(store).done_at is not None
+
+
+def test_is_given_up_where_the_address_is_refused_for_good(store, clock):
+    post = Post(MailRefused("no such mailbox"))
+    queue(store, clock)
+    worker(store, clock, post).run_due()
+    job = only_job(store)
+    assert (job.last_error, job.dead_at is not None) == ("no such mailbox", True)
+
+
+def test_is_given_up_after_half_a_day(store, clock):
+    post = Post(*[MailUnavailable("away")] * MAX_ATTEMPTS)
+    queue(store, clock)
+    one = worker(store, clock, post)
+    with store.write() as db:
+        db.scalars(select(Job)).one().attempts = MAX_ATTEMPTS - 2
+    one.run_due()
+    assert only_job(store).dead_at is None
+    clock.advance(minutes=1)
+    one.run_due()
+    assert only_job(store).dead_at is not None
+
+
+def test_the_same_mail_waits_once(store, clock):
+    post = Post()
+    for _ in range(3):
+        queue(store, clock)
+    queue(store, clock, to="c@example.org")
+    assert worker(store, clock, post).run_due() == 2
+
+
+def test_a_secret_is_made_when_the_mail_is_sent_and_never_waits(store, clock):
+    """P49."""
+    made = iter(["first", "second"])
+    post = Post(MailUnavailable("away"))
+    queue(store, clock, Template.PASSWORD_RESET)
+    one = worker(
+        store, clock, post, {Template.PASSWORD_RESET: lambda _to: {"token": next(made), "minutes": "60"}}
+    )
+    one.run_due()
+    clock.advance(seconds=1)
+    one.run_due()
+    assert "second" in post.sent[0].text
+    assert only_job(store).payload == {"template": "password-reset", "to": TO, "values": {}}
+
+
+def test_what_nobody_waits_for_any_more_is_not_sent(store, clock):
+    post = Post()
+    queue(store, clock, Template.PASSWORD_RESET)
+    worker(store, clock, post, {Template.PASSWORD_RESET: lambda _to: None}).run_due()
+    assert post.sent == []
+    assert only_job(store).done_at is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Acme\r\nBcc: everybody@example.org", "Acme Bcc: everybody@example.org"),
+        ("Acme\u2028You won", "Acme You won"),
+        ("Acme \u202egro.live", "Acme  gro.live"),
+        ("{code}", "{code}"),
+        ("x" * 1_000, "x" * MAX_VALUE_LENGTH),
+    ],
+)
+def test_a_name_writes_no_line_of_a_mail(store, clock, name, shown):
+    """P50."""
+    post = Post()
+    queue(store, clock, organisation=name)
+    worker(store, clock, post).run_due()
+    (mail,) = post.sent
+    assert mail.subject == f"You are invited to {shown}"
+    plain = TEXTS[Template.INVITATION].fill(TO, INVITATION, "https://custody.example.org")
+    assert len(mail.text.splitlines()) == len(plain.text.splitlines())
+
+
+@pytest.mark.parametrize("values", [{}, {**INVITATION, "code": "123456"}])
+def test_a_mail_takes_its_own_values_and_no_other(store, clock, values):
+    with store.write() as db, pytest.raises(ValueError, match="takes"):
+        queue_mail(db, Template.INVITATION, TO, values, now=clock())
+
+
+@pytest.mark.parametrize("template", sorted(Template))
+def test_every_template_has_its_text(template):
+    text = TEXTS[template]
+    assert text.made <= text.values
+    filled = text.fill(TO, {name: f"<{name}>" for name in text.values}, "https://custody.example.org")
+    assert all(f"<{name}>" in filled.text + filled.subject for name in text.values)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "custody.example.org",
+        "http://custody.example.org",
+        "javascript:alert(1)",
+        "https://",
+        "https://custody.example.org/?a=b",
+        "https://custody.example.org/#a",
+    ],
+)
+def test_links_lead_to_https(url):
+    with pytest.raises(CannotMail, match="no address for links"):
+        MailJobs(Post(), {}, url)
+
+
+@pytest.mark.parametrize("url", ["https://custody.example.org/app/", "http://127.0.0.1:8080", None])
+def test_or_to_this_machine_or_nowhere(url):
+    MailJobs(Post(), {}, url)
+
+
+def test_a_mail_that_nobody_can_write_keeps_no_other_from_its_reader(store, clock):
+    """P50: an error that nobody foresaw ends this try, and not the worker's turn; half a day later it is given up."""
+    post = Post(IndexError("string index out of range"))
+    queue(store, clock)
+    queue(store, clock, Template.WELCOME)
+    assert worker(store, clock, post).run_due() == 2
+    assert [mail.subject for mail in post.sent] == ["Your custody account"]
+    clock.advance(seconds=1)
+    assert worker(store, clock, post).run_due() == 1
+    assert len(post.sent) == 2
+
+
+def test_a_mail_that_nobody_can_write_is_given_up(store, clock):
+    queue(store, clock)
+    with store.write() as db:
+        db.scalars(select(Job)).one().attempts = MAX_ATTEMPTS - 1
+    worker(store, clock, Post(KeyError("organisation"))).run_due()
+    assert only_job(store).dead_at is not None
+    assert only_job(store).last_error == "The mail could not be written (KeyError)."

@@ -1,0 +1,125 @@
+"""Members and roles where vaults and proposals hang on them: quorums, and signing after a role was taken away."""
+
+import pytest
+from sqlalchemy import delete, select
+
+from custody.schemas.users import PermissionName as P
+from custody.server.service.audit.log import verify
+from custody.server.store.models import AuditEvent, Membership, User
+from tests.support.custody import Desk, ok, refused
+from tests.support.staff import add_role, change_role, remove, remove_permission
+
+ADMINISTRATOR, SIGNER = 1, 2
+
+
+@pytest.fixture
+def psbt_id(funded: Desk) -> str:
+    return ok(funded.propose(50_000))["psbt_id"]
+
+
+@pytest.fixture
+def guest(desk: Desk) -> int:
+    """A role that sees and does not sign."""
+    return add_role(desk.world, "Guest", {P.VIEW_BALANCES})
+
+
+def leave(desk: Desk, name: str, **more: object):
+    return desk.signers[name].post("/api/v1/leave-workspace", {"workspace_id": desk.workspace_id, **more})
+
+
+def newest_description(desk: Desk) -> str:
+    with desk.world.platform.services.store.read() as db:
+        here = select(AuditEvent.description).where(AuditEvent.chain_id == f"workspace:{desk.workspace_id}")
+        return db.scalars(here.order_by(AuditEvent.position.desc())).first()
+
+
+class TestP23ARoleTakenAwayBeforeSigning:
+    def test_by_removing_the_member(self, funded: Desk, psbt_id: str) -> None:
+        signed = funded.signed("bob", psbt_id)
+        ok(remove(funded.admin, funded.user_ids["bob"]))
+        refused(funded.submit("bob", psbt_id, signed), 404, "NOT_FOUND")
+        refused(funded.decline("bob", psbt_id), 404, "NOT_FOUND")
+        assert funded.proposal(psbt_id)["collected_signatures"] == 0
+
+    def test_by_another_role(self, funded: Desk, psbt_id: str, guest: int) -> None:
+        signed = funded.signed("bob", psbt_id)
+        ok(change_role(funded.admin, funded.user_ids["bob"], guest))
+        refused(funded.submit("bob", psbt_id, signed), 403, "PERMISSION_DENIED")
+        ok(change_role(funded.admin, funded.user_ids["bob"], SIGNER))
+        assert ok(funded.submit("bob", psbt_id, signed))["collected_signatures"] == 1
+
+    def test_by_taking_the_permission_from_the_role(self, funded: Desk, psbt_id: str) -> None:
+        signed = funded.signed("bob", psbt_id)
+        ok(remove_permission(funded.admin, SIGNER, "PAYMENT_APPROVE", force=True))
+        refused(funded.submit("bob", psbt_id, signed), 403, "PERMISSION_DENIED")
+
+    def test_what_was_signed_before_stays(self, funded: Desk, psbt_id: str) -> None:
+        funded.approve("bob", psbt_id)
+        ok(remove(funded.admin, funded.user_ids["bob"]))
+        assert funded.approve("carol", psbt_id)["collected_signatures"] == 2
+
+    def test_ends_a_long_poll_too(self, funded: Desk, psbt_id: str) -> None:
+        """It is asked for a place again at each look, not only when it begins."""
+        bob, query = funded.signers["bob"], {"workspace_id": funded.workspace_id}
+        etag = bob.get("/api/v1/psbt", **query).headers["ETag"]
+        waiting = {"If-None-Match": etag, "Prefer": "wait=20", **bob.headers}
+        changes = funded.world.platform.services.changes
+        looked = changes.version
+        original = changes.wait_async
+
+        async def removed_meanwhile(seen: int, seconds: float) -> None:
+            """The member goes after the first look, before the second."""
+            changes.wait_async = original
+            with funded.world.platform.services.store.write() as db:
+                db.execute(delete(Membership).where(Membership.user_id == funded.user_ids["bob"]))
+
+        changes.wait_async = removed_meanwhile
+        answer = funded.world.http.get("/api/v1/psbt", params=query, headers=waiting)
+        refused(answer, 404, "NOT_FOUND")
+        assert changes.version == looked
+
+
+class TestAVaultThatWouldBeLeftShort:
+    """2 of 3: one signer may go, a second one not."""
+
+    def test_keeps_its_signers(self, desk: Desk, guest: int) -> None:
+        ok(remove(desk.admin, desk.user_ids["alice"]))
+        bob = desk.user_ids["bob"]
+        for answer in (remove(desk.admin, bob), change_role(desk.admin, bob, guest), leave(desk, "bob")):
+            told = refused(answer, 409, "STATE_CONFLICT")["detail"]
+            assert "'Treasury'" in told
+            assert "force" in told
+
+    def test_keeps_their_role_what_they_sign_with(self, desk: Desk) -> None:
+        refused(remove_permission(desk.admin, SIGNER, "PAYMENT_APPROVE"), 409, "STATE_CONFLICT")
+        ok(remove_permission(desk.admin, SIGNER, "VIEW_BALANCES"))
+
+    @pytest.mark.parametrize("how", ["remove", "change", "leave", "permission"])
+    def test_is_left_short_where_it_is_forced_and_the_log_says_so(
+        self, desk: Desk, guest: int, how: str
+    ) -> None:
+        ok(remove(desk.admin, desk.user_ids["alice"]))
+        assert "too few" not in newest_description(desk)
+        bob = desk.user_ids["bob"]
+        acts = {
+            "remove": lambda: remove(desk.admin, bob, force=True),
+            "change": lambda: change_role(desk.admin, bob, guest, force=True),
+            "leave": lambda: leave(desk, "bob", force=True),
+            "permission": lambda: remove_permission(desk.admin, SIGNER, "PAYMENT_APPROVE", force=True),
+        }
+        ok(acts[how]())
+        assert f"too few signers are left in vault {desk.vault['id']}" in newest_description(desk)
+        assert verify(desk.world.platform.services.store) == ()
+
+    def test_another_role_that_signs_is_no_loss(self, desk: Desk) -> None:
+        approver = add_role(desk.world, "Approver", {P.PAYMENT_APPROVE})
+        for name in desk.signers:
+            ok(change_role(desk.admin, desk.user_ids[name], approver))
+
+
+def test_a_removed_members_vault_and_name_stay_readable(desk: Desk) -> None:
+    """Seats are fixed when the vault is made."""
+    ok(remove(desk.admin, desk.user_ids["alice"]))
+    assert len(desk.wallets()[0]["signers"]) == 3
+    with desk.world.platform.services.store.read() as db:
+        assert db.get_one(User, desk.user_ids["alice"]).default_workspace_id is None

@@ -1,0 +1,377 @@
+"""Submitted signatures: P1 to P10, declines, and what an answer says."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.service.proposals import signing
+from custody.server.service.sign_in.sessions import end_sessions
+from custody.server.store.models import Job, Key, Proposal, Signature
+from multisig import Psbt, Sats, TxOut
+from tests.support.custody import ok, refused, sign
+from tests.support.platform import seed
+from tests.support.wallets import with_input, with_output
+
+SIGHASH_NONE, SIGHASH_SINGLE, SIGHASH_ANYONE = 2, 3, 0x81
+ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
+
+
+@pytest.fixture
+def psbt_id(funded):
+    """Spends two coins, so that an input can be left out."""
+    created = ok(funded.propose(250_000, 200_000))
+    assert len(Psbt.parse(created["psbt_base64"]).inputs) >= 2
+    return created["psbt_id"]
+
+
+@pytest.fixture
+def unchanged(funded, psbt_id):
+    """The proposal must be as before when the test has ended."""
+    before = funded.proposal(psbt_id)
+    yield
+    assert funded.proposal(psbt_id) == before
+
+
+def stored(desk, model):
+    with desk.world.platform.services.store.read() as db:
+        return list(db.scalars(select(model)))
+
+
+def with_signature(psbt, index, change):
+    (key, signature), *_ = psbt.inputs[index].partial_signatures.items()
+    return with_input(psbt, index, partial_signatures={key: change(signature)})
+
+
+@pytest.mark.usefixtures("unchanged")
+class TestRefused:
+    def test_p1_an_output_swapped_in_the_signed_psbt(self, funded, psbt_id):
+        signed = funded.signed("alice", psbt_id)
+        place = next(i for i, out in enumerate(signed.outputs) if out.amount == 250_000)
+        swapped = with_output(signed, place, amount=Sats(250_001))
+        refused(funded.submit("alice", psbt_id, swapped), 422, "PSBT_MISMATCH")
+
+    def test_p1_also_where_the_thief_signs_the_swapped_transaction(self, funded, psbt_id):
+        base = Psbt.parse(funded.proposal(psbt_id)["psbt_base64"])
+        swapped = with_output(base, 0, script_pubkey=b"\x00\x14" + bytes(20))
+        resigned = sign(funded.devices["alice"], swapped, funded.policy)
+        refused(funded.submit("alice", psbt_id, resigned), 422, "PSBT_MISMATCH")
+
+    def test_p2_somebody_who_is_no_signer(self, funded, psbt_id):
+        body = {
+            "psbt_id": psbt_id,
+            "workspace_id": funded.workspace_id,
+            "psbt_base64": funded.signed("alice", psbt_id).to_base64(),
+        }
+        refused(funded.admin.post("/api/v1/sign-psbt", body), 403, "NOT_A_SIGNER")
+
+    def test_p2_the_signature_of_a_key_that_is_not_in_the_vault(self, funded, psbt_id):
+        signed = funded.signed("alice", psbt_id)
+        account = funded.policy.cosigners[0].origin.path
+        foreign = seed(9).xpub(account, funded.policy.network).derive_public_key(0, 0)
+        (signature,) = signed.inputs[0].partial_signatures.values()
+        smuggled = with_input(signed, 0, partial_signatures={foreign: signature})
+        refused(funded.submit("alice", psbt_id, smuggled), 403, "NOT_A_SIGNER")
+
+    def test_p3_a_submits_the_signature_of_b(self, funded, psbt_id):
+        refused(funded.submit("alice", psbt_id, funded.signed("bob", psbt_id)), 403, "NOT_A_SIGNER")
+
+    def test_p3_also_beside_their_own(self, funded, psbt_id):
+        both = sign(funded.devices["bob"], funded.signed("alice", psbt_id), funded.policy)
+        refused(funded.submit("alice", psbt_id, both), 403, "NOT_A_SIGNER")
+
+    @pytest.mark.parametrize("sighash", [SIGHASH_NONE, SIGHASH_SINGLE, SIGHASH_ANYONE, 0])
+    def test_p5_a_sighash_other_than_all(self, funded, psbt_id, sighash):
+        signed = funded.signed("alice", psbt_id, sighash=sighash)
+        refused(funded.submit("alice", psbt_id, signed), 422, "BAD_SIGNATURE")
+
+    def test_p6_high_s(self, funded, psbt_id):
+        signed = with_signature(funded.signed("alice", psbt_id), 0, high_s)
+        refused(funded.submit("alice", psbt_id, signed), 422, "BAD_SIGNATURE")
+
+    @pytest.mark.parametrize(
+        "spoil",
+        [
+            lambda signature: b"\x30" + bytes([signature[1] + 1]) + signature[2:-1] + b"\x00\x01",
+            lambda signature: signature[:-1] + b"\x00\x01",
+            lambda signature: signature[:20],
+            lambda signature: b"\x01",
+            lambda signature: signature[:10] + bytes([signature[10] ^ 1]) + signature[11:],
+        ],
+        ids=["long length", "trailing byte", "truncated", "sighash only", "bit flipped"],
+    )
+    def test_p6_not_der_or_not_valid(self, funded, psbt_id, spoil):
+        signed = with_signature(funded.signed("alice", psbt_id), 0, spoil)
+        assert funded.submit("alice", psbt_id, signed).status_code == 422
+
+    def test_p7_garbage_on_one_input_beside_good_ones(self, funded, psbt_id):
+        signed = with_signature(
+            funded.signed("alice", psbt_id), 1, lambda s: s[:12] + bytes([s[12] ^ 1]) + s[13:]
+        )
+        refused(funded.submit("alice", psbt_id, signed), 422, "BAD_SIGNATURE")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "not base64 at all!",
+            "cHNidP8BAAAAAA==",
+            "cHNidP8" * 3,
+            "A" * 2_796_204,
+        ],
+        ids=["no base64", "empty", "broken", "huge"],
+    )
+    def test_p10_what_cannot_be_read(self, funded, psbt_id, text):
+        refused(funded.submit("alice", psbt_id, text), 422, "VALIDATION")
+
+    def test_p10_a_psbt_cut_short_at_any_place(self, funded, psbt_id):
+        raw = funded.signed("alice", psbt_id).to_bytes()
+        from base64 import b64encode
+
+        for length in (5, 20, len(raw) // 2, len(raw) - 1):
+            refused(funded.submit("alice", psbt_id, b64encode(raw[:length]).decode()), 422, "VALIDATION")
+
+    def test_p10_a_duplicate_key(self, funded, psbt_id):
+        from base64 import b64encode
+
+        raw = funded.signed("alice", psbt_id).to_bytes()
+        size = raw[7]
+        # The first global pair is the unsigned transaction: say it twice.
+        end = 5 + 2 + 1 + size if size < 0xFD else 5 + 2 + 3 + int.from_bytes(raw[8:10], "little")
+        doubled = raw[:5] + raw[5:end] * 2 + raw[end:]
+        refused(funded.submit("alice", psbt_id, b64encode(doubled).decode()), 422, "VALIDATION")
+
+    def test_a_psbt_without_a_signature(self, funded, psbt_id):
+        unsigned = funded.proposal(psbt_id)["psbt_base64"]
+        refused(funded.submit("alice", psbt_id, unsigned), 422, "BAD_SIGNATURE")
+
+    def test_a_revoked_key(self, funded, psbt_id):
+        """P47 in small: lost approves nothing, superseded nothing that leaves the workspace."""
+        signed = funded.signed("alice", psbt_id)
+        for reason in ("lost", "superseded"):
+            revoke(funded, "alice", reason)
+            refused(funded.submit("alice", psbt_id, signed), 403, "KEY_REVOKED")
+
+    def test_a_proposal_of_another_workspace(self, funded, psbt_id):
+        funded.world.organisation("Rival", "rival@example.org")
+        rival = funded.world.as_user("rival@example.org")
+        workspace = ok(rival.get("/api/v1/get-user-info"))["DefaultWorkspace"]
+        body = {"psbt_id": psbt_id, "workspace_id": workspace, "decision": "reject"}
+        refused(rival.post("/api/v1/sign-psbt", body), 404, "NOT_FOUND")
+        refused(rival.get("/api/v1/psbt", psbt_id=psbt_id), 404, "NOT_FOUND")
+
+
+def high_s(signature):
+    length = signature[3]
+    r, s = signature[4 : 4 + length], int.from_bytes(signature[6 + length : -1])
+    raw = (ORDER - s).to_bytes(33).lstrip(b"\x00")
+    raw = b"\x00" + raw if raw[0] >= 0x80 else raw
+    body = b"\x02" + bytes([len(r)]) + r + b"\x02" + bytes([len(raw)]) + raw
+    return b"\x30" + bytes([len(body)]) + body + signature[-1:]
+
+
+def revoke(desk, name, reason):
+    with desk.world.platform.services.store.write() as db:
+        key = db.scalars(select(Key).where(Key.user_id == desk.user_ids[name])).one()
+        key.status, key.revoked_reason = "revoked", reason
+
+
+class TestKept:
+    def test_p4_the_same_signature_twice_changes_nothing(self, funded, psbt_id):
+        signed = funded.signed("alice", psbt_id)
+        first = ok(funded.submit("alice", psbt_id, signed))
+        after = funded.proposal(psbt_id)
+        again = ok(funded.submit("alice", psbt_id, signed))
+        assert (first["collected_signatures"], again["collected_signatures"]) == (1, 1)
+        assert "before" in again["detail"]
+        assert funded.proposal(psbt_id) == after
+
+    def test_p4_also_when_the_proposal_has_moved_on(self, funded, psbt_id):
+        signed = funded.signed("alice", psbt_id)
+        ok(funded.submit("alice", psbt_id, signed))
+        funded.approve("bob", psbt_id)
+        funded.settle()
+        again = ok(funded.submit("alice", psbt_id, signed))
+        assert (again["status"], again["collected_signatures"]) == ("BROADCASTING", 2)
+
+    def test_p7_after_refusing_garbage_it_still_finalises(self, funded, psbt_id):
+        funded.approve("alice", psbt_id)
+        bad = with_signature(
+            funded.signed("carol", psbt_id), 0, lambda s: s[:12] + bytes([s[12] ^ 1]) + s[13:]
+        )
+        assert funded.submit("carol", psbt_id, bad).status_code == 422
+        assert funded.approve("bob", psbt_id)["status"] == "SIGNED"
+        funded.settle()
+        assert funded.proposal(psbt_id)["status"] == "BROADCASTING"
+
+    def test_p8_some_inputs_only_are_kept_and_the_missing_ones_named(self, funded, psbt_id):
+        others = list(range(1, len(Psbt.parse(funded.proposal(psbt_id)["psbt_base64"]).inputs)))
+        answer = ok(funded.submit("alice", psbt_id, funded.signed("alice", psbt_id, inputs=[0])))
+        assert (answer["status"], answer["collected_signatures"]) == ("PENDING", 0)
+        assert answer["missing_inputs"] == others
+        shown = {s["user_id"]: s for s in funded.proposal(psbt_id)["signers"]}
+        mine = shown[str(funded.user_ids["alice"])]
+        assert (mine["is_signed"], mine["decision"], mine["signed_at"]) == (False, "approve", None)
+        rest = ok(funded.submit("alice", psbt_id, funded.signed("alice", psbt_id, inputs=others)))
+        assert (rest["collected_signatures"], rest["missing_inputs"]) == (1, [])
+
+    def test_p8_progress_is_the_minimum_over_the_inputs(self, funded, psbt_id):
+        ok(funded.submit("alice", psbt_id, funded.signed("alice", psbt_id, inputs=[0])))
+        others = range(1, len(Psbt.parse(funded.proposal(psbt_id)["psbt_base64"]).inputs))
+        ok(funded.submit("bob", psbt_id, funded.signed("bob", psbt_id, inputs=others)))
+        answer = ok(funded.submit("carol", psbt_id, funded.signed("carol", psbt_id)))
+        assert (answer["status"], answer["collected_signatures"]) == ("SIGNED", 2)
+
+    def test_p9_falsified_amounts_and_fields_are_ignored(self, funded, psbt_id):
+        signed = funded.signed("alice", psbt_id)
+        utxo = signed.inputs[0].witness_utxo
+        lying = with_input(
+            signed, 0, witness_utxo=TxOut(Sats(utxo.amount + 1), utxo.script_pubkey), non_witness_utxo=None
+        )
+        ok(funded.submit("alice", psbt_id, lying))
+        kept = Psbt.parse(funded.proposal(psbt_id)["psbt_base64"])
+        assert kept.inputs[0].witness_utxo == utxo
+        assert kept.inputs[0].non_witness_utxo == signed.inputs[0].non_witness_utxo
+
+    def test_a_finalised_psbt_is_taken_apart(self, tmp_path, funded):
+        one = ok(funded.create_vault("Till", m=1))
+        funded.deposit(90_000, to=one["address"])
+        created = ok(funded.propose(50_000, wallet_id=one["id"]))
+        from multisig import Network, Vault, finalise
+
+        policy = Vault.from_descriptor(one["descriptor"], Network.REGTEST)
+        signed = sign(funded.devices["alice"], Psbt.parse(created["psbt_base64"]), policy)
+        final = finalise(signed, policy)
+        taken = with_input(signed, 0, partial_signatures={}, final_script_witness=final.inputs[0].witness)
+        answer = ok(funded.submit("alice", created["psbt_id"], taken))
+        assert answer["status"] == "SIGNED"
+
+    def test_a_superseded_key_still_moves_coins_within_the_workspace(self, funded):
+        second = ok(funded.create_vault("Second"))
+        created = ok(funded.propose(650_000, recipients=[second["address"]]))
+        signed = funded.signed("alice", created["psbt_id"])
+        revoke(funded, "alice", "superseded")
+        ok(funded.submit("alice", created["psbt_id"], signed))
+
+    def test_every_signature_is_audited(self, funded, psbt_id):
+        funded.approve("alice", psbt_id)
+        funded.approve("bob", psbt_id)
+        actions = funded.world.audit_actions(f"workspace:{funded.workspace_id}")
+        assert actions[-3:] == ["SIGNATURE_SUBMITTED", "SIGNATURE_SUBMITTED", "PROPOSAL_FINALISED"]
+
+    def test_the_threshold_stores_transaction_job_and_status_together(self, funded, psbt_id):
+        funded.approve("alice", psbt_id)
+        assert stored(funded, Job) == []
+        funded.approve("bob", psbt_id)
+        (proposal,), (job,) = stored(funded, Proposal), stored(funded, Job)
+        assert proposal.final_tx is not None
+        assert (job.kind, job.subject) == ("broadcast", psbt_id)
+        assert len(stored(funded, Signature)) == 2 * len(Psbt.parse(proposal.psbt).inputs)
+
+    def test_a_failure_between_finalising_and_the_outbox_keeps_nothing(self, funded, psbt_id, monkeypatch):
+        """P12, before the commit: the signature itself is not half kept."""
+        funded.approve("alice", psbt_id)
+        before = funded.proposal(psbt_id)
+        signed = funded.signed("bob", psbt_id)
+
+        def fail(*_args, **_kwargs):
+            raise RuntimeError("the disk is full")
+
+        monkeypatch.setattr("custody.server.service.proposals.finalising.enqueue", fail)
+        assert funded.submit("bob", psbt_id, signed).status_code == 500
+        assert funded.proposal(psbt_id) == before
+        monkeypatch.undo()
+        assert ok(funded.submit("bob", psbt_id, signed))["status"] == "SIGNED"
+
+    def test_a_third_signature_comes_too_late_and_is_told_so(self, funded, psbt_id):
+        late = funded.signed("carol", psbt_id)
+        funded.approve("alice", psbt_id)
+        funded.approve("bob", psbt_id)
+        answer = ok(funded.submit("carol", psbt_id, late))
+        assert "not recorded" in answer["detail"]
+        assert {row.public_key for row in stored(funded, Signature)}.isdisjoint(
+            late.inputs[0].partial_signatures
+        )
+
+    def test_a_bad_signature_is_refused_even_too_late(self, funded, psbt_id):
+        bad = funded.signed("carol", psbt_id, sighash=SIGHASH_NONE)
+        funded.approve("alice", psbt_id)
+        funded.approve("bob", psbt_id)
+        refused(funded.submit("carol", psbt_id, bad), 422, "BAD_SIGNATURE")
+
+
+class TestDeclines:
+    def test_the_threshold_is_lost_with_two_declines_of_three(self, funded, psbt_id):
+        assert ok(funded.decline("alice", psbt_id))["status"] == "PENDING"
+        assert ok(funded.decline("bob", psbt_id))["status"] == "REJECTED"
+        (vault,) = funded.wallets()
+        assert vault["locked_sats"] == 0
+        late = funded.submit("carol", psbt_id, funded.signed("carol", psbt_id))
+        refused(late, 409, "STATE_CONFLICT")
+        refused(funded.decline("carol", psbt_id), 409, "STATE_CONFLICT")
+
+    def test_a_decline_may_become_an_approval(self, funded, psbt_id):
+        ok(funded.decline("alice", psbt_id))
+        funded.approve("alice", psbt_id)
+        ok(funded.decline("bob", psbt_id))
+        assert funded.approve("carol", psbt_id)["status"] == "SIGNED"
+
+    def test_declining_after_signing_changes_nothing_and_says_so(self, funded, psbt_id):
+        funded.approve("alice", psbt_id)
+        before = funded.proposal(psbt_id)
+        answer = ok(funded.decline("alice", psbt_id))
+        assert "cannot take a signature back" in answer["detail"]
+        assert funded.proposal(psbt_id) == before
+
+    def test_the_same_decline_twice_counts_once(self, funded, psbt_id):
+        ok(funded.decline("alice", psbt_id))
+        assert ok(funded.decline("alice", psbt_id))["status"] == "PENDING"
+
+
+def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt_id):
+    signed = funded.signed("alice", psbt_id)
+    funded.world.clock.advance(days=15)
+    alice = funded.world.as_user("alice@example.org")
+    body = {"psbt_id": psbt_id, "workspace_id": funded.workspace_id, "psbt_base64": signed.to_base64()}
+    refused(alice.post("/api/v1/sign-psbt", body), 409, "STATE_CONFLICT")
+    for _ in range(2):
+        funded.world.platform.background.expiry().run_due()
+    assert funded.world.audit_actions("workspace:1").count("PROPOSAL_EXPIRED") == 1
+    shown = ok(alice.get("/api/v1/psbt", psbt_id=psbt_id))
+    assert shown["status"] == "EXPIRED"
+    (vault,) = ok(alice.get("/api/v1/list-wallets", workspace_id=funded.workspace_id))
+    assert vault["locked_sats"] == 0
+    refused(alice.post("/api/v1/sign-psbt", body), 409, "STATE_CONFLICT")
+
+
+def test_p10_others_write_while_a_psbt_is_read(funded, psbt_id, monkeypatch):
+    """Two megabytes of outputs take a second, and one lock serves all writers of the platform."""
+    read = signing._parse
+
+    def read_slowly(text: str) -> Psbt:
+        ok(funded.admin.post("/api/v1/update-user-info", {"first_name": "Ada"}))
+        return read(text)
+
+    monkeypatch.setattr(signing, "_parse", read_slowly)
+    assert funded.approve("alice", psbt_id)["collected_signatures"] == 1
+
+
+def test_p10_a_psbt_is_read_for_a_signer_alone(funded, psbt_id, monkeypatch):
+    """Reading is work: whoever could not sign in any case has none of it done."""
+    monkeypatch.setattr(signing, "_parse", None)
+    body = {"psbt_id": psbt_id, "workspace_id": funded.workspace_id, "psbt_base64": "cHNidP8="}
+    refused(funded.admin.post("/api/v1/sign-psbt", body), 403, "NOT_A_SIGNER")
+    revoke(funded, "alice", "lost")
+    refused(funded.submit("alice", psbt_id, "cHNidP8="), 403, "KEY_REVOKED")
+
+
+def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monkeypatch):
+    """P23: the new password of the account's owner ends a thief's sessions at once."""
+    signed, alice = funded.signed("alice", psbt_id), funded.user_ids["alice"]
+    read = signing._parse
+
+    def read_slowly(text: str) -> Psbt:
+        with funded.world.platform.services.store.write() as db:
+            end_sessions(db, alice, funded.world.clock(), "password reset", keep=None)
+        return read(text)
+
+    monkeypatch.setattr(signing, "_parse", read_slowly)
+    refused(funded.submit("alice", psbt_id, signed), 401, "UNAUTHENTICATED")
+    assert funded.proposal(psbt_id)["collected_signatures"] == 0

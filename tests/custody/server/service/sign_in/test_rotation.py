@@ -1,0 +1,157 @@
+"""Rotating the platform's own secrets: whatever is killed or runs beside it, authenticators go on working."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.domain.errors import StateConflict
+from custody.server.service.secrets import Purpose
+from custody.server.service.sign_in.rotation import Rotation
+from custody.server.store.models import Credential
+from tests.support.accounts import PASSWORD, Phone, enrol, register, sign_in, validate
+from tests.support.platform import World, open_world
+
+
+@pytest.fixture
+def world(tmp_path: Path, database: str):
+    with open_world(tmp_path / "state", database_url=database) as opened:
+        yield opened
+
+
+@pytest.fixture
+def phone(world: World) -> Phone:
+    register(world)
+    return enrol(sign_in(world))
+
+
+@pytest.fixture
+def rotation(world: World) -> Rotation:
+    return world.platform.services.account.rotation
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches a kill."""
+
+
+def secrets_of(world: World, purpose: Purpose = Purpose.TOTP) -> tuple[bytes, ...]:
+    return world.platform.services.secrets.of(purpose)
+
+
+def sealed(world: World) -> list[bytes]:
+    with world.platform.services.store.read() as db:
+        rows = db.execute(select(Credential.totp_secret, Credential.totp_pending)).all()
+    return [value for row in rows for value in row if value is not None]
+
+
+def works(world: World, phone: Phone) -> bool:
+    token = world.login("carol@example.org").json()["token_2fa"]
+    return validate(world, token, phone.next_code()).status_code == 200
+
+
+def test_authenticators_are_sealed_anew_and_the_old_secret_is_gone(
+    world: World, phone: Phone, rotation: Rotation
+) -> None:
+    (old,), (before,) = secrets_of(world), sealed(world)
+    done = rotation.rotate(Purpose.TOTP)
+    assert (done.sealed_anew, done.dropped, done.still_read) == (1, 1, 0)
+    assert old not in secrets_of(world)
+    assert sealed(world) != [before]
+    assert works(world, phone)
+    assert world.audit_actions()[-1] == "SIGNED_IN"
+    assert "SECRET_ROTATED" in world.audit_actions()
+
+
+def test_one_that_waits_for_its_confirmation_is_sealed_anew_too(world: World, rotation: Rotation) -> None:
+    register(world)
+    session = sign_in(world)
+    phone = Phone(world, session.user.post("/auth/totp/enrol", {"password": PASSWORD}).json()["secret"])
+    rotation.rotate(Purpose.TOTP)
+    assert session.user.post("/auth/totp/confirm", {"code": phone.code}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("owner", "step"),
+    [("_secrets", "rotate"), ("_totp", "seal_anew"), ("_audit", "record"), ("_secrets", "drop")],
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_at_any_point_leaves_everything_readable(
+    world: World, phone: Phone, rotation: Rotation, monkeypatch, owner: str, step: str, when: str
+) -> None:
+    part = getattr(rotation, owner)
+    inner = getattr(part, step)
+
+    def killed(*args, **kwargs):
+        if when == "after":
+            inner(*args, **kwargs)
+        raise Killed
+
+    monkeypatch.setattr(part, step, killed)
+    with pytest.raises(Killed):
+        rotation.rotate(Purpose.TOTP)
+    monkeypatch.undo()
+    assert works(world, phone)
+    assert rotation.rotate(Purpose.TOTP).still_read == 0
+    assert len(secrets_of(world)) == 1
+    assert works(world, phone)
+
+
+@pytest.mark.parametrize(("owner", "step"), [("_totp", "seal_anew"), ("_secrets", "drop")])
+def test_two_rotations_at_once_drop_nothing_that_is_needed(
+    world: World, phone: Phone, rotation: Rotation, monkeypatch, owner: str, step: str
+) -> None:
+    """The second runs as a whole between two steps of the first; the first one's transaction is not open yet."""
+    part = getattr(rotation, owner)
+    inner = getattr(part, step)
+
+    def meanwhile(*args, **kwargs):
+        monkeypatch.undo()
+        if owner == "_secrets":
+            rotation.rotate(Purpose.TOTP)
+        else:
+            world.platform.services.secrets.rotate(Purpose.TOTP)
+        return inner(*args, **kwargs)
+
+    monkeypatch.setattr(part, step, meanwhile)
+    rotation.rotate(Purpose.TOTP)
+    assert works(world, phone)
+
+
+def test_what_cannot_be_read_any_more_stops_nobody(world: World, phone: Phone, rotation: Rotation) -> None:
+    with world.platform.services.store.write() as db:
+        db.scalars(select(Credential)).one().totp_pending = b"sealed with a file that is lost"
+    rotation.rotate(Purpose.TOTP)
+    assert b"sealed with a file that is lost" in sealed(world)
+    assert works(world, phone)
+
+
+@pytest.mark.parametrize("purpose", [Purpose.PURCHASE_WEBHOOK, Purpose.CHECKPOINT])
+def test_others_read_with_the_old_secret_too(world: World, rotation: Rotation, purpose: Purpose) -> None:
+    (old,) = secrets_of(world, purpose)
+    assert rotation.rotate(purpose).still_read == 1
+    assert secrets_of(world, purpose)[1:] == (old,)
+
+
+def test_the_secret_that_the_provider_signs_with_by_now_outlives_the_old_one(
+    world: World, rotation: Rotation
+) -> None:
+    for _ in range(2):
+        rotation.rotate(Purpose.PURCHASE_WEBHOOK)
+    new, _ = secrets_of(world, Purpose.PURCHASE_WEBHOOK)
+    assert rotation.finish(Purpose.PURCHASE_WEBHOOK).dropped == 1
+    assert secrets_of(world, Purpose.PURCHASE_WEBHOOK) == (new,)
+    assert world.audit_actions()[-2:] == ["SECRET_ROTATED", "OLD_SECRETS_DROPPED"]
+
+
+def test_finishing_seals_anew_before_it_drops(world: World, phone: Phone, rotation: Rotation) -> None:
+    world.platform.services.secrets.rotate(Purpose.TOTP)
+    assert rotation.finish(Purpose.TOTP).sealed_anew == 1
+    assert len(secrets_of(world)) == 1
+    assert works(world, phone)
+
+
+def test_old_checkpoints_stay_verifiable(world: World, rotation: Rotation) -> None:
+    before = secrets_of(world, Purpose.CHECKPOINT)
+    with pytest.raises(StateConflict, match="stays"):
+        rotation.finish(Purpose.CHECKPOINT)
+    assert secrets_of(world, Purpose.CHECKPOINT) == before

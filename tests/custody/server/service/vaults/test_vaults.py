@@ -1,0 +1,201 @@
+"""Vaults: what they are made of, whom they take, and that no two share an account."""
+
+from datetime import datetime
+
+import pytest
+
+from multisig import Network, Vault
+from tests.support.custody import SIGNERS, ok, refused
+from tests.support.platform import register_key, seed
+from tests.support.regtest import open_address
+
+FIELDS = {
+    "id", "user_id", "workspace_id", "name", "network", "m", "n", "script_type", "witness_script_hex", "address",
+    "created_at", "updated_at", "detailed_vault_limits", "signers",
+}  # fmt: skip
+
+
+def test_the_record_has_every_field_of_the_specification(desk):
+    (vault,) = desk.wallets()
+    assert set(vault) >= FIELDS
+    assert (vault["m"], vault["n"], vault["network"], vault["chain"]) == (2, 3, "testnet", "regtest")
+    assert set(vault["detailed_vault_limits"]) == {
+        "Limit",
+        "CyclePeriod",
+        "CycleDay",
+        "Used",
+        "Unused",
+        "NextReset",
+        "PerCycle",
+    }
+    assert "limit_error" not in vault
+    assert [signer["key_index"] for signer in vault["signers"]] == [0, 1, 2]
+    assert vault["signers"][0]["first_name"] == {"String": "", "Valid": False}
+    assert datetime.fromisoformat(vault["created_at"]).utcoffset().total_seconds() == 0
+
+
+def test_address_and_script_follow_from_the_descriptor(desk):
+    policy = Vault.from_descriptor(desk.vault["descriptor"], Network.REGTEST)
+    assert desk.vault["address"] == policy.address(0, 0)
+    assert desk.vault["witness_script_hex"] == policy.witness_script(0, 0).hex()
+    assert desk.vault["receive_address"] == policy.address(0, 0)
+    assert [key.fingerprint for key in policy.cosigners] == [
+        desk.devices[name].fingerprint for name in SIGNERS
+    ]
+
+
+def test_two_vaults_of_the_same_signers_share_no_key_and_no_address(desk):
+    second = ok(desk.create_vault("Second"))
+    one, two = (
+        Vault.from_descriptor(text, Network.REGTEST)
+        for text in (desk.vault["descriptor"], second["descriptor"])
+    )
+    assert {str(key.xpub) for key in one.cosigners}.isdisjoint(str(key.xpub) for key in two.cosigners)
+    assert second["address"] != desk.vault["address"]
+    assert [str(key.origin.path) for key in two.cosigners] == ["m/48h/1h/1h/2h"] * 3
+
+
+def test_when_every_account_is_taken_it_says_whose(desk):
+    ok(desk.create_vault("Second"))
+    problem = refused(desk.create_vault("Third"), 409, "KEY_ACCOUNTS_EXHAUSTED")
+    assert problem["errors"][0]["pointer"] == "/signers/0"
+    for name in SIGNERS:
+        more = [
+            {"account": 2, "xpub": str(desk.devices[name].xpub(path(2), Network.REGTEST))},
+        ]
+        ok(register_key(desk.signers[name], desk.devices[name], vault_accounts=more))
+    ok(desk.create_vault("Third"))
+
+
+def path(account):
+    from multisig import multisig_account_path
+
+    return multisig_account_path(Network.REGTEST, account)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"network": "mainnet"},
+        {"m": 4},
+        {"m": 0},
+        {"signers": []},
+        {"signers": [1, 1]},
+        {"signers": [999]},
+        {"transaction_limit": "1e3"},
+        {"transaction_limit": "-1"},
+        {"transaction_limit": "NaN"},
+        {"transaction_limit": "0.123456789"},
+        {"transaction_limit": "99999999999"},
+        {"cycle_period": "W", "cycle_day": 8},
+        {"cycle_day": 32},
+        {"name": "  "},
+    ],
+)
+def test_requests_that_make_no_sense(desk, changes):
+    refused(desk.create_vault("Other", **changes), 422, "VALIDATION")
+    assert len(desk.wallets()) == 1
+
+
+def test_a_name_is_used_once(desk):
+    refused(desk.create_vault("Treasury"), 409, "STATE_CONFLICT")
+
+
+def test_a_signer_needs_an_active_key(desk):
+    user = desk.world.member(desk.workspace_id, "dave@example.org").user_id
+    problem = refused(desk.create_vault("Other", signers=[desk.user_ids["alice"], user]), 422, "VALIDATION")
+    assert problem["errors"][0]["pointer"] == "/signers/1"
+
+
+def test_a_signer_needs_a_place_in_the_workspace(desk):
+    rival = desk.world.organisation("Rival", "rival@example.org")
+    stranger = desk.world.as_user("rival@example.org")
+    ok(register_key(stranger, seed(8)))
+    refused(desk.create_vault("Other", signers=[rival.user_id]), 422, "VALIDATION")
+
+
+def test_a_refused_vault_takes_no_account(desk):
+    refused(desk.create_vault("Other", signers=[*desk.user_ids.values(), 999]), 422, "VALIDATION")
+    second = ok(desk.create_vault("Second"))
+    assert "/48h/1h/1h/2h]" in second["descriptor"]
+
+
+def test_only_a_manager_creates_vaults(desk):
+    body = {
+        "workspace_id": desk.workspace_id,
+        "name": "Mine",
+        "network": "testnet",
+        "m": 1,
+        "signers": [desk.user_ids["alice"]],
+        "transaction_limit": "1",
+        "cycle_period": "M",
+        "cycle_day": 1,
+    }
+    refused(desk.signers["alice"].post("/api/v1/create_wallet", body), 403, "PERMISSION_DENIED")
+
+
+class TestDeposits:
+    def test_a_deposit_is_seen_unconfirmed_then_confirmed_and_the_address_moves_on(self, desk):
+        desk.deposit(100_000, blocks=0)
+        (vault,) = desk.wallets()
+        assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (0, 100_000)
+        policy = Vault.from_descriptor(vault["descriptor"], Network.REGTEST)
+        assert vault["receive_address"] == policy.address(0, 1)
+        assert vault["address"] == policy.address(0, 0)
+        desk.chain.mine(1)
+        desk.watcher.look()
+        (vault,) = desk.wallets()
+        assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (100_000, 0)
+
+    def test_a_deposit_at_the_edge_of_the_gap_moves_the_gap(self, desk):
+        policy = desk.policy
+        desk.deposit(1_000, to=policy.address(0, 19))
+        desk.deposit(2_000, to=policy.address(0, 39))
+        (vault,) = desk.wallets()
+        assert vault["confirmed_sats"] == 3_000
+        assert vault["receive_address"] == policy.address(0, 40)
+
+    def test_deposits_beyond_the_gap_are_found_when_it_gets_there_even_in_older_blocks(self, desk):
+        policy = desk.policy
+        desk.deposit(2_000, to=policy.address(0, 25))
+        assert desk.wallets()[0]["confirmed_sats"] == 0
+        desk.deposit(1_000, to=policy.address(0, 10))
+        assert desk.wallets()[0]["confirmed_sats"] == 3_000
+
+    def test_looking_again_changes_nothing(self, funded):
+        before = funded.wallets()
+        assert funded.watcher.look() is False
+        assert funded.wallets() == before
+
+    def test_a_watcher_that_starts_anew_finds_the_same(self, funded):
+        before = funded.wallets()
+        (fresh,) = funded.world.platform.background.watchers()
+        fresh.look()
+        assert funded.wallets() == before
+
+    def test_money_that_is_not_ours_is_not_counted(self, desk):
+        desk.deposit(1_000, to=open_address(3))
+        assert desk.wallets()[0]["confirmed_sats"] == 0
+
+    def test_a_reorganisation_takes_a_deposit_back_until_it_is_mined_again(self, desk):
+        desk.deposit(100_000, blocks=1)
+        desk.chain.reorganise(1, 2)
+        desk.watcher.look()
+        (vault,) = desk.wallets()
+        assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (0, 100_000)
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert desk.wallets()[0]["confirmed_sats"] == 100_000
+
+    def test_a_reorganisation_deeper_than_what_is_remembered(self, funded, monkeypatch):
+        monkeypatch.setattr("custody.server.service.network.snapshot.KEPT_BLOCKS", 2)
+        monkeypatch.setattr("custody.server.service.network.watcher.KEPT_BLOCKS", 2)
+        funded.chain.mine(1)
+        funded.watcher.look()
+        funded.chain.reorganise(8, 9)
+        funded.watcher.look()
+        (vault,) = funded.wallets()
+        assert (vault["confirmed_sats"], vault["unconfirmed_sats"]) == (0, 700_000)
+        funded.chain.mine(1)
+        funded.watcher.look()
+        assert funded.wallets()[0]["confirmed_sats"] == 700_000
