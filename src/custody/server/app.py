@@ -23,6 +23,7 @@ from custody.server.service.jobs.operator import Operator
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.limits.administration import LimitAdministration
+from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
@@ -221,7 +222,7 @@ def _wire(
     clock, random = world.clock, world.random
     changes, lifecycle = background.changes, background.lifecycle
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
-    limits = Limits(clock, world.policies)
+    limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
     services = Services(
         store=store,
         secrets=Secrets(settings.secrets_path, random),
@@ -232,13 +233,13 @@ def _wire(
         signin=account.signin,
         account=account,
         people=people,
-        members=Members(clock, audit, people),
+        members=Members(clock, audit, people, grants),
         roles=Roles(clock, audit, world.policies),
         workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         revocation=KeyRevocation(clock, audit, lifecycle),
         changes=changes,
-        invitations=Invitations(clock, random, audit, people),
+        invitations=Invitations(clock, random, audit, people, grants),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),
         vaults=Vaults(clock, random, audit, limits),

@@ -27,6 +27,10 @@ class Cycle:
     def next_reset(self, now: datetime) -> datetime:
         return next_reset(now, self.period, self.day)
 
+    @property
+    def in_words(self) -> str:
+        return "week" if self.period == "W" else "month"
+
     def __str__(self) -> str:
         return f"{self.period} from day {self.day}"
 

@@ -47,6 +47,13 @@ def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
     return before + requested <= policy.limit
 
 
+def is_within(given: SpendingPolicy, own: SpendingPolicy) -> bool:
+    """Whether one limit lets through nothing that the other would not: no more, and no sooner again."""
+    if given.limit == 0:
+        return True
+    return given.limit <= own.limit and not (given.cycle.period == "W" and own.cycle.period == "M")
+
+
 def unused_of(limit: int, used: int) -> int:
     """Never below zero: a limit may be lowered under what is used already."""
     return max(0, limit - used)

@@ -33,6 +33,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.roles import require_grantable
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.texts import Template
 from custody.server.service.people.invitation_expiry import expire
@@ -49,11 +50,14 @@ from custody.server.store.models import Invitation, Membership, User
 
 
 class Invitations:
-    def __init__(self, clock: Clock, random: RandomBytes, audit: AuditLog, people: People) -> None:
+    def __init__(
+        self, clock: Clock, random: RandomBytes, audit: AuditLog, people: People, limits: LimitGrants
+    ) -> None:
         self._clock = clock
         self._random = random
         self._audit = audit
         self._people = people
+        self._limits = limits
 
     def invite(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.InviteToWorkspaceRequest
@@ -67,6 +71,7 @@ class Invitations:
             raise NotFound("The workspace and the organisation named do not belong together.")
         role = role_in(db, access, request.role_id)
         require_grantable(permissions_of(db, role.id), access.permissions)
+        self._limits.require(db, role.id, access.role_id, access.permissions)
         self._require_new(db, access, request.invited_email)
         self._require_room(db, access, request.invited_email)
         invitation = self._insert(db, caller, access, request)
@@ -181,12 +186,16 @@ class Invitations:
     def _join(self, db: Session, caller: Caller, invitation: Invitation) -> WorkspaceAccess:
         """Measured again, for days have passed: the role may carry more, and the inviter less, than it did then (P26)."""
         inviter = _role_held(db, invitation.invited_by, invitation.workspace_id)
-        held = frozenset() if inviter is None else permissions_of(db, inviter)
-        granted = permissions_of(db, invitation.role_id)
-        if PermissionName.MANAGE_USERS not in held or permissions_not_held(granted, held):
+        if inviter is None or not self._may_give(db, inviter, invitation.role_id):
             raise NoLongerGranted("Whoever invited you may not grant this role any more.")
         add_membership(db, self._clock, caller.user_id, invitation.workspace_id, invitation.role_id)
         return self._people.enter(db, caller, invitation.workspace_id, frozenset())
+
+    def _may_give(self, db: Session, inviter_role_id: int, role_id: int) -> bool:
+        held = permissions_of(db, inviter_role_id)
+        if PermissionName.MANAGE_USERS not in held or permissions_not_held(permissions_of(db, role_id), held):
+            return False
+        return self._limits.allow(db, role_id, inviter_role_id, held)
 
     def _move(self, invitation: Invitation, event: Event) -> None:
         invitation.status = next_status(self._status(invitation), event).value

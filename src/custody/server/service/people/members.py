@@ -17,6 +17,7 @@ from custody.server.domain.ports import Clock
 from custody.server.domain.roles import Staff, require_administrators, require_grantable, require_reach
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
+from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.people.invitations import withdraw_offer
 from custody.server.service.people.people import People, add_membership, is_colleague, settle_default
 from custody.server.service.people.role_records import role_shapes
@@ -26,10 +27,11 @@ from custody.server.store.models import Key, Membership, Role, User, Vault
 
 
 class Members:
-    def __init__(self, clock: Clock, audit: AuditLog, people: People) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, people: People, limits: LimitGrants) -> None:
         self._clock = clock
         self._audit = audit
         self._people = people
+        self._limits = limits
 
     def listed(self, db: Session, access: WorkspaceAccess) -> list[wire.Member]:
         """The workspace's members, in order of joining."""
@@ -58,6 +60,7 @@ class Members:
             raise NotFound("There is no such user in your organisation.")
         role = role_in(db, access, request.role_uid)
         require_grantable(permissions_of(db, role.id), access.permissions)
+        self._limits.require(db, role.id, access.role_id, access.permissions)
         membership_id = add_membership(db, self._clock, request.user_uuid, access.workspace_id, role.id)
         what = f"user {request.user_uuid} with role {role.id}"
         self._audit.record(db, caller, Category.PEOPLE, "MEMBER_ADDED", what, access=access)
@@ -76,6 +79,7 @@ class Members:
         require_grantable(before.roles[role.id], access.permissions)
         if place.role_id == role.id:
             return self._shown(db, access, place.user_id)
+        self._limits.require(db, role.id, access.role_id, access.permissions)
         after = before.with_member(place.user_id, role.id)
         short = _check_loss(db, caller, place, before, after, is_forced=request.force)
         what = f"user {place.user_id} from role {place.role_id} to role {role.id}{shortage(short)}"
