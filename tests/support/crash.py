@@ -17,11 +17,11 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from signerd.faults import no_fault
-from tests.support.crash_stories import STORIES, Story, count
+from tests.support.crash_stories import KEPT_BY, STORIES, Story, count
 from tests.support.fake_platform import FakePlatform
 
 # A point is killed at so often at most: a round of polling that comes again says nothing new.
@@ -29,18 +29,28 @@ MOST_PASSINGS = {"journal": 2, "device": 2}
 MOST_PASSINGS_AGAIN = 4
 
 
-@dataclass(frozen=True)
+@dataclass
 class Killer:
-    """A fault point hook: ends this process at the n-th passing of one point."""
+    """A fault point hook: ends this process at the n-th passing of one point.
+
+    The daemon does several things at once: whether the kill came amid an answer that nothing keeps yet stands in a file.
+    """
 
     point: str
     passing: int
-    seen: Counter[str]
+    amid: Path
+    seen: Counter[str] = field(default_factory=Counter)
+    unkept: str = ""
 
     def __call__(self, point: str) -> None:
         self.seen[point] += 1
+        if point in KEPT_BY:
+            self.unkept = point
         if point == self.point and self.seen[point] == self.passing:
+            self.amid.write_text(self.unkept)
             os.kill(os.getpid(), signal.SIGKILL)
+        if point == KEPT_BY.get(self.unkept):
+            self.unkept = ""
 
 
 def in_child(run: Callable[[], None]) -> int:
@@ -89,7 +99,7 @@ def points_of_a_run(root: Path, story: Story) -> Counter[str]:
 def kill_at(root: Path, story: Story, point: str, passing: int) -> dict[str, object]:
     """Kill once, start again until it is done, and tell what is wrong then."""
     folder = new_folder(root, story, f"{point.replace(':', '-')}-{passing}")
-    killer = Killer(point, passing, Counter())
+    killer = Killer(point, passing, folder / "amid")
     killed = in_child(lambda: asyncio.run(story.live(folder, killer))) == signal.SIGKILL
     try:
         in_child(lambda: asyncio.run(story.live(folder, no_fault)))
@@ -102,8 +112,13 @@ def kill_at(root: Path, story: Story, point: str, passing: int) -> dict[str, obj
         "killed": killed,
         "submissions": sum(told["decision"] == "approve" for told in FakePlatform(folder).told()),
         "asked": count(folder / "prompts"),
-        "wrong": story.faults(folder, point),
+        "wrong": story.faults(folder, _amid(folder) or point),
     }
+
+
+def _amid(folder: Path) -> str:
+    told = folder / "amid"
+    return told.read_text() if told.exists() else ""
 
 
 def kills_of_a_sweep(root: Path, story: Story) -> Iterator[tuple[str, int]]:

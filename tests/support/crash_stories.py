@@ -35,6 +35,11 @@ PSBT_ID = "p-1"
 ASKING = (State.WAITING_PERSON, State.INTERRUPTED)
 # Between the device's yes and the stored signature nothing can be kept: the person is asked once more.
 UNKEPT = frozenset({"device:after:sign", "journal:before:DeviceReturned"})
+# From the device's answer on, and the write that keeps it: what else is passed in between is no other kill.
+KEPT_BY = {
+    "device:after:sign": "journal:after:DeviceReturned",
+    "device:after:sign_text": "journal:after:own-keys",
+}
 # Between the device's proof and the stored registration nothing is kept either.
 UNPROVEN = frozenset(
     {
