@@ -16,6 +16,7 @@ from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.operator import FUND, MINE, OperatorTasks
 from custody.server.service.jobs.outbox import Handler, Outbox
+from custody.server.service.jobs.sweeping import Sweep, Sweeps
 from custody.server.service.jobs.tidying import Tidying
 from custody.server.service.jobs.workers import Workers
 from custody.server.service.mail.jobs import MAIL, MailJobs
@@ -24,7 +25,7 @@ from custody.server.service.network.market import Market
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.people.invitation_expiry import InvitationExpiry
-from custody.server.service.proposals.expiry import Expiry, Sweep, Sweeps
+from custody.server.service.proposals.expiry import Expiry
 from custody.server.service.proposals.finalising import BROADCAST
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes

@@ -7,8 +7,8 @@ import structlog
 
 from custody.server.domain.errors import ChainUnavailable, DatabaseUnavailable, OutcomeUnknown
 from custody.server.service.jobs.outbox import Outbox
+from custody.server.service.jobs.sweeping import Sweep
 from custody.server.service.network.watcher import Watcher
-from custody.server.service.proposals.expiry import Sweep
 from custody.server.service.requests.changes import Changes
 
 log = structlog.get_logger()

@@ -7,13 +7,11 @@ from custody.schemas.invitations import InvitationStatus as Status
 from custody.server.domain.invitations import Event, next_status
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.sweeping import sweep
 from custody.server.service.people.invitation_records import record_event
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
 from custody.server.store.models import Invitation
-
-# One transaction stays short however many are due.
-BATCH = 100
 
 
 class InvitationExpiry:
@@ -24,26 +22,12 @@ class InvitationExpiry:
 
     def run_due(self) -> int:
         """Marks what is due, and returns how many."""
-        count = 0
-        while done := self._run_batch():
-            count += done
-        return count
-
-    def _run_batch(self) -> int:
         due = (
             select(Invitation)
             .where(Invitation.status == Status.PENDING.value, Invitation.expires_at <= self._clock())
             .order_by(Invitation.expires_at)
-            .limit(BATCH)
         )
-        with self._store.read() as db:
-            if db.scalars(due).first() is None:
-                return 0
-        with self._store.write() as db:
-            expired = list(db.scalars(due.with_for_update(skip_locked=True)))
-            for invitation in expired:
-                expire(db, self._audit, invitation)
-            return len(expired)
+        return sweep(self._store, due, lambda db, invitation: expire(db, self._audit, invitation))
 
 
 def expire(db: Session, audit: AuditLog, invitation: Invitation) -> None:
