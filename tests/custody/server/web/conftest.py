@@ -1,13 +1,36 @@
-"""A platform for each test."""
+"""A platform for each test, and the people whom most tests are about."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.support.platform import open_world
+from tests.support.platform import As, World, open_world
+
+ALICE, BOB, EVE = "alice@example.org", "bob@example.org", "eve@example.com"
 
 
 @pytest.fixture
 def world(tmp_path: Path, database: str):
     with open_world(tmp_path / "state", database_url=database) as opened:
         yield opened
+
+
+@pytest.fixture
+def alice(world: World) -> As:
+    """Administrator of workspace 1 in organisation 1."""
+    world.organisation("Acme", ALICE)
+    return world.as_user(ALICE)
+
+
+@pytest.fixture
+def bob(world: World, alice: As) -> As:
+    """A signer of workspace 1."""
+    world.member(1, BOB)
+    return world.as_user(BOB)
+
+
+@pytest.fixture
+def eve(world: World, alice: As) -> As:
+    """Administrator of workspace 2 in organisation 2."""
+    world.organisation("Umbrella", EVE)
+    return world.as_user(EVE)

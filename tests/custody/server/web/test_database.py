@@ -14,12 +14,6 @@ from tests.support.platform import PASSWORD, As, World, key_offer, seed
 ALICE = "alice@example.org"
 
 
-@pytest.fixture
-def alice(world: World) -> As:
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
-
-
 def test_is_the_database_that_the_test_is_named_after(world: World, request: pytest.FixtureRequest) -> None:
     """Were it always SQLite, every test of these folders would pass twice and say nothing of PostgreSQL."""
     assert kind_of(world.platform.services.store) in request.node.name

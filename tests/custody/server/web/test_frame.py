@@ -17,12 +17,6 @@ from tests.support.platform import As, World, key_offer, register_key, seed
 ALICE = "alice@example.org"
 
 
-@pytest.fixture
-def alice(world: World) -> As:
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
-
-
 class TestProblems:
     def test_every_error_of_ours_has_a_status(self) -> None:
         leaves = {

@@ -20,19 +20,7 @@ from tests.support.platform import (
     sign_challenge,
 )
 
-ALICE, BOB = "alice@example.org", "bob@example.org"
-
-
-@pytest.fixture
-def alice(world: World) -> As:
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
-
-
-@pytest.fixture
-def bob(world: World, alice: As) -> As:
-    world.member(1, BOB)
-    return world.as_user(BOB)
+ALICE = "alice@example.org"
 
 
 def challenge_for(user: As, offer: dict) -> dict:

@@ -9,7 +9,7 @@ from custody.server.store.models import AuditEvent, Role, RolePermission, Worksp
 from tests.support.custody import ok, refused
 from tests.support.platform import START, As, World, plain_vault
 
-ALICE, BOB, EVE = "alice@example.org", "bob@example.org", "eve@example.com"
+BOB = "bob@example.org"
 NOT_AMOUNTS = ("1e3", "NaN", "-1", "+1", "", " 1", "1 ", "1.", ".5", "01", "0x10", "1,0", "Infinity", "1.1_1", "１",
                "0." + "1" * 30, "0.123456789", "21000000.00000001", "99999999999999999999")  # fmt: skip
 NOT_DAYS = (("W", 0), ("W", 8), ("M", 0), ("M", 32), ("M", -1), ("M", 1.5), ("M", "1"), ("D", 1), ("w", 1))
@@ -35,27 +35,6 @@ def vault_policy(**changes: object) -> dict:
         "cycle_day": 31,
     }
     return named | changes
-
-
-@pytest.fixture
-def alice(world: World) -> As:
-    """Administrator of workspace 1 in organisation 1."""
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
-
-
-@pytest.fixture
-def bob(world: World, alice: As) -> As:
-    """A signer of workspace 1."""
-    world.member(1, BOB)
-    return world.as_user(BOB)
-
-
-@pytest.fixture
-def eve(world: World, alice: As) -> As:
-    """Administrator of workspace 2 in organisation 2."""
-    world.organisation("Umbrella", EVE)
-    return world.as_user(EVE)
 
 
 @pytest.fixture

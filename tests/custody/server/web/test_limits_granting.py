@@ -8,15 +8,8 @@ from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import Someone, add_role, add_someone, change_role
 
-ALICE, CAROL = "alice@example.org", "carol@example.org"
+CAROL = "carol@example.org"
 SPENDER = (P.MANAGE_WORKSPACE, P.VIEW_BALANCES)
-
-
-@pytest.fixture
-def alice(world: World) -> As:
-    """Administrator: may set limits."""
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
 
 
 def set_limit(alice: As, role_id: int, limit: str, period: str = "M") -> None:

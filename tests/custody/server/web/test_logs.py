@@ -25,13 +25,6 @@ FIELDS = ["event_uid", "org_uid", "workspace_uid", "timestamp", "category", "act
           "role_uid", "trace_id", "prev_hash", "event_hash", "user_name"]  # fmt: skip
 
 
-@pytest.fixture
-def alice(world: World) -> As:
-    """Administrator of organisation 1's workspace; the log holds one row: her own coming."""
-    world.organisation("Acme", "alice@example.org")
-    return world.as_user("alice@example.org")
-
-
 def append(
     world: World, *descriptions: str, category: Category = Category.KEYS, action: str = "TRIED"
 ) -> None:

@@ -8,23 +8,9 @@ from tests.support.custody import ok, refused
 from tests.support.platform import As, World
 from tests.support.staff import Someone, add_role, add_someone, change_role, remove
 
-ALICE, BOB, EVE = "alice@example.org", "bob@example.org", "eve@example.com"
+BOB, EVE = "bob@example.org", "eve@example.com"
 ADMINISTRATOR, SIGNER = 1, 2
 ALICE_ID, BOB_ID = 1, 2
-
-
-@pytest.fixture
-def alice(world: World) -> As:
-    """Administrator of workspace 1 in organisation 1."""
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
-
-
-@pytest.fixture
-def bob(world: World, alice: As) -> As:
-    """A signer of workspace 1."""
-    world.member(1, BOB)
-    return world.as_user(BOB)
 
 
 @pytest.fixture

@@ -22,13 +22,6 @@ ADMINISTRATOR, SIGNER = 1, 2
 
 
 @pytest.fixture
-def alice(world: World) -> As:
-    """Administrator of workspace 1 in organisation 1."""
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
-
-
-@pytest.fixture
 def keeper(world: World, alice: As) -> Someone:
     """Keeps the roles of workspace 1, and may see what is there."""
     return add_someone(world, "Keeper", (P.MANAGE_ROLE, P.VIEW_BALANCES))

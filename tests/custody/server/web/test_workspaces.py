@@ -12,13 +12,6 @@ from tests.support.staff import add_someone, carried, roles
 ALICE, EVE = "alice@example.org", "eve@example.com"
 
 
-@pytest.fixture
-def alice(world: World) -> As:
-    """Administrator of workspace 1 in organisation 1."""
-    world.organisation("Acme", ALICE)
-    return world.as_user(ALICE)
-
-
 def create(user: As, **changes: object):
     body = {"workspace_id": 1, "org_id": 1, "name": "Second", "network": "testnet", **changes}
     return user.post("/api/v1/create-workspace", body)
