@@ -1,7 +1,8 @@
-"""Hostile text in every field, header and path comes back inert, and nothing secret is written down (P49, P50)."""
+"""Hostile text in every field, header and path comes back inert, and nothing secret is written down (P44, P49, P50)."""
 
 import io
 import json
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -35,7 +36,8 @@ HOSTILE = (
     "<script>alert(1)</script>",
     '=HYPERLINK("http://192.0.2.1")',
 )
-ROWS = [pytest.param(row, id=f"{row.method} {row.path}") for row in ENDPOINTS if row.takes is not None]
+TAKING = [row for row in ENDPOINTS if row.takes is not None]
+ROWS = [pytest.param(row, id=f"{row.method} {row.path}") for row in TAKING]
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,28 @@ def test_every_field_of_every_endpoint(row: Endpoint, stage: Stage, logged: io.S
     assert [line["path"] for line in lines(logged)[begun:]] == [path] * count
     assert tables(stage.desk.world) == before
     assert not verify(stage.desk.world.platform.services.store)
+
+
+def test_p44_no_address_that_is_sent_is_ever_fetched(stage: Stage) -> None:
+    """Nothing here is meant to be an icon yet; whatever field comes to hold an address, nobody is called."""
+    stage.gives(EVERY_PERMISSION)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/internal"
+        for row in TAKING:
+            stage.desk.world.clock.advance(hours=1)
+            tester = stage.desk.world.as_user("tester@example.org")
+            path = row.path.format(**dict.fromkeys(row.path_ids, 1))
+            for name, field in row.takes.model_fields.items():
+                asked = sample(row, stage.known()) | {field.alias or name: url}
+                answer = tester.get(path, **asked) if row.method == "GET" else tester.post(path, asked)
+                is_inert(answer)
+        stage.desk.settle()
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+        # The same listener notices a call.
+        socket.create_connection(listener.getsockname()).close()
+        listener.accept()[0].close()
 
 
 def tables(world: World) -> list[str]:
