@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from firmware_bridge import (
     BridgeError,
+    Busy,
     DeviceFault,
     Disconnected,
     Family,
@@ -105,7 +106,7 @@ PLUGGED_IN_AGAIN = frozenset(
 # A fake is at no wire that a second program could find.
 AT_THE_WIRE = frozenset({"grab", "used"})
 
-Outcome = type[BridgeError] | None
+Outcome = type[BridgeError] | tuple[type[BridgeError], ...] | None
 _ALL = (Family.TREZOR, Family.COLDCARD, Family.LEDGER)
 
 
@@ -122,7 +123,9 @@ OUTCOMES: dict[str, dict[Family, Outcome]] = {
     "silence": _each(TimedOut),
     **{f"stall-{p}": _each(TimedOut) for p in _PHASES},
     **{f"garbage-{p}": _each(DeviceFault) for p in _PHASES},
-    "grab": {Family.TREZOR: None, Family.COLDCARD: DeviceFault, Family.LEDGER: TimedOut},
+    # A Coldcard takes packets from whoever writes: a question of ours in the middle of the other's handshake makes one
+    # message with it, which it says it cannot read; after the handshake we cannot read what it says.
+    "grab": {Family.TREZOR: None, Family.COLDCARD: (DeviceFault, Busy), Family.LEDGER: TimedOut},
     "used": {Family.TREZOR: None, Family.COLDCARD: None, Family.LEDGER: TimedOut},
     "kill": _each(WorkerCrashed),
 }
@@ -140,5 +143,12 @@ def as_markdown() -> str:
     return "\n".join([head, *rows]) + "\n"
 
 
+def possible(outcome: Outcome) -> tuple[type[BridgeError], ...]:
+    """The errors that it may be; none of them where the signature comes."""
+    if outcome is None:
+        return ()
+    return outcome if isinstance(outcome, tuple) else (outcome,)
+
+
 def _word(outcome: Outcome) -> str:
-    return "signed" if outcome is None else f"`{outcome.__name__}`"
+    return " or ".join(f"`{error.__name__}`" for error in possible(outcome)) or "signed"

@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge import BridgeError, Busy, TimedOut
 from tests.support import fault_matrix, makes, rigs, wallets
-from tests.support.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK
+from tests.support.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
 from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
 from tests.support.rigs import bridged, running
 
@@ -48,7 +48,7 @@ async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name
             else:
                 with pytest.raises(BridgeError) as caught:
                     await signing
-                assert type(caught.value) is outcome
+                assert type(caught.value) in possible(outcome)
         assert loop.time() - started < SLACK + (fault.patience if outcome is TimedOut else 0)
         await recover(rig, name)
         await works_again(bridge, device, rig)
@@ -116,7 +116,7 @@ async def struck(bridge, device, rig, name) -> None:
     async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
         await rig.shown()
         await fault.strike(rig)
-        with pytest.raises(OUTCOMES[name][rig.family]):
+        with pytest.raises(possible(OUTCOMES[name][rig.family])):
             await signing
 
 
