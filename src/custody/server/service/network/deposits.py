@@ -10,7 +10,7 @@ from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.network.watching import watch_vault
-from custody.server.store.models import ChainCoin, ChainTransaction, Vault, VaultScript
+from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from multisig import RECEIVE, OutPoint, Transaction
 
 
@@ -64,14 +64,14 @@ class Coins:
             )
         )
 
-    def _places(self, db: Session, scripts: Iterable[bytes]) -> dict[bytes, VaultScript]:
-        query = select(VaultScript).where(
-            VaultScript.chain == self.chain, VaultScript.script_pubkey.in_(list(scripts))
+    def _places(self, db: Session, scripts: Iterable[bytes]) -> dict[bytes, WatchedScript]:
+        query = select(WatchedScript).where(
+            WatchedScript.chain == self.chain, WatchedScript.script_pubkey.in_(list(scripts))
         )
         return {place.script_pubkey: place for place in db.scalars(query)}
 
     def _insert(
-        self, db: Session, found: FoundOutput, place: VaultScript, transactions: Mapping[str, Transaction]
+        self, db: Session, found: FoundOutput, place: WatchedScript, transactions: Mapping[str, Transaction]
     ) -> ChainCoin:
         txid = found.outpoint.txid
         if db.get(ChainTransaction, (self.chain, txid)) is None:
@@ -93,8 +93,11 @@ class Coins:
         return coin
 
     @staticmethod
-    def _advance(db: Session, places: Iterable[VaultScript]) -> None:
+    def _advance(db: Session, places: Iterable[WatchedScript]) -> None:
         for place in places:
+            if place.vault_id is None:
+                # A profile has its one address for ever.
+                continue
             vault = db.get_one(Vault, place.vault_id)
             next_index = vault.next_receive_index if place.branch == RECEIVE else vault.next_change_index
             if place.address_index < next_index:

@@ -15,7 +15,7 @@ from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
 from custody.server.service.requests.changes import Changes
 from custody.server.store import Store
-from custody.server.store.models import ChainBlock, VaultScript
+from custody.server.store.models import ChainBlock, WatchedScript
 from multisig import Transaction
 
 # Each round of payments beyond the gap opens another gap; a chain has no more rounds than this in one look.
@@ -71,7 +71,7 @@ class Watcher:
     def _known(self) -> _Known:
         with self._store.read() as db:
             blocks = select(ChainBlock).where(ChainBlock.chain == self._chain)
-            scripts = select(VaultScript.script_pubkey).where(VaultScript.chain == self._chain)
+            scripts = select(WatchedScript.script_pubkey).where(WatchedScript.chain == self._chain)
             return _Known(
                 {block.height: block.block_hash for block in db.scalars(blocks)},
                 frozenset(db.scalars(scripts)),

@@ -4,7 +4,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import Vault, VaultScript
+from custody.server.store.models import Vault, WatchedScript
 from multisig import CHANGE, RECEIVE
 
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
@@ -20,14 +20,14 @@ def watch_vault(db: Session, vault: Vault) -> None:
 def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
     """Adds the scripts of one chain up to the gap beyond `next_index`."""
     last = db.scalar(
-        select(func.max(VaultScript.address_index)).where(
-            VaultScript.vault_id == vault.id, VaultScript.branch == branch
+        select(func.max(WatchedScript.address_index)).where(
+            WatchedScript.vault_id == vault.id, WatchedScript.branch == branch
         )
     )
     policy = policy_of(vault)
     first = 0 if last is None else last + 1
     db.add_all(
-        VaultScript(
+        WatchedScript(
             chain=vault.chain,
             script_pubkey=policy.script_pubkey(branch, index),
             vault_id=vault.id,

@@ -23,7 +23,7 @@ from custody.server.service.proposals.drafting import Draft, Drafter
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
 from custody.server.service.requests.changes import Changes
-from custody.server.store.models import Decision, Proposal, ProposalInput, Vault, VaultScript, VaultSigner
+from custody.server.store.models import Decision, Proposal, ProposalInput, Vault, VaultSigner, WatchedScript
 from multisig import FeeRate, Network, Sats
 
 
@@ -182,8 +182,8 @@ def _leaving(db: Session, vault: Vault, intent: Intent, draft: Draft) -> Sats:
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     own = set(
         db.scalars(
-            select(VaultScript.script_pubkey).where(
-                VaultScript.vault_id == vault.id, VaultScript.script_pubkey.in_(scripts)
+            select(WatchedScript.script_pubkey).where(
+                WatchedScript.vault_id == vault.id, WatchedScript.script_pubkey.in_(scripts)
             )
         )
     )

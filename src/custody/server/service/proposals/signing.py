@@ -28,7 +28,7 @@ from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import Decision, Key, Proposal, Signature, Vault, VaultScript, VaultSigner
+from custody.server.store.models import Decision, Key, Proposal, Signature, Vault, VaultSigner, WatchedScript
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -254,10 +254,10 @@ def _require_live_key(db: Session, seat: Seat) -> None:
 
 def _stays_in_workspace(db: Session, seat: Seat) -> bool:
     scripts = {output.script_pubkey for output in Psbt.parse(seat.proposal.psbt).outputs}
-    known = select(VaultScript.script_pubkey).join(Vault, Vault.id == VaultScript.vault_id)
+    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
     query = known.where(
-        VaultScript.chain == seat.vault.chain,
-        VaultScript.script_pubkey.in_(scripts),
+        WatchedScript.chain == seat.vault.chain,
+        WatchedScript.script_pubkey.in_(scripts),
         Vault.workspace_id == seat.proposal.workspace_id,
     )
     return set(db.scalars(query)) == scripts

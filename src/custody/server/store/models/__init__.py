@@ -13,7 +13,8 @@ from custody.server.store.models.accounts import (
 )
 from custody.server.store.models.audit import AuditEvent, AuditHead
 from custody.server.store.models.base import Base
-from custody.server.store.models.jobs import IdempotencyRecord, Job
+from custody.server.store.models.events import Webhook, WebhookDelivery, WebhookEvent
+from custody.server.store.models.jobs import IdempotencyRecord, Job, Lease, Revision
 from custody.server.store.models.keys import Key, KeyAccount, KeyChallenge, Profile
 from custody.server.store.models.people import (
     AddressBookEntry,
@@ -31,8 +32,8 @@ from custody.server.store.models.vaults import (
     ChainCoin,
     ChainTransaction,
     Vault,
-    VaultScript,
     VaultSigner,
+    WatchedScript,
 )
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "Key",
     "KeyAccount",
     "KeyChallenge",
+    "Lease",
     "Membership",
     "OnboardingRequest",
     "Organisation",
@@ -65,13 +67,17 @@ __all__ = [
     "Purchase",
     "RecoveryCode",
     "RefreshToken",
+    "Revision",
     "Role",
     "RolePermission",
     "SignInSession",
     "Signature",
     "User",
     "Vault",
-    "VaultScript",
     "VaultSigner",
+    "WatchedScript",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookEvent",
     "Workspace",
 ]

@@ -1,4 +1,4 @@
-"""The outbox, written in the transaction of what it follows; and the answers kept for repeated requests."""
+"""The outbox, written in the transaction of what it follows; who does what alone; the answers kept for repeated requests."""
 
 from datetime import datetime
 from typing import Any
@@ -35,6 +35,25 @@ class Job(Base):
     created_at: Mapped[datetime]
     done_at: Mapped[datetime | None]
     dead_at: Mapped[datetime | None]
+
+
+class Lease(Base):
+    """Work that one process does at a time, by name: following a chain. A lapsed lease is anybody's."""
+
+    __tablename__ = "leases"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    until: Mapped[datetime]
+
+
+class Revision(Base):
+    """Counts what readers of a workspace's proposals wait for, so that a long poll asks for one number and not for its list."""
+
+    __tablename__ = "revisions"
+
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"), primary_key=True)
+    number: Mapped[int]
 
 
 class IdempotencyRecord(Base):

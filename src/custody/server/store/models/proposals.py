@@ -28,7 +28,10 @@ class Proposal(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     family_id: Mapped[str] = mapped_column(index=True)
     workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
+    # Whose coins it spends; of a forward, whose it will be.
     vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
+    # Of a forward, the key with whose profile it is paid.
+    profile_key_id: Mapped[str | None] = mapped_column(ForeignKey("keys.id"))
     tx_type: Mapped[str]
     status: Mapped[str]
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))

@@ -56,15 +56,18 @@ class VaultSigner(Base):
     fingerprint: Mapped[str]
 
 
-class VaultScript(Base):
-    """A script that the chain is watched for: ``branch`` 0 receives, 1 is change (BIP-44's fourth level)."""
+class WatchedScript(Base):
+    """A script that the chain is watched for: ``branch`` 0 receives, 1 is change (BIP-44's fourth level).
 
-    __tablename__ = "vault_scripts"
+    ``vault_id`` is null for a script of a member's profile: whose it is, `Profile` says, for one device may be registered again.
+    """
+
+    __tablename__ = "watched_scripts"
     __table_args__ = (UniqueConstraint("vault_id", "branch", "address_index"),)
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     script_pubkey: Mapped[bytes] = mapped_column(primary_key=True)
-    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
+    vault_id: Mapped[str | None] = mapped_column(ForeignKey("vaults.id"))
     branch: Mapped[int]
     address_index: Mapped[int]
 
@@ -80,14 +83,16 @@ class ChainTransaction(Base):
 
 
 class ChainCoin(Base):
-    """A coin of a vault as the chain shows it. ``height`` is null while unconfirmed, ``spent_by`` while unspent."""
+    """A coin as the chain shows it. ``height`` is null while unconfirmed, ``spent_by`` while unspent, ``vault_id`` where it
+    is in a member's profile.
+    """
 
     __tablename__ = "chain_coins"
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     txid: Mapped[str] = mapped_column(primary_key=True)
     vout: Mapped[int] = mapped_column(primary_key=True)
-    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
+    vault_id: Mapped[str | None] = mapped_column(ForeignKey("vaults.id"))
     branch: Mapped[int]
     address_index: Mapped[int]
     amount_sats: Mapped[int]
@@ -110,6 +115,13 @@ class ChainBlock(Base):
     block_hash: Mapped[str]
 
 
+Index(
+    "ix_chain_coins_profiles",
+    ChainCoin.chain,
+    ChainCoin.script_pubkey,
+    sqlite_where=text("vault_id IS NULL"),
+    postgresql_where=text("vault_id IS NULL"),
+)
 Index(
     "ix_chain_coins_unspent",
     ChainCoin.vault_id,

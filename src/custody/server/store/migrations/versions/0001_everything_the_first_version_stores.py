@@ -116,6 +116,13 @@ def upgrade() -> None:
         )
 
     op.create_table(
+        "leases",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("owner", sa.String(), nullable=False),
+        sa.Column("until", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_leases")),
+    )
+    op.create_table(
         "organisations",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
@@ -149,6 +156,15 @@ def upgrade() -> None:
     with op.batch_alter_table("workspaces", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_workspaces_organisation_id"), ["organisation_id"], unique=False)
 
+    op.create_table(
+        "revisions",
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_revisions_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("workspace_id", name=op.f("pk_revisions")),
+    )
     op.create_table(
         "roles",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -193,6 +209,26 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
         sa.UniqueConstraint("email", name=op.f("uq_users_email")),
     )
+    op.create_table(
+        "webhook_events",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("payload", sa.JSON(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_webhook_events_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_events")),
+    )
+    with op.batch_alter_table("webhook_events", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_webhook_events_created_at"), ["created_at"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_webhook_events_workspace_id_webhook_events_created_at"),
+            ["workspace_id", "created_at"],
+            unique=False,
+        )
+
     op.create_table(
         "address_book",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -276,9 +312,7 @@ def upgrade() -> None:
             unique=False,
         )
         batch_op.create_index(
-            batch_op.f("ix_invitations_status_invitations_expires_at"),
-            ["status", "expires_at"],
-            unique=False,
+            batch_op.f("ix_invitations_status_invitations_expires_at"), ["status", "expires_at"], unique=False
         )
         batch_op.create_index(
             "uq_invitations_pending",
@@ -551,6 +585,24 @@ def upgrade() -> None:
         sa.UniqueConstraint("workspace_id", "name", name=op.f("uq_vaults_workspace_id_name")),
     )
     op.create_table(
+        "webhooks",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("url", sa.String(), nullable=False),
+        sa.Column("kinds", sa.JSON(), nullable=False),
+        sa.Column("sealed_secret", sa.LargeBinary(), nullable=False),
+        sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("disabled_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("disabled_reason", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_webhooks_created_by_users")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_webhooks_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
+        sa.UniqueConstraint("workspace_id", "url", name=op.f("uq_webhooks_workspace_id_url")),
+    )
+    op.create_table(
         "access_tokens",
         sa.Column("token_hash", sa.LargeBinary(), nullable=False),
         sa.Column("session_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -568,7 +620,7 @@ def upgrade() -> None:
         sa.Column("chain", sa.String(), nullable=False),
         sa.Column("txid", sa.String(), nullable=False),
         sa.Column("vout", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=True),
         sa.Column("branch", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("address_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("amount_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -583,6 +635,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("chain", "txid", "vout", name=op.f("pk_chain_coins")),
     )
     with op.batch_alter_table("chain_coins", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_chain_coins_profiles",
+            ["chain", "script_pubkey"],
+            unique=False,
+            sqlite_where=sa.text("vault_id IS NULL"),
+            postgresql_where=sa.text("vault_id IS NULL"),
+        )
         batch_op.create_index(
             "ix_chain_coins_unspent",
             ["vault_id"],
@@ -633,6 +692,7 @@ def upgrade() -> None:
         sa.Column("family_id", sa.String(), nullable=False),
         sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("profile_key_id", sa.String(), nullable=True),
         sa.Column("tx_type", sa.String(), nullable=False),
         sa.Column("status", sa.String(), nullable=False),
         sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -663,6 +723,9 @@ def upgrade() -> None:
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("fee_sats >= 0", name=op.f("ck_proposals_fee")),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_proposals_created_by_users")),
+        sa.ForeignKeyConstraint(
+            ["profile_key_id"], ["keys.id"], name=op.f("fk_proposals_profile_key_id_keys")
+        ),
         sa.ForeignKeyConstraint(
             ["replaced_by_id"], ["proposals.id"], name=op.f("fk_proposals_replaced_by_id_proposals")
         ),
@@ -711,18 +774,52 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_refresh_tokens_session_id"), ["session_id"], unique=False)
 
     op.create_table(
-        "vault_scripts",
+        "watched_scripts",
         sa.Column("chain", sa.String(), nullable=False),
         sa.Column("script_pubkey", sa.LargeBinary(), nullable=False),
-        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=True),
         sa.Column("branch", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("address_index", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_vault_scripts_vault_id_vaults")),
-        sa.PrimaryKeyConstraint("chain", "script_pubkey", name=op.f("pk_vault_scripts")),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_watched_scripts_vault_id_vaults")),
+        sa.PrimaryKeyConstraint("chain", "script_pubkey", name=op.f("pk_watched_scripts")),
         sa.UniqueConstraint(
-            "vault_id", "branch", "address_index", name=op.f("uq_vault_scripts_vault_id_branch_address_index")
+            "vault_id",
+            "branch",
+            "address_index",
+            name=op.f("uq_watched_scripts_vault_id_branch_address_index"),
         ),
     )
+    op.create_table(
+        "webhook_deliveries",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("webhook_id", sa.String(), nullable=False),
+        sa.Column("event_id", sa.String(), nullable=False),
+        sa.Column("status", sa.String(), nullable=False),
+        sa.Column("attempts", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("response_status", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("error", sa.String(), nullable=True),
+        sa.Column("attempted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint(
+            "status IN ('pending', 'delivered', 'failed')", name=op.f("ck_webhook_deliveries_status")
+        ),
+        sa.ForeignKeyConstraint(
+            ["event_id"], ["webhook_events.id"], name=op.f("fk_webhook_deliveries_event_id_webhook_events")
+        ),
+        sa.ForeignKeyConstraint(
+            ["webhook_id"], ["webhooks.id"], name=op.f("fk_webhook_deliveries_webhook_id_webhooks")
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_deliveries")),
+        sa.UniqueConstraint("webhook_id", "event_id", name=op.f("uq_webhook_deliveries_webhook_id_event_id")),
+    )
+    with op.batch_alter_table("webhook_deliveries", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_webhook_deliveries_event_id"), ["event_id"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_webhook_deliveries_webhook_id_webhook_deliveries_created_at"),
+            ["webhook_id", "created_at"],
+            unique=False,
+        )
+
     op.create_table(
         "decisions",
         sa.Column("proposal_id", sa.String(), nullable=False),
