@@ -213,6 +213,7 @@ def upgrade() -> None:
         "webhook_events",
         sa.Column("id", sa.String(), nullable=False),
         sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("payload", sa.JSON(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -220,14 +221,10 @@ def upgrade() -> None:
             ["workspace_id"], ["workspaces.id"], name=op.f("fk_webhook_events_workspace_id_workspaces")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_events")),
+        sa.UniqueConstraint("workspace_id", "sequence", name=op.f("uq_webhook_events_workspace_id_sequence")),
     )
     with op.batch_alter_table("webhook_events", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_webhook_events_created_at"), ["created_at"], unique=False)
-        batch_op.create_index(
-            batch_op.f("ix_webhook_events_workspace_id_webhook_events_created_at"),
-            ["workspace_id", "created_at"],
-            unique=False,
-        )
 
     op.create_table(
         "address_book",
@@ -591,10 +588,14 @@ def upgrade() -> None:
         sa.Column("url", sa.String(), nullable=False),
         sa.Column("kinds", sa.JSON(), nullable=False),
         sa.Column("sealed_secret", sa.LargeBinary(), nullable=False),
+        sa.Column("sealed_old_secret", sa.LargeBinary(), nullable=True),
+        sa.Column("old_secret_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("disabled_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("disabled_reason", sa.String(), nullable=True),
+        sa.Column("failing_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("quiet_until", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_webhooks_created_by_users")),
         sa.ForeignKeyConstraint(
             ["workspace_id"], ["workspaces.id"], name=op.f("fk_webhooks_workspace_id_workspaces")
@@ -807,6 +808,8 @@ def upgrade() -> None:
             ["event_id"], ["webhook_events.id"], name=op.f("fk_webhook_deliveries_event_id_webhook_events")
         ),
         sa.ForeignKeyConstraint(
+        sa.Column("queued_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("next_attempt_at", sa.DateTime(timezone=True), nullable=True),
             ["webhook_id"], ["webhooks.id"], name=op.f("fk_webhook_deliveries_webhook_id_webhooks")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_deliveries")),
@@ -821,6 +824,7 @@ def upgrade() -> None:
         )
 
     op.create_table(
+        batch_op.create_index(batch_op.f("ix_webhook_deliveries_created_at"), ["created_at"], unique=False)
         "decisions",
         sa.Column("proposal_id", sa.String(), nullable=False),
         sa.Column("key_id", sa.String(), nullable=False),
