@@ -1,0 +1,23 @@
+"""The contract of every chain backend: each test runs once for each rig named here.
+
+A new backend adds its name to RIGS and a fixture ``<name>_rig``; the tests stay as they are. What a rig is stands in
+tests/support/chains.py.
+"""
+
+import pytest
+
+from tests.support.chains import EmbeddedRig, Rig
+
+RIGS = ("embedded",)
+
+
+@pytest.fixture(params=RIGS)
+def rig(request: pytest.FixtureRequest) -> Rig:
+    return request.getfixturevalue(f"{request.param}_rig")
+
+
+@pytest.fixture
+def embedded_rig(tmp_path):
+    opened = EmbeddedRig(tmp_path / "chain")
+    yield opened
+    opened.close()

@@ -1,0 +1,175 @@
+"""Finding what pays and what spends our scripts: on the best chain, in the mempool, and no longer there."""
+
+import pytest
+
+from custody.server.chain.backend import FoundOutput, Spend
+from multisig.script import p2wsh
+from multisig.transaction import OutPoint
+from tests.support.chains import confirmed_coin
+from tests.support.regtest import coin_of, open_script, spend
+
+
+def script(number):
+    return p2wsh(open_script(number))
+
+
+@pytest.fixture
+def here(rig):
+    """A script that nothing has paid so far."""
+    return script(rig.fresh())
+
+
+def test_nothing_pays_a_script_nobody_knows(rig, here):
+    rig.mine()
+    assert rig.backend.outputs_to([here]) == ()
+    assert rig.backend.outputs_to([]) == ()
+
+
+def test_a_payment_waits_in_the_mempool_and_is_then_in_a_block(rig):
+    number = rig.fresh()
+    txid = rig.fund(number, 12_345)
+    found = coin_of(rig.backend, txid, script(number))
+    waiting = FoundOutput(found.outpoint, 12_345, script(number), None, None, coinbase=False, spent=None)
+    assert found == waiting
+    block = rig.mine(2)[0]
+    mined = FoundOutput(
+        found.outpoint, 12_345, script(number), block.height, block.hash, coinbase=False, spent=None
+    )
+    assert rig.backend.outputs_to([script(number)]) == (mined,)
+
+
+def test_a_spend_is_seen_in_the_mempool_and_then_in_its_block(rig, here):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=here)
+    rig.send(payment)
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == Spend(payment.txid, None)
+    assert coin_of(rig.backend, payment.txid, here).height is None
+    (block,) = rig.mine()
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == Spend(payment.txid, block.height)
+    assert coin_of(rig.backend, payment.txid, here).block_hash == block.hash
+
+
+def test_a_chain_of_unconfirmed_payments_is_seen_whole(rig, here):
+    first, second = rig.fresh(), rig.fresh()
+    txid = rig.fund(first, 100_000)
+    one = spend(coin_of(rig.backend, txid, script(first)), first, to=script(second))
+    rig.send(one)
+    two = spend(coin_of(rig.backend, one.txid, script(second)), second, to=here)
+    rig.send(two)
+    found = {coin.outpoint: coin for coin in rig.backend.outputs_to([script(first), script(second), here])}
+    assert [coin.spent for coin in found.values() if coin.outpoint.txid == txid] == [Spend(one.txid, None)]
+    assert found[OutPoint(one.txid, 0)].spent == Spend(two.txid, None)
+    assert found[OutPoint(two.txid, 0)].spent is None
+
+
+def test_only_what_changed_since_a_height_is_told(rig, here):
+    coin, number = confirmed_coin(rig)
+    rig.mine(2)
+    ours = [script(number)]
+    assert rig.backend.outputs_to(ours, since_height=coin.height) == (coin,)
+    assert rig.backend.outputs_to(ours, since_height=coin.height + 1) == ()
+    rig.send(spend(coin, number, to=here))
+    (spent,) = rig.backend.outputs_to(ours, since_height=coin.height + 1)
+    assert spent.spent.height is None
+    (block,) = rig.mine()
+    (mined,) = rig.backend.outputs_to(ours, since_height=block.height)
+    assert mined.spent.height == block.height
+    assert (mined.height, mined.block_hash) == (coin.height, coin.block_hash)
+    assert rig.backend.outputs_to(ours, since_height=block.height + 1) == ()
+
+
+def test_a_coin_made_and_spent_in_one_block_is_told_with_its_spend(rig, here):
+    number = rig.fresh()
+    txid = rig.fund(number, 100_000)
+    payment = spend(coin_of(rig.backend, txid, script(number)), number, to=here)
+    rig.send(payment)
+    (block,) = rig.mine()
+    coin = coin_of(rig.backend, txid, script(number))
+    assert (coin.height, coin.spent) == (block.height, Spend(payment.txid, block.height))
+
+
+def test_a_coinbase_is_told_as_one(rig):
+    (block,) = rig.mine()
+    found = rig.backend.outputs_to([p2wsh(rig.coinbase_script(block.height))], since_height=block.height)
+    assert [coin.coinbase for coin in found if coin.height == block.height] == [True]
+
+
+def test_several_payments_to_one_script_and_to_several_scripts(rig):
+    first, second = rig.fresh(), rig.fresh()
+    txids = [rig.fund(first, 1_000), rig.fund(second, 2_000), rig.fund(first, 3_000)]
+    rig.mine()
+    found = rig.backend.outputs_to([script(first), script(second)])
+    assert {coin.outpoint.txid: coin.amount for coin in found} == dict(
+        zip(txids, (1_000, 2_000, 3_000), strict=True)
+    )
+    assert {coin.outpoint.txid for coin in rig.backend.outputs_to([script(second)])} == {txids[1]}
+
+
+def test_a_deposit_that_a_branch_leaves_out_is_unconfirmed_again(rig):
+    coin, number = confirmed_coin(rig)
+    rig.reorganise(1, 2)
+    again = coin_of(rig.backend, coin.outpoint.txid, script(number))
+    assert (again.height, again.block_hash, again.spent) == (None, None, None)
+    (block,) = rig.mine()
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
+
+
+def test_a_spend_that_a_branch_leaves_out_is_unconfirmed_again(rig, here):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=here)
+    rig.send(payment)
+    rig.mine()
+    assert coin_of(rig.backend, payment.txid, here).height is not None
+    rig.reorganise(1, 2)
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent == Spend(payment.txid, None)
+    assert coin_of(rig.backend, payment.txid, here).height is None
+
+
+def test_a_double_spend_in_a_branch_removes_the_first_for_good(rig, here):
+    coin, number = confirmed_coin(rig)
+    elsewhere = script(rig.fresh())
+    first, rival = spend(coin, number, to=here), spend(coin, number, to=elsewhere)
+    rig.send(first)
+    rig.mine()
+    assert coin_of(rig.backend, first.txid, here).height is not None
+    branch = rig.reorganise(1, 2, [rival])
+    assert rig.backend.outputs_to([here]) == ()
+    spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
+    assert spent == Spend(rival.txid, branch[0].height)
+    assert coin_of(rig.backend, rival.txid, elsewhere).block_hash == branch[0].hash
+
+
+def test_a_block_takes_the_coin_of_what_waits(rig, here):
+    coin, number = confirmed_coin(rig)
+    waiting = spend(coin, number, to=here)
+    rig.send(waiting)
+    assert coin_of(rig.backend, waiting.txid, here).height is None
+    rival = spend(coin, number, to=script(rig.fresh()))
+    block = rig.mine_block([rival])
+    assert rig.backend.outputs_to([here]) == ()
+    spent = coin_of(rig.backend, coin.outpoint.txid, script(number)).spent
+    assert spent == Spend(rival.txid, block.height)
+
+
+def test_what_the_mempool_forgot_is_gone_and_its_coins_are_free(rig, here):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=here)
+    rig.send(payment)
+    assert coin_of(rig.backend, payment.txid, here).height is None
+    rig.forget()
+    assert rig.backend.outputs_to([here]) == ()
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).spent is None
+    rig.send(payment)
+    assert coin_of(rig.backend, payment.txid, here).height is None
+
+
+def test_a_long_history_is_read_from_its_beginning(rig, here):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=here)
+    rig.send(payment)
+    (block,) = rig.mine()
+    rig.mine(60)
+    found = {each.outpoint.txid: each for each in rig.backend.outputs_to([script(number), here])}
+    assert found[coin.outpoint.txid].spent == Spend(payment.txid, block.height)
+    assert found[payment.txid].block_hash == block.hash
+    assert rig.backend.outputs_to([script(number), here], since_height=block.height + 1) == ()

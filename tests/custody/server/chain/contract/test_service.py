@@ -1,0 +1,67 @@
+"""What every backend owes its callers beside the chain itself: its network, estimates, threads, and plain failure."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from multisig.script import p2wsh
+from multisig.units import FeeRate
+from tests.support.chains import confirmed_coin
+from tests.support.regtest import open_script, spend
+
+
+def test_it_serves_regtest_and_says_so(rig):
+    assert rig.backend.network is Network.REGTEST
+
+
+@pytest.mark.parametrize("target", [1, 6, 144, 1_008, 100_000])
+def test_an_estimate_is_a_rate_or_none(rig, target):
+    rig.mine()
+    rate = rig.backend.fee_estimate(target)
+    assert rate is None or (isinstance(rate, FeeRate) and rate.sat_per_kvb > 0)
+
+
+@pytest.mark.parametrize("target", [0, -1])
+def test_a_target_is_one_block_at_least(rig, target):
+    with pytest.raises(ValueError, match="at least one block"):
+        rig.backend.fee_estimate(target)
+
+
+def test_when_nobody_answers_every_call_says_so_and_later_works_again(rig):
+    coin, number = confirmed_coin(rig)
+    ours = [p2wsh(open_script(number))]
+    payment = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+    tip = rig.backend.tip()
+    with rig.down():
+        for ask in (
+            rig.backend.tip,
+            lambda: rig.backend.block_at(tip.height),
+            lambda: rig.backend.outputs_to(ours),
+            lambda: rig.backend.transaction(coin.outpoint.txid),
+            lambda: rig.backend.test_accept(payment),
+            lambda: rig.backend.broadcast(payment),
+        ):
+            with pytest.raises(ChainUnavailable):
+                ask()
+    assert rig.backend.tip() == tip
+    assert rig.backend.outputs_to(ours) == (coin,)
+
+
+def test_several_threads_ask_at_once_while_the_chain_moves(rig):
+    coin, number = confirmed_coin(rig)
+    ours = [p2wsh(open_script(number))]
+
+    def ask(_turn):
+        tip = rig.backend.tip()
+        assert rig.backend.block_at(0) is not None
+        assert rig.backend.transaction(coin.outpoint.txid).block_hash == coin.block_hash
+        return tip.height, rig.backend.outputs_to(ours)
+
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(ask, turn) for turn in range(16)]
+        mined = [rig.mine()[0] for _ in range(4)]
+        answers = [each.result() for each in asked]
+    assert all(found == (coin,) for _, found in answers)
+    assert rig.backend.tip() == mined[-1]

@@ -1,0 +1,142 @@
+"""Looking a transaction up, handing one over, and the stable words for what is not taken."""
+
+from dataclasses import replace
+
+import pytest
+
+from custody.server.chain.backend import Accepted, AlreadyKnown, ChainTransaction, RefusalCode, Refused
+from multisig.script import p2wsh
+from multisig.transaction import OutPoint
+from tests.support.chains import confirmed_coin
+from tests.support.regtest import coin_of, open_script, spend
+
+
+@pytest.fixture
+def here(rig):
+    """A script that nothing has paid so far."""
+    return p2wsh(open_script(rig.fresh()))
+
+
+def refusal(rig, transaction):
+    """The code, which the test and the broadcast agree on; and nothing is sent."""
+    tested = rig.backend.test_accept(transaction)
+    sent = rig.backend.broadcast(transaction)
+    assert isinstance(tested, Refused)
+    assert isinstance(sent, Refused)
+    assert (tested.txid, tested.code) == (sent.txid, sent.code) == (transaction.txid, tested.code)
+    assert tested.reason
+    assert rig.backend.transaction(transaction.txid) is None
+    return tested.code
+
+
+def test_an_unknown_transaction_is_none(rig):
+    rig.mine()
+    assert rig.backend.transaction("ab" * 32) is None
+
+
+def test_a_good_transaction_is_taken_and_then_known(rig, here):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=here)
+    assert rig.backend.test_accept(payment) == Accepted(payment.txid)
+    assert rig.backend.transaction(payment.txid) is None
+    assert rig.backend.broadcast(payment) == Accepted(payment.txid)
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None, None)
+    for ask in (rig.backend.test_accept, rig.backend.broadcast):
+        assert ask(payment) == AlreadyKnown(payment.txid, confirmed=False)
+    (block,) = rig.mine()
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, block.height, block.hash)
+    for ask in (rig.backend.test_accept, rig.backend.broadcast):
+        assert ask(payment) == AlreadyKnown(payment.txid, confirmed=True)
+
+
+def test_a_confirmed_transaction_is_known_though_its_outputs_are_spent(rig, here):
+    coin, number = confirmed_coin(rig)
+    second = rig.fresh()
+    first = spend(coin, number, to=p2wsh(open_script(second)))
+    rig.send(first)
+    rig.mine()
+    rig.send(spend(coin_of(rig.backend, first.txid, p2wsh(open_script(second))), second, to=here))
+    rig.mine()
+    assert rig.backend.broadcast(first) == AlreadyKnown(first.txid, confirmed=True)
+
+
+def test_a_transaction_of_a_lost_block_is_unconfirmed_again(rig, here):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=here)
+    rig.send(payment)
+    rig.mine()
+    rig.reorganise(1, 2)
+    assert rig.backend.transaction(payment.txid) == ChainTransaction(payment, None, None)
+
+
+def test_a_transaction_that_a_branch_made_impossible_is_none(rig, here):
+    coin, number = confirmed_coin(rig)
+    first, rival = spend(coin, number, to=here), spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+    rig.send(first)
+    rig.mine()
+    rig.reorganise(1, 2, [rival])
+    assert rig.backend.transaction(first.txid) is None
+    assert refusal(rig, first) is RefusalCode.MISSING_INPUTS
+
+
+def test_a_child_of_an_unconfirmed_parent_is_taken(rig, here):
+    coin, number = confirmed_coin(rig)
+    second = rig.fresh()
+    parent = spend(coin, number, to=p2wsh(open_script(second)))
+    rig.backend.broadcast(parent)
+    child = spend(coin_of(rig.backend, parent.txid, p2wsh(open_script(second))), second, to=here)
+    assert rig.backend.broadcast(child) == Accepted(child.txid)
+    (block,) = rig.mine()
+    assert rig.backend.transaction(child.txid) == ChainTransaction(child, block.height, block.hash)
+
+
+def test_a_rival_that_pays_no_more_is_a_conflict(rig, here):
+    coin, number = confirmed_coin(rig)
+    rig.send(spend(coin, number, to=here, fee=2_000))
+    assert refusal(rig, spend(coin, number, to=here, fee=1_000)) is RefusalCode.CONFLICT
+    rig.mine()
+    assert refusal(rig, spend(coin, number, to=here, fee=1_000)) is RefusalCode.MISSING_INPUTS
+
+
+def test_a_coin_that_is_not_there(rig, here):
+    coin, number = confirmed_coin(rig)
+    elsewhere = replace(coin, outpoint=OutPoint("ab" * 32, 0))
+    assert refusal(rig, spend(elsewhere, number, to=here)) is RefusalCode.MISSING_INPUTS
+
+
+def test_an_invalid_script(rig, here):
+    coin, number = confirmed_coin(rig)
+    wrong = spend(coin, number, to=here, witness=(open_script(rig.fresh()),))
+    assert refusal(rig, wrong) is RefusalCode.INVALID_SCRIPT
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"fee": 0}, RefusalCode.FEE_TOO_LOW),
+        ({"fee": 99_000_000}, RefusalCode.FEE_TOO_HIGH),
+        ({"fee": -1}, RefusalCode.MALFORMED),
+        ({"locktime": 400_000_000}, RefusalCode.NON_FINAL),
+        ({"locktime": 4_000_000_000}, RefusalCode.NON_FINAL),
+        ({"sequence": 5}, RefusalCode.NON_FINAL),
+    ],
+)
+def test_relay_rules(rig, here, changes, code):
+    coin, number = confirmed_coin(rig, 100_000_000)
+    assert refusal(rig, spend(coin, number, to=here, **changes)) is code
+
+
+def test_a_lock_time_at_the_tip_is_final(rig, here):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=here, locktime=rig.backend.tip().height)
+    assert rig.backend.broadcast(payment) == Accepted(payment.txid)
+
+
+def test_a_young_coinbase_cannot_be_spent(rig, here):
+    (block,) = rig.mine()
+    behind = rig.coinbase_script(block.height)
+    (young,) = (coin for coin in rig.backend.outputs_to([p2wsh(behind)]) if coin.block_hash == block.hash)
+    early = spend(young, 0, to=here, fee=1_000, witness=(behind,))
+    assert refusal(rig, early) is RefusalCode.IMMATURE
+    rig.mine(99)
+    assert rig.backend.broadcast(early) == Accepted(early.txid)

@@ -1,0 +1,128 @@
+"""Rigs of the chain's contract suite: a backend, and the hands that move its chain behind its back."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from custody.server.chain.backend import BlockRef, ChainBackend, FoundOutput
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.chain.embedded.blocks import MINER_WITNESS_SCRIPT
+from multisig.script import p2wsh
+from multisig.transaction import Transaction
+from multisig.units import Sats
+from tests.support.regtest import FakeClock, coin_of, open_address, open_script
+
+
+class Rig(Protocol):
+    """Money on its chain lies behind ``open_script(number)``, which anybody may spend (see tests/support/regtest.py).
+
+    A chain may be shared by many tests, so that a test asks for numbers nobody used, and never counts on a height.
+    """
+
+    @property
+    def backend(self) -> ChainBackend:
+        """What is tested. Another object after `down`, perhaps."""
+        ...
+
+    def fresh(self) -> int:
+        """The number of an open script that was never paid on this chain."""
+        ...
+
+    def mine(self, count: int = 1, *, empty: bool = False) -> tuple[BlockRef, ...]:
+        """Blocks on the tip; the first takes what waits in the mempool, unless ``empty``."""
+        ...
+
+    def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
+        """One block with exactly these, though the mempool has never heard of them."""
+        ...
+
+    def coinbase_script(self, height: int) -> bytes:
+        """The witness script behind which that block's coinbase lies; satisfied by itself."""
+        ...
+
+    def fund(self, number: int, amount: int) -> str:
+        """Pays ``open_script(number)`` from the chain's own money, into the mempool; the txid."""
+        ...
+
+    def send(self, transaction: Transaction) -> None:
+        """Another wallet hands it to the network."""
+        ...
+
+    def reorganise(
+        self, depth: int, length: int, transactions: Sequence[Transaction] = ()
+    ) -> tuple[BlockRef, ...]:
+        """The branch from ``depth`` blocks below the tip, longer than what it replaces; its first block holds exactly
+        ``transactions``. What it leaves out waits in the mempool again where still valid.
+        """
+        ...
+
+    def forget(self) -> None:
+        """The mempool loses all that waits there, as after an expiry."""
+        ...
+
+    def down(self) -> AbstractContextManager[None]:
+        """Nobody answers the backend meanwhile; afterwards `backend` works again."""
+        ...
+
+
+def confirmed_coin(rig: Rig, amount: int = 100_000) -> tuple[FoundOutput, int]:
+    """A confirmed coin behind a fresh open script, and the script's number."""
+    number = rig.fresh()
+    txid = rig.fund(number, amount)
+    rig.mine()
+    return coin_of(rig.backend, txid, p2wsh(open_script(number))), number
+
+
+class EmbeddedRig:
+    """The embedded chain is backend and hands at once. A backend that stands before it overrides two methods."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._clock = FakeClock()
+        self._used = 0
+        self.chain = self._open()
+
+    def _open(self) -> EmbeddedChain:
+        return EmbeddedChain(self._folder, clock=self._clock)
+
+    def close(self) -> None:
+        self.chain.close()
+
+    @property
+    def backend(self) -> ChainBackend:
+        return self.chain
+
+    def fresh(self) -> int:
+        self._used += 1
+        return self._used
+
+    def mine(self, count: int = 1, *, empty: bool = False) -> tuple[BlockRef, ...]:
+        return self.chain.mine(count, empty=empty)
+
+    def mine_block(self, transactions: Sequence[Transaction]) -> BlockRef:
+        return self.chain.mine_block(transactions)
+
+    def coinbase_script(self, height: int) -> bytes:
+        return MINER_WITNESS_SCRIPT
+
+    def fund(self, number: int, amount: int) -> str:
+        return self.chain.fund(open_address(number), Sats(amount))
+
+    def send(self, transaction: Transaction) -> None:
+        self.chain.broadcast(transaction)
+
+    def reorganise(
+        self, depth: int, length: int, transactions: Sequence[Transaction] = ()
+    ) -> tuple[BlockRef, ...]:
+        return self.chain.reorganise(depth, length, transactions)
+
+    def forget(self) -> None:
+        self.chain._mempool._entries.clear()
+        self.chain._mempool._spends.clear()
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        self.chain.close()
+        yield
+        self.chain = self._open()
