@@ -17,11 +17,15 @@ class Proposal(Base):
 
     __tablename__ = "proposals"
     __table_args__ = (
-        Index(None, "workspace_id", "status", "created_at"),
+        # Lists, in their order.
+        Index("ix_proposals_by_status", "workspace_id", "status", "created_at", "id"),
+        Index("ix_proposals_by_age", "workspace_id", "created_at", "id"),
         Index(None, "status", "expires_at"),
         # What a member, or a vault, moved since a cycle began.
         Index(None, "workspace_id", "created_by", "created_at"),
         Index(None, "vault_id", "created_at"),
+        # What a reorganisation takes back.
+        Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),
     )
 

@@ -122,9 +122,21 @@ Index(
     sqlite_where=text("vault_id IS NULL"),
     postgresql_where=text("vault_id IS NULL"),
 )
+# A vault's largest coins are read without the rest, and without a look at unconfirmed ones, however many a stranger made.
 Index(
     "ix_chain_coins_unspent",
     ChainCoin.vault_id,
+    ChainCoin.amount_sats,
+    ChainCoin.height,
     sqlite_where=text("spent_by IS NULL"),
     postgresql_where=text("spent_by IS NULL"),
+)
+# What a new block decides about: the coins above the last shared block, and those that were spent above it.
+Index("ix_chain_coins_height", ChainCoin.chain, ChainCoin.height)
+Index(
+    "ix_chain_coins_spent",
+    ChainCoin.chain,
+    ChainCoin.spent_height,
+    sqlite_where=text("spent_by IS NOT NULL"),
+    postgresql_where=text("spent_by IS NOT NULL"),
 )

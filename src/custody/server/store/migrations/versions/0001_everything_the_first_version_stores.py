@@ -643,9 +643,17 @@ def upgrade() -> None:
             sqlite_where=sa.text("vault_id IS NULL"),
             postgresql_where=sa.text("vault_id IS NULL"),
         )
+        batch_op.create_index("ix_chain_coins_height", ["chain", "height"], unique=False)
+        batch_op.create_index(
+            "ix_chain_coins_spent",
+            ["chain", "spent_height"],
+            unique=False,
+            sqlite_where=sa.text("spent_by IS NOT NULL"),
+            postgresql_where=sa.text("spent_by IS NOT NULL"),
+        )
         batch_op.create_index(
             "ix_chain_coins_unspent",
-            ["vault_id"],
+            ["vault_id", "amount_sats", "height"],
             unique=False,
             sqlite_where=sa.text("spent_by IS NULL"),
             postgresql_where=sa.text("spent_by IS NULL"),
@@ -753,11 +761,11 @@ def upgrade() -> None:
             ["workspace_id", "created_by", "created_at"],
             unique=False,
         )
+        batch_op.create_index("ix_proposals_by_age", ["workspace_id", "created_at", "id"], unique=False)
         batch_op.create_index(
-            batch_op.f("ix_proposals_workspace_id_proposals_status_proposals_created_at"),
-            ["workspace_id", "status", "created_at"],
-            unique=False,
+            "ix_proposals_by_status", ["workspace_id", "status", "created_at", "id"], unique=False
         )
+        batch_op.create_index(batch_op.f("ix_proposals_block_height"), ["block_height"], unique=False)
 
     op.create_table(
         "refresh_tokens",
@@ -800,6 +808,8 @@ def upgrade() -> None:
         sa.Column("response_status", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("error", sa.String(), nullable=True),
         sa.Column("attempted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("queued_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("next_attempt_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint(
             "status IN ('pending', 'delivered', 'failed')", name=op.f("ck_webhook_deliveries_status")
@@ -808,14 +818,13 @@ def upgrade() -> None:
             ["event_id"], ["webhook_events.id"], name=op.f("fk_webhook_deliveries_event_id_webhook_events")
         ),
         sa.ForeignKeyConstraint(
-        sa.Column("queued_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("next_attempt_at", sa.DateTime(timezone=True), nullable=True),
             ["webhook_id"], ["webhooks.id"], name=op.f("fk_webhook_deliveries_webhook_id_webhooks")
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_deliveries")),
         sa.UniqueConstraint("webhook_id", "event_id", name=op.f("uq_webhook_deliveries_webhook_id_event_id")),
     )
     with op.batch_alter_table("webhook_deliveries", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_webhook_deliveries_created_at"), ["created_at"], unique=False)
         batch_op.create_index(batch_op.f("ix_webhook_deliveries_event_id"), ["event_id"], unique=False)
         batch_op.create_index(
             batch_op.f("ix_webhook_deliveries_webhook_id_webhook_deliveries_created_at"),
@@ -824,7 +833,6 @@ def upgrade() -> None:
         )
 
     op.create_table(
-        batch_op.create_index(batch_op.f("ix_webhook_deliveries_created_at"), ["created_at"], unique=False)
         "decisions",
         sa.Column("proposal_id", sa.String(), nullable=False),
         sa.Column("key_id", sa.String(), nullable=False),
