@@ -30,7 +30,8 @@ PERMISSIONS: dict[str, set[str]] = {
     "GET /api/v1/get-vault-limits": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/psbt": WHO_PAYS_OR_LOOKS,
-    "POST /api/v1/sign-psbt": {PAYMENT_APPROVE},
+    # PAYMENT_INIT for the caller's own forward alone: tests/custody/server/service/proposals/test_forwards.py.
+    "POST /api/v1/sign-psbt": {PAYMENT_APPROVE, PAYMENT_INIT},
     "GET /api/v1/get-whitelist-addresses": WHO_KEEPS_ADDRESSES,
     "POST /api/v1/add-whitelist-address": WHO_KEEPS_ADDRESSES,
     "POST /api/v1/rename-whitelist-address": WHO_KEEPS_ADDRESSES,

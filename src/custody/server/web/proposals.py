@@ -51,6 +51,8 @@ READERS = frozenset(
         PermissionName.VIEW_BALANCES,
     }
 )
+# A vault's movement asks for PAYMENT_APPROVE, which is looked at with the proposal; one's own forward for either.
+SIGNERS = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
 # Other processes commit too: a long poll looks again this often whatever it hears.
 RECHECK_SECONDS = 2.0
 _LIST = TypeAdapter(list[Proposal])
@@ -225,7 +227,7 @@ ENDPOINTS = (
         "/api/v1/sign-psbt",
         sign_psbt,
         SignPsbtResponse,
-        frozenset({PermissionName.PAYMENT_APPROVE}),
+        SIGNERS,
         Unit.OWN,
         SignPsbtRequest,
         carries_psbt=True,

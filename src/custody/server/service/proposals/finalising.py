@@ -11,7 +11,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.store.models import Proposal
-from multisig import Psbt, Transaction, TxOut, Vault, finalise, progress
+from multisig import Policy, Psbt, Transaction, TxOut, finalise, progress
 
 BROADCAST = "broadcast"
 
@@ -29,7 +29,7 @@ class Finaliser:
         access: WorkspaceAccess,
         proposal: Proposal,
         psbt: Psbt,
-        policy: Vault,
+        policy: Policy,
     ) -> None:
         """Where every input has M verified signatures: stores the transaction, SIGNED, due for broadcast.
 

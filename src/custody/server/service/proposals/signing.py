@@ -1,7 +1,5 @@
 """Approvals and declines. Every submitted signature is verified before anything of it is kept."""
 
-from dataclasses import dataclass
-
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -12,26 +10,21 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import (
     Fault,
     Invalid,
-    KeyIsRevoked,
     NotASigner,
-    NotFound,
     PsbtDiffers,
     SignatureInvalid,
     StateConflict,
 )
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
-from custody.server.domain.revoking import may_move_on
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.keys import reason_of
 from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
+from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
 from custody.server.service.proposals.transitions import Lifecycle
-from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import Decision, Key, Proposal, Signature, Vault, VaultSigner, WatchedScript
+from custody.server.store.models import Decision, Proposal, Signature
 from multisig import (
     BadSignature,
-    Fingerprint,
     ForeignSignature,
     InvalidPsbt,
     Psbt,
@@ -41,28 +34,6 @@ from multisig import (
     accept_signatures,
     signer_progress,
 )
-from multisig import Vault as Policy
-
-
-@dataclass(frozen=True)
-class Seat:
-    """The caller's place in the vault's quorum, and the proposal it is about."""
-
-    proposal: Proposal
-    vault: Vault
-    signer: VaultSigner
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        return Fingerprint.from_hex(self.signer.fingerprint)
-
-    @property
-    def policy(self) -> Policy:
-        return policy_of(self.vault)
-
-    @property
-    def status(self) -> Status:
-        return Status(self.proposal.status)
 
 
 class Signing:
@@ -77,11 +48,11 @@ class Signing:
     ) -> str:
         """The txid that the caller is asked to sign. For a snapshot, before the PSBT is read: only who may sign has that done.
 
-        Raises NotFound, NotASigner, KeyIsRevoked.
+        Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
-        seat = _seat(db, caller, access, request.psbt_id)
+        seat = seat_of(db, caller, access, request.psbt_id)
         if request.psbt_base64 is not None:
-            _require_live_key(db, seat)
+            require_live_key(db, seat)
         return seat.proposal.txid_expected
 
     def submit(
@@ -95,13 +66,13 @@ class Signing:
         """Records the caller's decision. The approval that meets the threshold finalises the transaction and puts it
         into the outbox, all in the transaction of `db`. ``returned``: what `read_returned` made of the request.
 
-        Raises NotFound; NotASigner (not of this vault, or another's signature); KeyIsRevoked; PsbtDiffers;
+        Raises NotFound; PermissionDenied; NotASigner (no seat of theirs, or another's signature); KeyIsRevoked; PsbtDiffers;
         SignatureInvalid; StateConflict (the proposal has ended). Then nothing is kept.
         """
-        seat = _seat(db, caller, access, request.psbt_id, is_write=True)
+        seat = seat_of(db, caller, access, request.psbt_id, is_write=True)
         if returned is None:
             return self._decline(db, caller, access, seat, request.reason)
-        _require_live_key(db, seat)
+        require_live_key(db, seat)
         return self._approve(db, caller, access, seat, returned)
 
     def _approve(
@@ -147,7 +118,7 @@ class Signing:
                     proposal_id=proposal.id,
                     input_index=index,
                     public_key=key,
-                    key_id=seat.signer.key_id,
+                    key_id=seat.key_id,
                     signature=signature,
                     received_at=now,
                 )
@@ -163,8 +134,8 @@ class Signing:
         db.merge(
             Decision(
                 proposal_id=seat.proposal.id,
-                key_id=seat.signer.key_id,
-                user_id=seat.signer.user_id,
+                key_id=seat.key_id,
+                user_id=seat.user_id,
                 decision=decision,
                 is_complete=is_complete,
                 reason=reason,
@@ -177,7 +148,7 @@ class Signing:
         self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None
     ) -> wire.SignPsbtResponse:
         proposal, nothing = seat.proposal, SignerProgress((), ())
-        known = db.get(Decision, (proposal.id, seat.signer.key_id))
+        known = db.get(Decision, (proposal.id, seat.key_id))
         if known is not None and known.decision == "approve":
             return self._answer(
                 db, proposal, nothing, "You have signed: a decline cannot take a signature back."
@@ -226,43 +197,6 @@ def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
     return returned
 
 
-def _seat(
-    db: Session, caller: Caller, access: WorkspaceAccess, proposal_id: str, *, is_write: bool = False
-) -> Seat:
-    proposal = db.get(Proposal, proposal_id, with_for_update=is_write)
-    if proposal is None or proposal.workspace_id != access.workspace_id:
-        raise NotFound("There is no such proposal in this workspace.")
-    signer = db.scalars(
-        select(VaultSigner).where(
-            VaultSigner.vault_id == proposal.vault_id, VaultSigner.user_id == caller.user_id
-        )
-    ).one_or_none()
-    if signer is None:
-        raise NotASigner("You are not a signer of this vault.")
-    return Seat(proposal, db.get_one(Vault, proposal.vault_id), signer)
-
-
-def _require_live_key(db: Session, seat: Seat) -> None:
-    """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed (P47)."""
-    key = db.get_one(Key, seat.signer.key_id)
-    if key.status == "active":
-        return
-    if may_move_on(reason_of(key)) and _stays_in_workspace(db, seat):
-        return
-    raise KeyIsRevoked(f"Your key in this vault was revoked ({key.revoked_reason}).")
-
-
-def _stays_in_workspace(db: Session, seat: Seat) -> bool:
-    scripts = {output.script_pubkey for output in Psbt.parse(seat.proposal.psbt).outputs}
-    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
-    query = known.where(
-        WatchedScript.chain == seat.vault.chain,
-        WatchedScript.script_pubkey.in_(scripts),
-        Vault.workspace_id == seat.proposal.workspace_id,
-    )
-    return set(db.scalars(query)) == scripts
-
-
 def _parse(text: str) -> Psbt:
     try:
         return Psbt.parse(text)
@@ -289,5 +223,5 @@ def _declines(db: Session, proposal: Proposal) -> int:
 
 
 def _described(seat: Seat, progress: SignerProgress) -> str:
-    text = f"proposal {seat.proposal.id}, key {seat.signer.key_id}"
+    text = f"proposal {seat.proposal.id}, key {seat.key_id}"
     return text if progress.is_complete else f"{text}, inputs {', '.join(map(str, progress.signed))} only"

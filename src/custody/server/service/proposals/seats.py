@@ -1,0 +1,97 @@
+"""Whose decision a proposal takes, and with which key: a place in the vault's quorum, or the profile that a forward is from."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.users import PermissionName
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied
+from custody.server.domain.revoking import may_move_on
+from custody.server.service.keys.keys import profile_policy, reason_of
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.store.models import Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
+from multisig import Fingerprint, Policy, Psbt
+
+APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The caller's part in a proposal. ``policy``: what its coins are of."""
+
+    proposal: Proposal
+    policy: Policy
+    user_id: int
+    key_id: str
+    fingerprint: Fingerprint
+
+    @property
+    def status(self) -> Status:
+        return Status(self.proposal.status)
+
+
+def seat_of(
+    db: Session, caller: Caller, access: WorkspaceAccess, proposal_id: str, *, is_write: bool = False
+) -> Seat:
+    """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
+    proposal = db.get(Proposal, proposal_id, with_for_update=is_write)
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    if proposal.profile_key_id is not None:
+        return _owners_seat(db, caller, proposal, proposal.profile_key_id)
+    if not access.holds_any(APPROVER):
+        raise PermissionDenied(
+            f"Your role in this workspace does not carry {PermissionName.PAYMENT_APPROVE.value}."
+        )
+    return _signers_seat(db, caller, proposal)
+
+
+def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Seat:
+    """A forward moves one member's own money, and is nobody else's to sign or to decline: not the vault's signers' either."""
+    if proposal.created_by != caller.user_id:
+        raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
+    key = db.get_one(Key, key_id)
+    policy = profile_policy(db, key, db.get_one(Profile, key_id))
+    return Seat(proposal, policy, key.user_id, key.id, policy.key.fingerprint)
+
+
+def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
+    signer = db.scalars(
+        select(VaultSigner).where(
+            VaultSigner.vault_id == proposal.vault_id, VaultSigner.user_id == caller.user_id
+        )
+    ).one_or_none()
+    if signer is None:
+        raise NotASigner("You are not a signer of this vault.")
+    policy = policy_of(db.get_one(Vault, proposal.vault_id))
+    return Seat(proposal, policy, signer.user_id, signer.key_id, Fingerprint.from_hex(signer.fingerprint))
+
+
+def require_live_key(db: Session, seat: Seat) -> None:
+    """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed (P47).
+
+    A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
+    Raises KeyIsRevoked.
+    """
+    key = db.get_one(Key, seat.key_id)
+    if key.status == "active":
+        return
+    is_forward = seat.proposal.profile_key_id is not None
+    if may_move_on(reason_of(key)) and (is_forward or _stays_in_workspace(db, seat)):
+        return
+    whose = "with this profile" if is_forward else "in this vault"
+    raise KeyIsRevoked(f"Your key {whose} was revoked ({key.revoked_reason}).")
+
+
+def _stays_in_workspace(db: Session, seat: Seat) -> bool:
+    scripts = {output.script_pubkey for output in Psbt.parse(seat.proposal.psbt).outputs}
+    known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
+    query = known.where(
+        WatchedScript.chain == seat.policy.network.value,
+        WatchedScript.script_pubkey.in_(scripts),
+        Vault.workspace_id == seat.proposal.workspace_id,
+    )
+    return set(db.scalars(query)) == scripts
