@@ -1,0 +1,74 @@
+"""Processes that are killed between the last signature and the confirmation (P12, P13): nothing is lost or done twice.
+
+Here at every few steps; ``python -m tests.support.platform_crash`` kills at every one.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete
+
+from custody.server.store import Store, sqlite_url
+from custody.server.store.models import CoinLock
+from tests.custody.server.conftest import BRIEFLY
+from tests.support.platform_crash import Databases, look, play
+from tests.support.platform_story import STORIES
+
+ROOT = Path(__file__).parents[3]
+# So many steps further each time; a prime number, so that the kills fall elsewhere when the stories change.
+STRIDE = 13 if BRIEFLY not in os.environ else 41
+TIMEOUT_SECONDS = 240
+NAMES = [story.name for story in STORIES]
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """Letters and figures only: databases are named after it."""
+    folder = Path(tempfile.mkdtemp(prefix="crash"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("name", NAMES)
+def test_whoever_is_killed_everything_ends_confirmed_once(
+    name: str, kind: str, root: Path, request: pytest.FixtureRequest
+) -> None:
+    database = kind if kind == "sqlite" else str(request.getfixturevalue("postgresql").folder)
+    command = [sys.executable, "-m", "tests.support.platform_crash", str(root), database, name]
+    # PostgreSQL's kills fall between SQLite's.
+    first = 1 if kind == "sqlite" else 1 + STRIDE // 2
+    done = subprocess.run(
+        [*command, str(first), str(STRIDE)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    kills = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [kill for kill in kills if kill["wrong"] or kill["kills"] != 1] == []
+    assert {kill["turn"] for kill in kills} == {turn.name for turn in STORIES[NAMES.index(name)].turns}
+
+
+def test_the_harness_sees_what_is_wrong(root: Path) -> None:
+    story = STORIES[0]
+    with Databases(root, None).copy(story) as (state, url):
+        for number, turn in enumerate(story.turns):
+            if number == 1:
+                assert [words for words in look(state, url) if "status" in words]
+            assert play(turn, state, url, number, None) is not None
+        assert look(state, url) == []
+        store = Store.open(sqlite_url(state / "custody.db"))
+        with store.write() as db:
+            db.execute(delete(CoinLock))
+        store.close()
+        assert [words for words in look(state, url) if "are locked" in words]

@@ -1,0 +1,225 @@
+"""The platform's crash harness: one process is killed at its n-th step, the others go on, and then everything is looked at.
+
+``python -m tests.support.platform_crash FOLDER DATABASE STORY [FIRST STEP]`` kills once at every STEP-th step of the
+story that comes after FIRST, each time on a copy of the same beginning, and prints one JSON line for each kill.
+DATABASE is ``sqlite``, or the socket folder of a PostgreSQL server of the test's own.
+
+A step is a statement to the database, the moment before or after a COMMIT, or the moment before or after a question to
+the chain. The killed process is a forked child that ends by SIGKILL: no ``finally`` runs and nothing is flushed.
+"""
+
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from sqlalchemy.orm import Session
+
+from custody.server.app import Settings, open_platform
+from custody.server.chain.backend import ChainBackend
+from tests.support.platform_story import STORIES, Story, Turn, begin, look_back
+from tests.support.postgresql import Server
+
+# What the database is told that changes nothing and ends nothing: to die there is to die before what follows.
+IDLE = ("SELECT", "PRAGMA", "SHOW", "SET")
+# Of the chain: what is asked many times between two steps, and what it does not only answer.
+TRIVIAL = frozenset({"block_at", "tip"})
+TELLING = frozenset({"broadcast"})
+
+
+class Steps:
+    """Counts the steps of one process, and ends it at one of them."""
+
+    def __init__(self, fatal: int | None) -> None:
+        self._fatal = fatal
+        self._armed = False
+        self.count = 0
+
+    def __call__(self) -> None:
+        if not self._armed:
+            return
+        self.count += 1
+        if self.count == self._fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def arm(self) -> None:
+        """From here on it counts: what came before, signing in for example, is not the story's."""
+        self._armed = True
+
+    def disarm(self) -> None:
+        self._armed = False
+
+    def watch_database(self) -> None:
+        """Every engine of this process."""
+
+        def statement(_connection: Any, _cursor: Any, text: str, *_rest: Any) -> None:
+            if not text.lstrip().upper().startswith(IDLE):
+                self()
+
+        event.listen(Engine, "before_cursor_execute", statement)
+        event.listen(Engine, "commit", lambda _connection: self())
+        event.listen(Session, "after_commit", lambda _session: self())
+
+
+class SteppedChain:
+    """A backend whose questions are steps: before it is asked, and where it was told something, once it has done that."""
+
+    def __init__(self, inner: ChainBackend, steps: Steps) -> None:
+        self._inner = inner
+        self._steps = steps
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not callable(found):
+            return found
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            if name not in TRIVIAL:
+                self._steps()
+            answer = found(*args, **kwargs)
+            if name in TELLING:
+                self._steps()
+            return answer
+
+        return ask
+
+
+def in_child(run: Callable[[], None]) -> int:
+    """Run in a forked process; the signal that ended it, or 0. Any other end is this program's failure."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            run()
+            status = 0
+        except BaseException:  # noqa: BLE001 - the child's outermost border: it says what happened and ends
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, how = os.waitpid(child, 0)
+    if os.WIFSIGNALED(how):
+        return os.WTERMSIG(how)
+    if os.WEXITSTATUS(how):
+        raise SystemExit("a process of the platform failed by itself")
+    return 0
+
+
+@dataclass(frozen=True)
+class Databases:
+    """Fresh databases with what a story begins with. ``server`` is None for SQLite, whose file is in the state folder."""
+
+    root: Path
+    server: Server | None
+
+    @contextmanager
+    def copy(self, story: Story) -> Iterator[tuple[Path, str | None]]:
+        """The state folder, and the URL where it is not in there."""
+        folder = Path(tempfile.mkdtemp(dir=self.root))
+        shutil.copytree(self._beginning(story), folder / "state")
+        name = f"kill_{folder.name}".lower()
+        if self.server is not None:
+            self.server.administer("CREATE DATABASE {} TEMPLATE {}", name, self._name(story))
+        try:
+            yield folder / "state", None if self.server is None else self.server.url(name)
+        finally:
+            shutil.rmtree(folder)
+            if self.server is not None:
+                self.server.administer("DROP DATABASE {} WITH (FORCE)", name)
+
+    def _beginning(self, story: Story) -> Path:
+        folder = self.root / story.name
+        if not folder.exists():
+            if self.server is not None:
+                self.server.administer("CREATE DATABASE {} TEMPLATE template0", self._name(story))
+            url = None if self.server is None else self.server.url(self._name(story))
+            in_child(lambda: begin(folder, url))
+        return folder
+
+    def _name(self, story: Story) -> str:
+        return f"{self.root.name}_{story.name}".lower().replace("-", "_")
+
+
+def play(turn: Turn, state: Path, url: str | None, number: int, fatal: int | None) -> int | None:
+    """One process plays its turn: how many steps it took, or None where it was killed."""
+
+    def run() -> None:
+        steps = Steps(fatal)
+        steps.watch_database()
+        turn.play(state, url, number, steps, lambda chain: SteppedChain(chain, steps))
+        (state / "steps").write_text(str(steps.count))
+
+    if in_child(run) == signal.SIGKILL:
+        return None
+    return int((state / "steps").read_text())
+
+
+def steps_of(story: Story, databases: Databases) -> list[int]:
+    """How many steps each turn of an undisturbed run takes."""
+    with databases.copy(story) as (state, url):
+        counts = [play(turn, state, url, number, None) for number, turn in enumerate(story.turns)]
+        assert not look(state, url), "it goes wrong without a kill"
+    return [count for count in counts if count is not None]
+
+
+def look(state: Path, url: str | None) -> list[str]:
+    """What is wrong at the end, in words; read by a process of its own."""
+    in_child(lambda: (state / "wrong").write_text(json.dumps(look_back(state, url))) and None)
+    found: list[str] = json.loads((state / "wrong").read_text())
+    return found
+
+
+def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[str, object]:
+    """The ``which``-th turn dies at a step; it is played again by another process, and so are those that follow."""
+    with databases.copy(story) as (state, url):
+        number = kills = 0
+        for place, turn in enumerate(story.turns):
+            fatal = step if place == which else None
+            while play(turn, state, url, number, fatal) is None:
+                number, kills, fatal = number + 1, kills + 1, None
+            number += 1
+        wrong = look(state, url)
+    return {
+        "story": story.name,
+        "turn": story.turns[which].name,
+        "step": step,
+        "kills": kills,
+        "wrong": wrong,
+    }
+
+
+def prepare(root: Path) -> None:
+    """What every process would do anew: import everything, build the routes. Only what is wrong is logged."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    open_platform(Settings(state=root / "first")).close()
+
+
+def main(root: Path, database: str, name: str, first: int = 1, stride: int = 1) -> None:
+    prepare(root)
+    (story,) = (story for story in STORIES if story.name == name)
+    server = None if database == "sqlite" else Server(Path(database))
+    databases = Databases(root, server)
+    place = 0
+    for which, count in enumerate(steps_of(story, databases)):
+        for step in range(1, count + 1):
+            place += 1
+            if place >= first and (place - first) % stride == 0:
+                print(json.dumps(kill_at(story, databases, which, step)), flush=True)  # noqa: T201 - a program
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], *map(int, sys.argv[4:]))

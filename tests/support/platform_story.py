@@ -1,0 +1,216 @@
+"""What the platform's crash harness plays: who does what, from the last signature to the confirmation and beyond.
+
+Each turn is one process. It can be played again by another one after it was killed, as a signer's program sends its
+signature again and a service manager starts a worker again; what it finds done it leaves alone.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqlalchemy import func, select
+
+from custody.server.chain.backend import ChainBackend
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.service.audit.log import verify
+from custody.server.store import Store
+from custody.server.store.models import AuditEvent, ChainCoin, CoinLock, Job, Proposal, ProposalInput
+from multisig import Transaction
+from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk
+from tests.support.platform import World, open_world, seed
+
+AMOUNT = 30_000_000
+# A process that comes after a killed one comes when the other's leases have lapsed.
+MINUTES_BETWEEN_TURNS = 10
+# Rounds of a worker until everything it can do is done.
+MOST_ROUNDS = 20
+
+
+class Counting(Protocol):
+    """What counts the steps: only those between the two."""
+
+    def arm(self) -> None: ...
+    def disarm(self) -> None: ...
+
+
+Wrap = Callable[[EmbeddedChain], Any]
+Act = Callable[[World, Desk, "Stepping"], None]
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """A process's way to its chain, step by step; None in one that has no workers."""
+
+    steps: Counting
+    chain: EmbeddedChain | None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One process: an API process answers a request, a worker works until there is nothing to do."""
+
+    name: str
+    act: Act
+    has_chain: bool = False
+
+    def play(self, state: Path, url: str | None, number: int, steps: Counting, wrap: Wrap) -> None:
+        with ExitStack() as stack:
+            world = stack.enter_context(open_world(state, database_url=url, broadcast_wait_seconds=0))
+            world.clock.advance(minutes=MINUTES_BETWEEN_TURNS * (number + 1))
+            chain = None
+            if self.has_chain:
+                chain = stack.enter_context(world.platform.background.open_chain())
+                backends: dict[str, ChainBackend] = world.platform.background.backends
+                backends[chain.network.value] = wrap(chain)
+            self.act(world, _reopen(world, chain), Stepping(steps, chain))
+            steps.disarm()
+
+
+@dataclass(frozen=True)
+class Story:
+    name: str
+    turns: tuple[Turn, ...]
+
+
+def begin(state: Path, url: str | None) -> None:
+    """A funded 2-of-3 vault, and a proposal that one of its signers has approved."""
+    with open_desk(state, database_url=url) as desk:
+        desk.deposit(50_000_000)
+        psbt_id = ok(desk.propose(AMOUNT, recipients=[SHOP]))["psbt_id"]
+        desk.approve("alice", psbt_id)
+
+
+def _reopen(world: World, chain: EmbeddedChain | None) -> Desk:
+    users = {name: world.as_user(f"{name}@example.org") for name in SIGNERS}
+    devices = {name: seed(number) for number, name in enumerate(SIGNERS, start=1)}
+    desk = Desk(world, chain, 1, world.as_user("admin@example.org"), users, {}, devices)  # type: ignore[arg-type]
+    (desk.vault,) = desk.wallets()
+    return desk
+
+
+def _sign_last(_world: World, desk: Desk, stepping: Stepping) -> None:
+    (record,) = _proposals(desk)
+    signed = desk.signed("bob", record["psbt_id"])
+    stepping.steps.arm()
+    ok(desk.submit("bob", record["psbt_id"], signed))
+
+
+def _broadcast(_world: World, desk: Desk, stepping: Stepping) -> None:
+    _work(desk, stepping, until="BROADCASTING")
+
+
+def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
+    """The network mines it, if it has not yet."""
+    assert stepping.chain is not None
+    (record,) = _proposals(desk)
+    if stepping.chain.transaction(record["txid_expected"]).height is None:
+        stepping.chain.mine(1)
+    _work(desk, stepping, until="CONFIRMED")
+
+
+def _reorganise(_world: World, desk: Desk, stepping: Stepping) -> None:
+    """The network forgets the block with the payment and mines two others without it."""
+    assert stepping.chain is not None
+    (record,) = _proposals(desk)
+    if record["status"] == "CONFIRMED" and stepping.chain.tip().height == record["block_height"]:
+        stepping.chain.reorganise(1, 2)
+    _work(desk, stepping, until="BROADCASTING")
+
+
+def _work(desk: Desk, stepping: Stepping, until: str) -> None:
+    """As a worker does, round by round, until nothing changes any more."""
+    stepping.steps.arm()
+    for _ in range(MOST_ROUNDS):
+        if not (desk.outbox.run_due() | desk.watcher.look()):
+            break
+    stepping.steps.disarm()
+    (record,) = _proposals(desk)
+    assert record["status"] == until, record["status"]
+
+
+def _proposals(desk: Desk) -> list[dict]:
+    return ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id))
+
+
+STORIES = (
+    Story(
+        "payment",
+        (
+            Turn("last signature", _sign_last),
+            Turn("broadcast", _broadcast, has_chain=True),
+            Turn("confirmation", _confirm, has_chain=True),
+            Turn("reorganisation", _reorganise, has_chain=True),
+            Turn("second confirmation", _confirm, has_chain=True),
+        ),
+    ),
+)
+
+# Of one proposal, each of these is said once, whoever died meanwhile.
+ONCE = ("PROPOSAL_CREATED", "PROPOSAL_FINALISED", "TRANSACTION_BROADCAST")
+
+
+def look_back(state: Path, url: str | None) -> list[str]:
+    """What is wrong when everything is over."""
+    with (
+        open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
+        world.platform.background.open_chain() as chain,
+    ):
+        desk = _reopen(world, chain)
+        (record,) = _proposals(desk)
+        store = world.platform.services.store
+        wrong = [f"audit: {fault}" for fault in verify(store)]
+        wrong += _wrong_end(record, chain)
+        wrong += _wrong_limits(desk, record)
+        wrong += _wrong_store(store)
+    return wrong
+
+
+def _wrong_end(record: dict, chain: EmbeddedChain) -> list[str]:
+    known = chain.transaction(record["txid_expected"])
+    found = {
+        "status": record["status"] == "CONFIRMED",
+        "txid": record["txid"] == record["txid_expected"],
+        "on chain": known is not None and known.height == record["block_height"],
+        "block": known is not None and known.block_hash == record["block_hash"],
+        "signatures": record["collected_signatures"] == record["required_signatures"],
+    }
+    return [f"the proposal's {what}: {record}" for what, right in found.items() if not right]
+
+
+def _wrong_limits(desk: Desk, record: dict) -> list[str]:
+    moved = AMOUNT + record["fee_sats"]
+    limits = ok(desk.admin.get("/api/v1/get-my-limits", workspace_id=1))
+    vault = ok(desk.admin.get("/api/v1/get-vault-limits", workspace_id=1, vault_id=desk.vault["id"]))
+    used = {"role": limits["Used"], "vault": vault["Used"]}
+    return [
+        f"the {whose}'s limit says {amount}, and {moved} sat were moved"
+        for whose, amount in used.items()
+        if round(float(amount) * 100_000_000) != moved
+    ]
+
+
+def _wrong_store(store: Store) -> list[str]:
+    with store.read() as db:
+        jobs = list(db.scalars(select(Job).where(Job.kind == "broadcast", Job.done_at.is_(None))))
+        proposal = db.scalars(select(Proposal)).one()
+        inputs = {(place.txid, place.vout) for place in db.scalars(select(ProposalInput))}
+        locks = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
+        coins = {(coin.txid, coin.vout): coin for coin in db.scalars(select(ChainCoin))}
+        rows = db.execute(select(AuditEvent.action, func.count()).group_by(AuditEvent.action)).all()
+        counts = dict(tuple(row) for row in rows)
+        final = Transaction.parse(proposal.final_tx or b"")
+    wrong = [f"job {job.id} is still open: {job.last_error}" for job in jobs]
+    wrong += [
+        f"{action} is recorded {counts.get(action, 0)} times" for action in ONCE if counts.get(action) != 1
+    ]
+    if counts.get("SIGNATURE_SUBMITTED") != 2:
+        wrong.append(f"{counts.get('SIGNATURE_SUBMITTED')} signatures are recorded")
+    if locks != inputs:
+        wrong.append(f"the coins {locks} are locked, and {inputs} are spent")
+    unspent = {outpoint for outpoint, coin in coins.items() if coin.spent_by is None}
+    change = {(final.txid, vout) for _, vout in coins if (final.txid, vout) in coins}
+    if unspent != change:
+        wrong.append(f"the coins {unspent} are unspent, and the change is {change}")
+    return wrong
