@@ -44,7 +44,7 @@ def test_an_invalid_script_is_refused(chain, coin):
 def test_a_second_spend_of_a_coin_is_refused(chain, coin):
     first = spend(coin, 1, to=HERE)
     chain.broadcast(first)
-    assert refusal(chain, spend(coin, 1, to=HERE, fee=5_000)) is RefusalCode.CONFLICT
+    assert refusal(chain, spend(coin, 1, to=HERE, fee=900)) is RefusalCode.CONFLICT
     assert chain.spender(coin.outpoint) == Spend(first.txid, None)
     chain.mine(1)
     assert refusal(chain, spend(coin, 1, to=HERE, fee=5_000)) is RefusalCode.MISSING_INPUTS

@@ -1,7 +1,6 @@
 """A small mempool: what waits for a block, each checked by the consensus engine and by the few rules of relay here."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 
 from custody.server.chain.backend import (
     Accepted,
@@ -13,6 +12,12 @@ from custody.server.chain.backend import (
     Spend,
 )
 from custody.server.chain.embedded.index import CoinIndex
+from custody.server.chain.embedded.replacement import (
+    MempoolEntry,
+    NoReplacement,
+    replaced_by,
+    require_higher_fee,
+)
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from multisig.transaction import OutPoint, Transaction, TxOut
 from multisig.units import FeeRate, Sats
@@ -30,14 +35,6 @@ LOCKTIME_THRESHOLD = 500_000_000
 SEQUENCE_FINAL = 0xFFFFFFFF
 # BIP-68: this bit switches the relative lock off.
 SEQUENCE_LOCK_DISABLED = 1 << 31
-
-
-@dataclass(frozen=True)
-class MempoolEntry:
-    """A waiting transaction and what it pays."""
-
-    transaction: Transaction
-    fee: Sats
 
 
 class _Refusal(Exception):
@@ -69,9 +66,10 @@ class Mempool:
         return None if txid is None else Spend(txid, None)
 
     def add(self, transaction: Transaction) -> Outcome:
-        """Check it and keep it where it passes."""
+        """Check it and keep it where it passes, in the place of what it replaces (BIP-125)."""
         outcome, fee = self._assess(transaction)
         if isinstance(outcome, Accepted):
+            self._drop(replaced_by(transaction, self._entries, self._spends))
             self._entries[transaction.txid] = MempoolEntry(transaction, fee)
             self._spends.update((txin.outpoint, transaction.txid) for txin in transaction.inputs)
         return outcome
@@ -88,6 +86,12 @@ class Mempool:
         for transaction in waiting:
             self.add(transaction)
 
+    def _drop(self, leaving: Mapping[str, MempoolEntry]) -> None:
+        for txid, entry in leaving.items():
+            del self._entries[txid]
+            for txin in entry.transaction.inputs:
+                del self._spends[txin.outpoint]
+
     def _assess(self, transaction: Transaction) -> tuple[Outcome, Sats]:
         txid = transaction.txid
         known = self._index.transaction(txid)
@@ -103,6 +107,7 @@ class Mempool:
         if transaction.weight > MAX_TRANSACTION_WEIGHT:
             raise _Refusal(RefusalCode.TOO_LARGE, f"weighs more than {MAX_TRANSACTION_WEIGHT}")
         self._require_final(transaction)
+        leaving = self._replaced_by(transaction)
         spent = [self._coin(txin.outpoint) for txin in transaction.inputs]
         try:
             verify_transaction(transaction, spent)
@@ -116,7 +121,17 @@ class Mempool:
             )
         if fee > FEE_CEILING.fee_for(transaction.vsize):
             raise _Refusal(RefusalCode.FEE_TOO_HIGH, f"{fee} sat for {transaction.vsize} vB is above the cap")
+        try:
+            require_higher_fee(transaction, fee, leaving)
+        except NoReplacement as error:
+            raise _Refusal(RefusalCode.CONFLICT, str(error)) from error
         return fee
+
+    def _replaced_by(self, transaction: Transaction) -> Mapping[str, MempoolEntry]:
+        try:
+            return replaced_by(transaction, self._entries, self._spends)
+        except NoReplacement as error:
+            raise _Refusal(RefusalCode.CONFLICT, str(error)) from error
 
     def _require_final(self, transaction: Transaction) -> None:
         tip = self._index.tip.height
@@ -131,9 +146,6 @@ class Mempool:
             raise _Refusal(RefusalCode.NON_FINAL, "this chain takes no relative lock times (BIP-68)")
 
     def _coin(self, outpoint: OutPoint) -> TxOut:
-        rival = self._spends.get(outpoint)
-        if rival is not None:
-            raise _Refusal(RefusalCode.CONFLICT, f"{rival} in the mempool spends the same coin")
         parent = self._entries.get(outpoint.txid)
         if parent is not None and outpoint.vout < len(parent.transaction.outputs):
             return parent.transaction.outputs[outpoint.vout]

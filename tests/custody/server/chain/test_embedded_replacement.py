@@ -1,0 +1,112 @@
+"""A mempool that lets a higher fee take a lower one's place, by BIP-125's rules and no others."""
+
+import pytest
+
+from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
+from custody.server.chain.embedded import EmbeddedChain
+from multisig.script import p2wsh
+from multisig.transaction import Transaction
+from tests.support.regtest import coin_of, funded, open_script, spend
+
+HERE, THERE = p2wsh(open_script(7)), p2wsh(open_script(8))
+
+
+@pytest.fixture
+def coin(chain):
+    return funded(chain, 1, 100_000)
+
+
+def taken(chain, transaction):
+    assert chain.broadcast(transaction) == Accepted(transaction.txid)
+    return transaction
+
+
+def refused(chain, transaction):
+    outcome = chain.broadcast(transaction)
+    assert isinstance(outcome, Refused)
+    assert outcome.code is RefusalCode.CONFLICT
+    return outcome.reason
+
+
+def both(one, other, *, fee):
+    """Spends two open coins together."""
+    parts = [spend(one, 1, to=HERE, fee=0), spend(other, 1, to=HERE, fee=fee)]
+    return Transaction(2, (*parts[0].inputs, *parts[1].inputs), (*parts[0].outputs, *parts[1].outputs), 0)
+
+
+def test_a_higher_fee_takes_the_place(chain, coin):
+    first = taken(chain, spend(coin, 1, to=HERE))
+    second = taken(chain, spend(coin, 1, to=HERE, fee=1_000 + first.vsize))
+    assert chain.transaction(first.txid) is None
+    assert chain.spender(coin.outpoint) == Spend(second.txid, None)
+    chain.mine(1)
+    assert chain.transaction(second.txid).height == chain.tip().height
+
+
+def test_it_must_pay_for_its_own_way_too(chain, coin):
+    first = taken(chain, spend(coin, 1, to=HERE))
+    assert "insufficient fee" in refused(chain, spend(coin, 1, to=HERE, fee=999 + first.vsize))
+    assert chain.transaction(first.txid) is not None
+
+
+def test_it_must_pay_more_for_each_byte(chain, coin):
+    other = funded(chain, 1, 100_000)
+    taken(chain, spend(coin, 1, to=HERE, fee=10_000))
+    assert "each byte" in refused(chain, both(coin, other, fee=10_500))
+    taken(chain, both(coin, other, fee=30_000))
+
+
+def test_one_that_does_not_signal_stays(chain, coin):
+    taken(chain, spend(coin, 1, to=HERE, sequence=0xFFFFFFFE))
+    assert "does not let itself" in refused(chain, spend(coin, 1, to=HERE, fee=50_000))
+
+
+def test_whatever_hangs_on_it_leaves_too_and_is_paid_for(chain, coin):
+    first = taken(chain, spend(coin, 1, to=HERE))
+    child = taken(chain, spend(coin_of(chain, first.txid, HERE), 7, to=THERE, fee=20_000))
+    assert "insufficient fee" in refused(chain, spend(coin, 1, to=THERE, fee=20_000))
+    second = taken(chain, spend(coin, 1, to=THERE, fee=22_000))
+    assert chain.transaction(child.txid) is None
+    assert chain.spender(coin.outpoint) == Spend(second.txid, None)
+
+
+def test_an_unconfirmed_coin_beside_the_replaced_one(chain):
+    one, other = funded(chain, 1, 100_000), funded(chain, 1, 90_000)
+    taken(chain, spend(one, 1, to=HERE))
+    parent = taken(chain, spend(other, 1, to=p2wsh(open_script(1))))
+    fresh = coin_of(chain, parent.txid, p2wsh(open_script(1)))
+    assert "unconfirmed itself" in refused(chain, both(one, fresh, fee=50_000))
+
+
+def test_it_cannot_hang_on_what_it_replaces(chain, coin):
+    first = taken(chain, spend(coin, 1, to=p2wsh(open_script(1))))
+    child = coin_of(chain, first.txid, p2wsh(open_script(1)))
+    assert "unconfirmed itself" in refused(chain, both(coin, child, fee=90_000))
+
+
+def test_the_newer_one_is_there_after_a_restart(tmp_path):
+    with EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400) as chain:
+        coin = funded(chain, 1, 100_000)
+        first = taken(chain, spend(coin, 1, to=HERE))
+        second = taken(chain, spend(coin, 1, to=HERE, fee=5_000))
+    with EmbeddedChain(tmp_path, clock=lambda: 1_748_822_400) as chain:
+        assert chain.transaction(first.txid) is None
+        assert chain.transaction(second.txid) is not None
+
+
+def test_after_a_reorganisation_the_higher_fee_is_kept(chain, coin):
+    first = spend(coin, 1, to=HERE)
+    chain.mine_block([first])
+    second = spend(coin, 1, to=HERE, fee=5_000)
+    chain.reorganise(1, 2)
+    assert chain.transaction(first.txid).height is None
+    taken(chain, second)
+    assert chain.transaction(first.txid) is None
+
+
+def test_every_input_of_what_leaves_is_free_again(chain, coin):
+    other = funded(chain, 1, 80_000)
+    taken(chain, both(coin, other, fee=1_000))
+    taken(chain, spend(coin, 1, to=HERE, fee=9_000))
+    assert chain.spender(other.outpoint) is None
+    taken(chain, spend(other, 1, to=HERE))
