@@ -54,7 +54,10 @@ class ChainTransaction:
 
 
 class RefusalCode(StrEnum):
-    """Why a transaction is not taken. `MISSING_INPUTS` and `NON_FINAL` may heal by themselves."""
+    """Why a transaction is not taken. `MISSING_INPUTS` and `NON_FINAL` may heal by themselves.
+
+    `POLICY` is a valid transaction that this one node does not relay, for a rule or a trouble of its own.
+    """
 
     MISSING_INPUTS = "missing-inputs"
     CONFLICT = "conflict"
@@ -65,6 +68,7 @@ class RefusalCode(StrEnum):
     INVALID_SCRIPT = "invalid-script"
     MALFORMED = "malformed"
     TOO_LARGE = "too-large"
+    POLICY = "policy"
 
 
 @dataclass(frozen=True)
