@@ -1,10 +1,12 @@
-"""What runs beside the requests while a server runs: the embedded chain, and the workers that follow it."""
+"""What runs beside the requests while a process runs: the ways to the chains, and the workers."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 
@@ -14,11 +16,12 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.operator import FUND, MINE, OperatorTasks
 from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.sweeping import Sweep, Sweeps
 from custody.server.service.jobs.tidying import Tidying
-from custody.server.service.jobs.workers import Workers
+from custody.server.service.jobs.workers import Loop, Workers, alone, serve_outbox, survive
 from custody.server.service.mail.jobs import MAIL, MailJobs
 from custody.server.service.network.broadcast import Broadcaster
 from custody.server.service.network.market import Market
@@ -31,10 +34,23 @@ from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
 from custody.server.store import Store
 
+# Of a worker process: so many jobs of one kind of work are done at once.
+HANDS: Final = 4
+# A block comes every ten minutes, an embedded one when somebody asks; half a second is what a person calls at once.
+WATCH_SECONDS: Final = 0.5
+# What expires is over from its moment on, whoever writes it down and when.
+SWEEP_SECONDS: Final = 1.0
+# Rates and heights for new transactions, in processes that do not follow the chain themselves.
+MARKET_SECONDS: Final = 10.0
+
 
 @dataclass(frozen=True)
 class Background:
-    """``backends`` is filled when the server starts: administration does not open the chain, which has one owner."""
+    """``backends`` is filled when the process starts: administration does not open the chain, which has one owner.
+
+    ``works``: whether this process has workers, or answers requests alone. ``has_embedded_chain``: then it is the only
+    process of its platform. ``hands``: jobs done at once; ``span``: how long a lease lasts.
+    """
 
     store: Store
     clock: Clock
@@ -47,18 +63,50 @@ class Background:
     backends: dict[str, ChainBackend]
     chain_folder: Path
     mail_jobs: MailJobs
+    works: bool = True
+    has_embedded_chain: bool = True
+    hands: int = HANDS
+    span: timedelta = LEASE
+    _running: list[Workers] = field(default_factory=list)
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
         """Raises ChainUnavailable where the embedded chain is open in another program."""
-        chain = await run_in_threadpool(self.open_chain)
+        running = self.running()
+        await run_in_threadpool(running.__enter__)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(running.__exit__, None, None, None)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """The ways to the chains are open, and the threads of this process run. Raises as `lifespan`."""
+        self.open_chains()
         workers = self.workers()
+        self._running.append(workers)
         workers.start()
         try:
             yield
         finally:
-            await run_in_threadpool(workers.stop)
-            await run_in_threadpool(chain.close)
+            workers.stop()
+            self._running.remove(workers)
+            self.close_chains()
+
+    def stop_taking(self) -> None:
+        """No new work from now on: what is under way has until `running` ends. From any thread, at once."""
+        for workers in self._running:
+            workers.stop_taking()
+
+    def open_chains(self) -> None:
+        """Every chain that this process reaches becomes known in ``backends``."""
+        if self.has_embedded_chain:
+            self.open_chain()
+
+    def close_chains(self) -> None:
+        for backend in self.backends.values():
+            if isinstance(backend, EmbeddedChain):
+                backend.close()
 
     def open_chain(self) -> EmbeddedChain:
         """The regtest chain of this process, known as a backend from now on."""
@@ -67,11 +115,44 @@ class Background:
         return chain
 
     def workers(self) -> Workers:
-        return Workers(self.outbox(), self.mail_outbox(), self.watchers(), self.expiry(), self.changes)
+        """The threads of this process: one `Loop` for each kind of work."""
+        loops = self._work() if self.works else []
+        return Workers([*loops, Loop("market", self._ask_market, MARKET_SECONDS)], self.changes)
+
+    def _work(self) -> list[Loop]:
+        outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox()}
+        watched = [(watcher, self._lead(f"watcher of {watcher.chain}")) for watcher in self.watchers()]
+        sweeping = self._lead("sweeps")
+        renewals = [outbox.renew for outbox in outboxes.values()]
+        renewals += [lead.renew for lead in (*(lead for _, lead in watched), sweeping)]
+        return [
+            *(serve_outbox(name, outbox, self.hands) for name, outbox in outboxes.items()),
+            *(self._watch(watcher, lead) for watcher, lead in watched),
+            alone("sweeps", sweeping, self.expiry().run_due, SWEEP_SECONDS),
+            Loop("heartbeat", partial(_each, renewals), self.span.total_seconds() / 3),
+        ]
+
+    def _lead(self, name: str) -> Lead:
+        return Lead(self.store, self.clock, self.random, name, self.span)
+
+    def _watch(self, watcher: Watcher, lead: Lead) -> Loop:
+        # The embedded chain is this process's alone already: after a kill nobody need wait for the lease to lapse.
+        by_right = isinstance(self.backends[watcher.chain], EmbeddedChain)
+
+        def look() -> None:
+            with lead.work(by_right=by_right) as held:
+                if held is not None:
+                    watcher.look(held)
+
+        return Loop("watcher", look, WATCH_SECONDS, release=lead.release)
+
+    def _ask_market(self) -> None:
+        for chain in tuple(self.backends):
+            survive("market", partial(self.market.refresh, chain))
 
     def mail_outbox(self) -> Outbox:
         """A worker of its own for mail: a mail server that hangs must not keep a transaction from the network."""
-        return Outbox(self.store, self.clock, new_id(self.random), {MAIL: self.mail_jobs})
+        return Outbox(self.store, self.clock, new_id(self.random), {MAIL: self.mail_jobs}, span=self.span)
 
     def outbox(self) -> Outbox:
         """A worker for every other kind of job that this process can do."""
@@ -81,7 +162,10 @@ class Background:
             if isinstance(backend, EmbeddedChain):
                 tasks = OperatorTasks(backend)
                 handlers |= {MINE: tasks.mine, FUND: tasks.fund}
-        return Outbox(self.store, self.clock, new_id(self.random), handlers)
+        # A signed payment whose coins are locked waits as long as it takes for a node that takes it.
+        return Outbox(
+            self.store, self.clock, new_id(self.random), handlers, endless={BROADCAST}, span=self.span
+        )
 
     def watchers(self) -> list[Watcher]:
         sightings = Sightings(self.clock, self.audit, self.lifecycle)
@@ -94,3 +178,8 @@ class Background:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
         return Sweeps((proposals, invitations, self.checkpoints, Tidying(self.store, self.clock)))
+
+
+def _each(acts: Iterable[Callable[[], object]]) -> None:
+    for act in acts:
+        survive("heartbeat", act)

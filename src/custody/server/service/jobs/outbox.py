@@ -1,21 +1,33 @@
 """The outbox: work written in the transaction of what it follows, done at least once by whichever worker leases it."""
 
-from collections.abc import Callable, Mapping
+import threading
+import traceback
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+import structlog
 from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
+from custody.server.domain.backing_off import delay_after
+from custody.server.domain.errors import (
+    ChainUnavailable,
+    CustodyError,
+    DatabaseUnavailable,
+    OutcomeUnknown,
+)
 from custody.server.domain.ports import Clock
+from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
 from custody.server.store.models import Job
 
-# A worker that has not answered for this long is dead: the longest call to a node ends well before.
-LEASE = timedelta(seconds=60)
-FIRST_RETRY = timedelta(seconds=1)
-MAX_RETRY = timedelta(seconds=60)
+log = structlog.get_logger()
+
+# So many workers in a row that died over a job, or handlers that raised: there is something about the job.
+MAX_FAILURES: Final = 10
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,7 @@ def enqueue(
             payload=payload or {},
             run_at=now,
             attempts=0,
+            failures=0,
             created_at=now,
         )
     )
@@ -82,33 +95,138 @@ def enqueue(
 
 
 class Outbox:
-    """One worker's view of the jobs. `owner` differs between workers; `handlers` by kind."""
+    """One worker's view of the jobs. `owner` differs between workers; `handlers` by kind, other kinds are left to others.
 
-    def __init__(self, store: Store, clock: Clock, owner: str, handlers: Mapping[str, Handler]) -> None:
+    `endless` kinds are never given up: what they are about would wait for ever. Safe from several threads.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        owner: str,
+        handlers: Mapping[str, Handler],
+        *,
+        endless: Collection[str] = (),
+        span: timedelta = LEASE,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._owner = owner
         self._handlers = handlers
+        self._endless = frozenset(endless)
+        self._span = span
+        self._held: dict[int, tuple[Task, datetime]] = {}
+        self._lock = threading.Lock()
 
     def run_due(self) -> int:
         """Does every job that is due now, one after the other; returns how many."""
         count = 0
-        while (task := self._lease()) is not None:
-            self._perform(task)
+        while (task := self.lease()) is not None:
+            self.perform(task)
             count += 1
         return count
 
-    def _perform(self, task: Task) -> None:
-        finish = self._handlers[task.kind](task)
-        with self._store.write() as db:
-            job = db.get(Job, task.id, with_for_update=True)
-            # Another worker has taken over a lapsed lease: what it finds is what counts.
-            if job is not None and job.lease_owner == self._owner and job.done_at is None:
-                self._close(job, finish(db))
-
-    def _close(self, job: Job, verdict: Verdict) -> None:
+    def lease(self) -> Task | None:
+        """The job that is due first, ours until its lease lapses or it is performed."""
         now = self._clock()
+        # A snapshot first: an idle worker does not queue at the write lock.
+        with self._store.read() as db:
+            if db.scalars(self._due(now)).first() is None:
+                return None
+        with self._store.write() as db:
+            task = self._take(db, now)
+        if task is not None:
+            with self._lock:
+                self._held[task.id] = task, now
+        return task
+
+    def perform(self, task: Task) -> None:
+        """Raises DatabaseUnavailable and OutcomeUnknown: then the lease lapses, and somebody does it again."""
+        try:
+            self._close(task, self._handlers[task.kind](task))
+        except (DatabaseUnavailable, OutcomeUnknown):
+            raise
+        except ChainUnavailable as error:
+            again = Again(error.detail)
+            self._close(task, lambda _db: again)
+        except Exception as error:
+            log.exception("job failed", kind=task.kind, job=task.id, subject=task.subject)
+            self._fail(task, _in_words(error))
+        finally:
+            with self._lock:
+                self._held.pop(task.id, None)
+
+    def renew(self) -> None:
+        """From another thread, while jobs are performed: a lease need not be as long as the longest call to a node."""
+        now = self._clock()
+        with self._lock:
+            held = [
+                task
+                for task, since in self._held.values()
+                if since + self._span / 3 <= now <= since + MAX_HOLD
+            ]
+        if held:
+            with self._store.write() as db:
+                for task in held:
+                    job = self._still_ours(db, task)
+                    if job is not None:
+                        job.lease_until = now + self._span
+
+    def release(self) -> None:
+        """Gives back what is under way: nobody need wait until it lapses. What is found out after all does not count."""
+        with self._lock:
+            held = [task for task, _ in self._held.values()]
+        if held:
+            with self._store.write() as db:
+                for task in held:
+                    job = self._still_ours(db, task)
+                    if job is not None:
+                        job.lease_owner, job.lease_until = None, None
+
+    def _take(self, db: Session, now: datetime) -> Task | None:
+        while (job := db.scalars(self._due(now).with_for_update(skip_locked=True)).first()) is not None:
+            if self._may_be_tried(job, now):
+                job.lease_owner, job.lease_until = self._owner, now + self._span
+                job.attempts += 1
+                return Task(job.id, job.kind, job.subject, dict(job.payload), job.attempts)
+        return None
+
+    def _may_be_tried(self, job: Job, now: datetime) -> bool:
+        """Nobody closed the lease before: that worker died, perhaps over this very job. The first time is chance; after
+        it, others are not led into the same trap one after the other.
+        """
+        if job.lease_until is None:
+            return True
         job.lease_owner, job.lease_until = None, None
+        self._count_failure(job, "The worker ended in the middle of it.", now)
+        job.run_at = now if job.failures == 1 else job.run_at
+        return job.dead_at is None and job.run_at <= now
+
+    def _close(self, task: Task, finish: Finish) -> None:
+        with self._store.write() as db:
+            job = self._still_ours(db, task)
+            if job is not None:
+                self._write(job, finish(db))
+
+    def _fail(self, task: Task, words: str) -> None:
+        with self._store.write() as db:
+            job = self._still_ours(db, task)
+            if job is not None:
+                job.lease_owner, job.lease_until = None, None
+                self._count_failure(job, words, self._clock())
+
+    def _still_ours(self, db: Session, task: Task) -> Job | None:
+        """None where another worker has taken over a lapsed lease: what it finds is what counts. Every lease has a number
+        of its own, so that a thread of this same worker is another, too.
+        """
+        job = db.get(Job, task.id, with_for_update=True)
+        ours = job is not None and (job.lease_owner, job.attempts) == (self._owner, task.attempts)
+        return job if ours else None
+
+    def _write(self, job: Job, verdict: Verdict) -> None:
+        now = self._clock()
+        job.lease_owner, job.lease_until, job.failures = None, None, 0
         match verdict:
             case Done(result):
                 job.done_at = now
@@ -116,24 +234,18 @@ class Outbox:
                     job.payload = {**job.payload, "result": result}
             case Again(reason):
                 job.last_error = reason
-                job.run_at = now + min(MAX_RETRY, FIRST_RETRY * 2 ** min(job.attempts - 1, 10))
+                job.run_at = now + delay_after(job.attempts, str(job.id))
             case Dead(reason):
                 job.last_error = reason
                 job.dead_at = now
 
-    def _lease(self) -> Task | None:
-        now = self._clock()
-        # A snapshot first: an idle worker does not queue at the write lock.
-        with self._store.read() as db:
-            if db.scalars(self._due(now)).first() is None:
-                return None
-        with self._store.write() as db:
-            job = db.scalars(self._due(now).with_for_update(skip_locked=True)).first()
-            if job is None:
-                return None
-            job.lease_owner, job.lease_until = self._owner, now + LEASE
-            job.attempts += 1
-            return Task(job.id, job.kind, job.subject, dict(job.payload), job.attempts)
+    def _count_failure(self, job: Job, words: str, now: datetime) -> None:
+        job.failures += 1
+        job.last_error = words
+        job.run_at = now + delay_after(job.failures, str(job.id))
+        if job.failures >= MAX_FAILURES and job.kind not in self._endless:
+            job.dead_at = now
+            log.error("job given up", kind=job.kind, job=job.id, subject=job.subject, reason=words)
 
     def _due(self, now: datetime) -> Select[Job]:
         return (
@@ -143,8 +255,21 @@ class Outbox:
                 Job.done_at.is_(None),
                 Job.dead_at.is_(None),
                 Job.run_at <= now,
-                or_(Job.lease_until.is_(None), Job.lease_until <= now),
+                or_(
+                    Job.lease_until.is_(None),
+                    Job.lease_until <= now,
+                    # Further than any lease reaches: the clock that wrote it was wrong.
+                    Job.lease_until > now + 2 * self._span,
+                ),
             )
             .order_by(Job.run_at, Job.id)
             .limit(1)
         )
+
+
+def _in_words(error: Exception) -> str:
+    """Without the error's own text, unless it was written for people: it may repeat what nobody should read (P49)."""
+    if isinstance(error, CustodyError):
+        return error.detail
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}."

@@ -1,76 +1,111 @@
-"""The threads that work beside the requests: the outbox, the mail, and one watcher for each chain."""
+"""The threads that work beside the requests, in as many processes as there are: each does a round again and again."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
 from custody.server.domain.errors import ChainUnavailable, DatabaseUnavailable, OutcomeUnknown
+from custody.server.service.jobs.crew import Crew
+from custody.server.service.jobs.leases import Lead, LeaseLost
 from custody.server.service.jobs.outbox import Outbox
-from custody.server.service.jobs.sweeping import Sweep
-from custody.server.service.network.watcher import Watcher
 from custody.server.service.requests.changes import Changes
 
 log = structlog.get_logger()
 
 # Jobs of this process are done at once; this is for retries that fall due and for other processes' jobs.
-OUTBOX_SECONDS = 0.25
-# A block comes every ten minutes, an embedded one when somebody asks; half a second is what a person calls at once.
-WATCH_SECONDS = 0.5
-JOIN_SECONDS = 10.0
+OUTBOX_SECONDS: Final = 0.25
+# What is under way when the process is told to stop may take this long; what does not end by then is given back.
+JOIN_SECONDS: Final = 10.0
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Loop:
+    """``round`` again and again, at most ``seconds`` apart; where it ``wakes``, at once after a commit of this process.
+
+    When the process stops: ``stop`` at once, ``join`` with the seconds that it may take, and ``release`` at the end.
+    """
+
+    name: str
+    round: Callable[[], object]
+    seconds: float
+    wakes: bool = False
+    stop: Callable[[], None] = _nothing
+    join: Callable[[float], None] = lambda _seconds: None
+    release: Callable[[], None] = _nothing
+
+
+def serve_outbox(name: str, outbox: Outbox, hands: int) -> Loop:
+    """A worker for the kinds of jobs that the outbox has handlers for, several at a time."""
+    crew = Crew(outbox, hands, lambda act: survive(name, act))
+    return Loop(name, crew.round, OUTBOX_SECONDS, wakes=True, stop=crew.stop, join=crew.join)
+
+
+def alone(name: str, lead: Lead, act: Callable[[], object], seconds: float) -> Loop:
+    """What one process of all does at a time."""
+
+    def round_() -> None:
+        with lead.work() as held:
+            if held is not None:
+                act()
+
+    return Loop(name, round_, seconds, release=lead.release)
 
 
 class Workers:
-    """Started and stopped with the server. Stopping waits for what is under way; a kill loses nothing either."""
+    """Started and stopped with the process. Stopping waits for what is under way; a kill loses nothing either."""
 
-    def __init__(
-        self, outbox: Outbox, mails: Outbox, watchers: Sequence[Watcher], expiry: Sweep, changes: Changes
-    ) -> None:
-        self._outbox = outbox
-        self._mails = mails
-        self._watchers = watchers
-        self._expiry = expiry
+    def __init__(self, loops: Sequence[Loop], changes: Changes) -> None:
+        self._loops = loops
         self._changes = changes
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
         self._threads = [
-            threading.Thread(target=self._run_outbox, name="outbox"),
-            threading.Thread(target=self._run_mails, name="mail"),
-            *(
-                threading.Thread(target=self._run_watcher, args=(each,), name="watcher")
-                for each in self._watchers
-            ),
+            # Daemons: what hangs beyond its deadline does not keep the process from ending.
+            threading.Thread(target=self._run, args=(loop,), name=loop.name, daemon=True)
+            for loop in self._loops
         ]
         for thread in self._threads:
             thread.start()
 
-    def stop(self) -> None:
+    def stop_taking(self) -> None:
+        """No new round and no new job from now on; does not wait."""
         self._stopping.set()
+        for loop in self._loops:
+            loop.stop()
         self._changes.announce()
+
+    def stop(self) -> None:
+        """Waits for what is under way, and gives back what does not end in time."""
+        self.stop_taking()
+        deadline = time.monotonic() + JOIN_SECONDS
         for thread in self._threads:
-            thread.join(JOIN_SECONDS)
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for loop in self._loops:
+            survive(loop.name, lambda loop=loop: loop.join(max(0.0, deadline - time.monotonic())))  # type: ignore[misc]
+            survive(loop.name, loop.release)
 
-    def _run_outbox(self) -> None:
+    def _run(self, loop: Loop) -> None:
         seen = self._changes.version
         while not self._stopping.is_set():
-            _survive("outbox", lambda: (self._outbox.run_due(), self._expiry.run_due()))
-            seen = self._changes.wait(seen, OUTBOX_SECONDS)
-
-    def _run_mails(self) -> None:
-        seen = self._changes.version
-        while not self._stopping.is_set():
-            _survive("mail", self._mails.run_due)
-            seen = self._changes.wait(seen, OUTBOX_SECONDS)
-
-    def _run_watcher(self, watcher: Watcher) -> None:
-        while not self._stopping.is_set():
-            _survive("watcher", watcher.look)
-            self._stopping.wait(WATCH_SECONDS)
+            survive(loop.name, loop.round)
+            if loop.wakes:
+                seen = self._changes.wait(seen, loop.seconds)
+            else:
+                self._stopping.wait(loop.seconds)
 
 
-def _survive(what: str, act: Callable[[], object]) -> None:
+def survive(what: str, act: Callable[[], object]) -> None:
+    """Whatever goes wrong in one round, the next one comes."""
     try:
         act()
     except ChainUnavailable as error:
@@ -78,5 +113,7 @@ def _survive(what: str, act: Callable[[], object]) -> None:
     except (DatabaseUnavailable, OutcomeUnknown) as error:
         # It comes back, and so does the work: every job is done again until its end is stored.
         log.warning("database unavailable", worker=what, reason=error.detail)
+    except LeaseLost as error:
+        log.warning("lease lost", worker=what, lease=str(error))
     except Exception:  # the thread's outermost border: without it one bad row would stop all work in silence
         log.exception("worker failed", worker=what)

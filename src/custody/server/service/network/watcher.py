@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from custody.server.chain.backend import ChainBackend, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
+from custody.server.service.jobs.leases import Held
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.market import Backends, Market, backend_of
 from custody.server.service.network.sightings import Sightings
@@ -50,9 +51,20 @@ class Watcher:
         self._coins = Coins(chain, clock)
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None
+        self._held: Held | None = None
 
-    def look(self) -> bool:
-        """Reads the chain and writes what changed; whether anything did. Raises ChainUnavailable."""
+    @property
+    def chain(self) -> str:
+        return self._chain
+
+    def look(self, held: Held | None = None) -> bool:
+        """Reads the chain and writes what changed; whether anything did. Raises ChainUnavailable, LeaseLost.
+
+        ``held``: the lease under which this process follows the chain, asked for again in each transaction that writes.
+        """
+        if held != self._held:
+            # Somebody else followed the chain meanwhile, through another node perhaps: what was the same may not be now.
+            self._held, self._scanned, self._seen = held, frozenset(), None
         self._market.refresh(self._chain)
         backend = backend_of(self._backends, self._chain)
         changed = False
@@ -88,6 +100,8 @@ class Watcher:
     def _write(self, known: _Known, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
         reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
         with self._store.write() as db:
+            if self._held is not None:
+                self._held.require(db)
             self._coins.apply(db, snapshot, transactions)
             self._store_blocks(db, snapshot)
             self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised)

@@ -14,7 +14,8 @@ _OPEN = text("done_at IS NULL AND dead_at IS NULL")
 class Job(Base):
     """Work to be done at least once. A worker leases it until ``lease_until``; a lapsed lease is anybody's.
 
-    One open job for each ``kind`` and ``subject``. ``dead_at``: given up, for an operator to see.
+    One open job for each ``kind`` and ``subject``. ``attempts`` counts its leases, so that each has a number; ``failures``
+    those in a row that ended without an answer: the worker died, or it raised. ``dead_at``: given up, for an operator to see.
     """
 
     __tablename__ = "jobs"
@@ -29,6 +30,7 @@ class Job(Base):
     payload: Mapped[dict[str, Any]]
     run_at: Mapped[datetime]
     attempts: Mapped[int]
+    failures: Mapped[int]
     lease_owner: Mapped[str | None]
     lease_until: Mapped[datetime | None]
     last_error: Mapped[str | None]

@@ -1,0 +1,133 @@
+"""What one process does at a time, whichever of them it is: following a chain, sweeping.
+
+A lease is a row that names its holder. Every taking over writes a new name, so that a transaction which finds its own
+name in the row, under the writers' one lock, knows that nobody else has held the lease since: a process that slept past
+its lease writes nothing (a fencing token). The time in the row only says when others may take over; a clock that is wrong
+costs time, never a double view.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.tokens import new_id
+from custody.server.store import Store
+from custody.server.store.models import Lease
+
+# How long everybody waits for a process that was killed. Renewed after a third of it, so that two renewals may fail.
+LEASE: Final = timedelta(seconds=20)
+# Whoever holds on for longer than this without an end is stuck, whatever its heartbeat says.
+MAX_HOLD: Final = timedelta(minutes=30)
+
+
+class LeaseLost(Exception):
+    """Another process has taken over: nothing was written, and nothing of what was found out may be."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A lease as its holder knows it. ``token`` differs from one taking to the next."""
+
+    name: str
+    token: str
+
+    def require(self, db: Session) -> None:
+        """In the transaction that writes. Raises LeaseLost."""
+        owner = db.scalar(select(Lease.owner).where(Lease.name == self.name))
+        if owner != self.token:
+            raise LeaseLost(self.name)
+
+
+def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
+    """Also where it reaches further than any lease: its holder's clock was wrong, and may have been set right since."""
+    return not now < until <= now + 2 * span
+
+
+class Lead:
+    """What this process has of one lease. Safe from several threads: one works, another renews."""
+
+    def __init__(
+        self, store: Store, clock: Clock, random: RandomBytes, name: str, span: timedelta = LEASE
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._random = random
+        self._name = name
+        self._span = span
+        self._held: Held | None = None
+        self._until: datetime | None = None
+        self._working_since: datetime | None = None
+
+    @contextmanager
+    def work(self, *, by_right: bool = False) -> Iterator[Held | None]:
+        """The lease, kept for as long as the block takes (`renew`); None where another process has it.
+
+        ``by_right``: what is led is this process's alone for another reason, and an earlier holder's lease is over.
+        """
+        held = self._take(by_right=by_right)
+        self._working_since = None if held is None else self._clock()
+        try:
+            yield held
+        finally:
+            self._working_since = None
+
+    def renew(self) -> None:
+        """From another thread, while the work lasts. What was lost meanwhile is not taken again."""
+        held, since, now = self._held, self._working_since, self._clock()
+        if held is None or since is None or now > since + MAX_HOLD or not self._is_due(now):
+            return
+        with self._store.write() as db:
+            lease = db.get(Lease, self._name)
+            if lease is not None and lease.owner == held.token:
+                lease.until = self._until = now + self._span
+
+    def release(self) -> None:
+        """Nobody need wait until it lapses."""
+        held, self._held = self._held, None
+        if held is not None:
+            with self._store.write() as db:
+                db.execute(delete(Lease).where(Lease.name == held.name, Lease.owner == held.token))
+
+    def _take(self, *, by_right: bool) -> Held | None:
+        now = self._clock()
+        if self._held is not None and not self._is_due(now):
+            return self._held
+        # A snapshot first: who stands by does not queue at the write lock.
+        with self._store.read() as db:
+            if not (by_right or self._is_free(db, now)):
+                self._held = None
+                return None
+        with self._store.write() as db:
+            return self._take_in(db, now, by_right=by_right)
+
+    def _take_in(self, db: Session, now: datetime, *, by_right: bool) -> Held | None:
+        lease = db.get(Lease, self._name)
+        mine = lease is not None and self._held is not None and lease.owner == self._held.token
+        if not (mine or by_right or self._is_free(db, now)):
+            self._held = None
+            return None
+        held = self._held if mine and self._held else Held(self._name, new_id(self._random))
+        until = now + self._span
+        if lease is None:
+            db.add(Lease(name=self._name, owner=held.token, until=until))
+        else:
+            lease.owner, lease.until = held.token, until
+        self._held, self._until = held, until
+        return held
+
+    def _is_free(self, db: Session, now: datetime) -> bool:
+        lease = db.get(Lease, self._name)
+        if lease is None or (self._held is not None and lease.owner == self._held.token):
+            return True
+        return has_lapsed(lease.until, now, self._span)
+
+    def _is_due(self, now: datetime) -> bool:
+        """A third of it is over, or the clock was set back."""
+        until = self._until
+        return until is None or not now < until - self._span * 2 / 3 <= now + self._span
