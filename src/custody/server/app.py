@@ -52,6 +52,7 @@ from custody.server.service.services import Services
 from custody.server.service.sign_in.passwords import Passwords
 from custody.server.service.sign_in.services import SignInServices, wire_sign_in
 from custody.server.service.vaults.vaults import Vaults
+from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__
@@ -203,7 +204,7 @@ def _background(
             settings.checkpoint_file or settings.state / "audit-checkpoints.jsonl",
         ),
         changes=changes,
-        lifecycle=Lifecycle(world.clock, changes),
+        lifecycle=Lifecycle(world.clock, changes, WebhookEvents(world.clock, world.random)),
         market=Market(backends),
         backends=backends,
         chain_folder=settings.chain_folder,
@@ -237,7 +238,7 @@ def _wire(
         roles=Roles(clock, audit, world.policies),
         workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
-        revocation=KeyRevocation(clock, audit, lifecycle),
+        revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
         invitations=Invitations(clock, random, audit, people, grants),
         address_book=AddressBook(clock, audit),

@@ -32,6 +32,8 @@ from custody.server.service.proposals.expiry import Expiry
 from custody.server.service.proposals.finalising import BROADCAST
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
+from custody.server.service.webhooks.events import WebhookEvents
+from custody.server.service.webhooks.telling import Deposits
 from custody.server.store import Store
 
 # Of a worker process: so many jobs of one kind of work are done at once.
@@ -170,7 +172,16 @@ class Background:
     def watchers(self) -> list[Watcher]:
         sightings = Sightings(self.clock, self.audit, self.lifecycle)
         return [
-            Watcher(chain, self.store, self.backends, self.market, sightings, self.changes, self.clock)
+            Watcher(
+                chain,
+                self.store,
+                self.backends,
+                self.market,
+                sightings,
+                self.changes,
+                self.clock,
+                Deposits(WebhookEvents(self.clock, self.random)),
+            )
             for chain in self.backends
         ]
 

@@ -29,6 +29,8 @@ from custody.server.domain.audit import (
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
+from custody.server.domain.webhook_events import TOLD_BY_AUDIT
+from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead
 
@@ -40,6 +42,7 @@ class AuditLog:
     def __init__(self, clock: Clock, random: RandomBytes) -> None:
         self._clock = clock
         self._random = random
+        self._events = WebhookEvents(clock, random)
 
     def record(
         self,
@@ -51,11 +54,16 @@ class AuditLog:
         *,
         access: WorkspaceAccess | None = None,
         organisation_id: int | None = None,
+        told: Mapping[str, Any] | None = None,
     ) -> None:
         """Appends one event in the caller's transaction; call it last, for it locks the chain's head.
 
-        The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform.
+        The event goes to the chain of ``access``'s workspace, else of the organisation, else of the platform. ``told``: what
+        the workspace's webhooks learn of it, for the actions that they are told of (`TOLD_BY_AUDIT`).
         """
+        if access is not None and action in TOLD_BY_AUDIT:
+            assert told is not None, f"{action} says what webhooks are told of it"
+            self._events.tell(db, access.workspace_id, TOLD_BY_AUDIT[action], told)
         org_id = access.organisation_id if access else organisation_id
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""

@@ -25,6 +25,8 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.people import chain_of_network
+from custody.server.service.webhooks.events import WebhookEvents
+from custody.server.service.webhooks.telling import tell_revoked
 from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
 from multisig import RECEIVE, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey, p2wpkh
 from multisig import Profile as ProfilePolicy
@@ -144,6 +146,7 @@ class Keys:
     def _supersede(self, db: Session, caller: Caller, key: Key) -> None:
         key.status, key.revoked_reason, key.updated_at = "revoked", SUPERSEDED, self._clock()
         db.flush()
+        tell_revoked(WebhookEvents(self._clock, self._random), db, key)
         self._audit.record(db, caller, Category.KEYS, "KEY_REVOKED", f"key {key.id} superseded")
 
     def _insert(self, db: Session, caller: Caller, offered: OfferedKey, label: str | None) -> wire.Key:

@@ -21,6 +21,8 @@ from custody.server.service.keys.quorums import require_quorums, vaults_left_sho
 from custody.server.service.people.setup import OPERATOR
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.webhooks.events import WebhookEvents
+from custody.server.service.webhooks.telling import tell_revoked, told_of
 from custody.server.store.models import (
     Decision,
     Key,
@@ -34,10 +36,11 @@ from multisig import Psbt
 
 
 class KeyRevocation:
-    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle) -> None:
+    def __init__(self, clock: Clock, audit: AuditLog, lifecycle: Lifecycle, events: WebhookEvents) -> None:
         self._clock = clock
         self._audit = audit
         self._lifecycle = lifecycle
+        self._events = events
 
     def revoke(self, db: Session, caller: Caller, request: wire.RevokeKeyRequest) -> wire.Key:
         """The owner's own key for either reason, or a member's as lost. A repeated request changes nothing.
@@ -70,6 +73,7 @@ class KeyRevocation:
         db.flush()
         if request.reason == "lost":
             self._withdraw_approvals(db, caller, key)
+        tell_revoked(self._events, db, key)
         self._audit.record(
             db, caller, Category.KEYS, "KEY_REVOKED", _described(key, [vault.id for vault in short])
         )
@@ -94,7 +98,10 @@ class KeyRevocation:
             description = f"proposal {proposal.id}, key {key.id} is lost"
             place = place_of(db, proposal.workspace_id)
             known = _name_known_in(db, caller, key, proposal.workspace_id)
-            self._audit.record(db, known, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place)
+            told = told_of(proposal, user_id=key.user_id)
+            self._audit.record(
+                db, known, Category.SIGNING, "SIGNATURE_WITHDRAWN", description, access=place, told=told
+            )
 
 
 def _name_known_in(db: Session, caller: Caller, key: Key, workspace_id: int) -> Caller:

@@ -66,7 +66,15 @@ class LimitAdministration:
         db.flush()
         shown = self._limits.of_role(db, access.workspace_id, role.id)
         change = f"role {role.id}: {_words(before)}; now {_words(after)}"
-        self._audit.record(db, caller, Category.PEOPLE, "ROLE_POLICY_REPLACED", change, access=access)
+        self._audit.record(
+            db,
+            caller,
+            Category.PEOPLE,
+            "ROLE_POLICY_REPLACED",
+            change,
+            access=access,
+            told={"role_id": role.id},
+        )
         return shown
 
     # --- vaults ----------------------------------------------------------------------------------------------------
@@ -120,7 +128,15 @@ class LimitAdministration:
         db.flush()
         shown = self._limits.of_vaults(db, [vault])[vault.id]
         change = f"vault {vault.id}: {_words(before)}; now {_words(after)}"
-        self._audit.record(db, caller, Category.VAULTS, "VAULT_POLICY_REPLACED", change, access=access)
+        self._audit.record(
+            db,
+            caller,
+            Category.VAULTS,
+            "VAULT_POLICY_REPLACED",
+            change,
+            access=access,
+            told={"vault_id": vault.id},
+        )
         return shown
 
 

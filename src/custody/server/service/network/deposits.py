@@ -10,6 +10,7 @@ from custody.server.chain.backend import FoundOutput
 from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.network.watching import watch_vault
+from custody.server.service.webhooks.telling import Deposits
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from multisig import RECEIVE, OutPoint, Transaction
 
@@ -20,6 +21,7 @@ class Coins:
 
     chain: str
     clock: Clock
+    told: Deposits
 
     def apply(self, db: Session, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
         """Brings the coins to the snapshot; `transactions` holds those that made coins not stored yet.
@@ -33,9 +35,12 @@ class Coins:
             place = places[found.script_pubkey]
             if known is None:
                 known = self._insert(db, found, place, transactions)
+                self.told.seen(db, known)
+            before = known.block_hash
             _update(known, found)
+            self.told.moved(db, known, before)
         for coin in stale.values():
-            _take_back(db, coin, snapshot.fork)
+            self._take_back(db, coin, snapshot.fork)
         db.flush()
         self._advance(db, places.values())
 
@@ -92,6 +97,14 @@ class Coins:
         db.add(coin)
         return coin
 
+    def _take_back(self, db: Session, coin: ChainCoin, fork: int) -> None:
+        """The snapshot does not show it: the coin itself is gone, or only what had spent it."""
+        if coin.height is None or coin.height > fork:
+            self.told.removed(db, coin)
+            db.delete(coin)
+        else:
+            coin.spent_by = coin.spent_height = None
+
     @staticmethod
     def _advance(db: Session, places: Iterable[WatchedScript]) -> None:
         for place in places:
@@ -113,11 +126,3 @@ def _update(coin: ChainCoin, found: FoundOutput) -> None:
     coin.height, coin.block_hash = found.height, found.block_hash
     coin.spent_by = None if found.spent is None else found.spent.txid
     coin.spent_height = None if found.spent is None else found.spent.height
-
-
-def _take_back(db: Session, coin: ChainCoin, fork: int) -> None:
-    """The snapshot does not show it: the coin itself is gone, or only what had spent it."""
-    if coin.height is None or coin.height > fork:
-        db.delete(coin)
-    else:
-        coin.spent_by = coin.spent_height = None

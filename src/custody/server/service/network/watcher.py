@@ -15,6 +15,7 @@ from custody.server.service.network.market import Backends, Market, backend_of
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.snapshot import KEPT_BLOCKS, Snapshot, take_snapshot
 from custody.server.service.requests.changes import Changes
+from custody.server.service.webhooks.telling import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
 from multisig import Transaction
@@ -41,6 +42,7 @@ class Watcher:
         sightings: Sightings,
         changes: Changes,
         clock: Clock,
+        deposits: Deposits,
     ) -> None:
         self._chain = chain
         self._store = store
@@ -48,7 +50,7 @@ class Watcher:
         self._market = market
         self._sightings = sightings
         self._changes = changes
-        self._coins = Coins(chain, clock)
+        self._coins = Coins(chain, clock, deposits)
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None
         self._held: Held | None = None

@@ -41,7 +41,9 @@ def record_event(
     invitation: Invitation,
 ) -> None:
     description = f"invitation {invitation.id} for {invitation.invited_email}, with role {invitation.role_id}"
-    audit.record(db, caller, Category.PEOPLE, action, description, access=access)
+    # Of one that is accepted, webhooks are told: whoever was invited is a member now, and is who accepts.
+    told = {"user_id": caller.user_id, "role_id": invitation.role_id}
+    audit.record(db, caller, Category.PEOPLE, action, description, access=access, told=told)
 
 
 def _shape(

@@ -63,7 +63,15 @@ class Members:
         self._limits.require(db, role.id, access.role_id, access.permissions)
         membership_id = add_membership(db, self._clock, request.user_uuid, access.workspace_id, role.id)
         what = f"user {request.user_uuid} with role {role.id}"
-        self._audit.record(db, caller, Category.PEOPLE, "MEMBER_ADDED", what, access=access)
+        self._audit.record(
+            db,
+            caller,
+            Category.PEOPLE,
+            "MEMBER_ADDED",
+            what,
+            access=access,
+            told={"user_id": request.user_uuid, "role_id": role.id},
+        )
         return membership_id
 
     def change_role(
@@ -86,7 +94,15 @@ class Members:
         place.role_id = role.id
         db.flush()
         shown = self._shown(db, access, place.user_id)
-        self._audit.record(db, caller, Category.PEOPLE, "MEMBER_ROLE_CHANGED", what, access=access)
+        self._audit.record(
+            db,
+            caller,
+            Category.PEOPLE,
+            "MEMBER_ROLE_CHANGED",
+            what,
+            access=access,
+            told={"user_id": place.user_id, "role_id": role.id},
+        )
         return shown
 
     def remove(
@@ -119,7 +135,9 @@ class Members:
         settle_default(db, place.user_id)
         withdraw_offer(db, self._clock, self._audit, caller, access, place.user_id)
         what = f"user {place.user_id} with role {place.role_id}{shortage(short)}"
-        self._audit.record(db, caller, Category.PEOPLE, action, what, access=access)
+        self._audit.record(
+            db, caller, Category.PEOPLE, action, what, access=access, told={"user_id": place.user_id}
+        )
 
     def _check_origin(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.AddWorkspaceToUserRequest

@@ -130,6 +130,7 @@ class Setup:
             "MEMBER_ADDED",
             f"user {user.id} with role {role.id}",
             access=access,
+            told={"user_id": user.id, "role_id": role.id},
         )
         return Placed(place.organisation_id, place.id, role.id, user.id)
 

@@ -23,6 +23,7 @@ from custody.server.service.proposals.drafting import Draft, Drafter
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
 from custody.server.service.requests.changes import Changes
+from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, ProposalInput, Vault, VaultSigner, WatchedScript
 from multisig import FeeRate, Network, Sats
 
@@ -92,6 +93,7 @@ class Proposals:
             f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat with the fee, "
             f"tx {proposal.txid_expected}",
             access=access,
+            told=told_of(proposal),
         )
         self._changes.after_commit(db)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())

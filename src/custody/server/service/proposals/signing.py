@@ -22,6 +22,7 @@ from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
 from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
 from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, Signature
 from multisig import (
     BadSignature,
@@ -90,8 +91,10 @@ class Signing:
             return self._too_late(db, seat)
         self._require_time_left(proposal)
         self._keep(db, seat, base, signed, progress)
+        told = told_of(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
+        what = _described(seat, progress)
         self._audit.record(
-            db, caller, Category.SIGNING, "SIGNATURE_SUBMITTED", _described(seat, progress), access=access
+            db, caller, Category.SIGNING, "SIGNATURE_SUBMITTED", what, access=access, told=told
         )
         self._finaliser.finalise_if_complete(db, caller, access, proposal, signed, seat.policy)
         return self._answer(db, proposal, progress, None)
@@ -161,9 +164,8 @@ class Signing:
         self._lifecycle.touch(db, proposal)
         if threshold_lost(_declines(db, proposal), proposal.m, proposal.n):
             self._lifecycle.apply(db, proposal, Event.THRESHOLD_LOST)
-        self._audit.record(
-            db, caller, Category.SIGNING, "PROPOSAL_DECLINED", f"proposal {proposal.id}", access=access
-        )
+        told, what = told_of(proposal, user_id=caller.user_id), f"proposal {proposal.id}"
+        self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_DECLINED", what, access=access, told=told)
         return self._answer(db, proposal, nothing, None)
 
     @staticmethod

@@ -7,19 +7,25 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import ENDED, Event, next_status
 from custody.server.domain.ports import Clock
 from custody.server.service.requests.changes import Changes
+from custody.server.service.webhooks.events import WebhookEvents
+from custody.server.service.webhooks.telling import tell_status
 from custody.server.store.models import CoinLock, Proposal
 
 
 class Lifecycle:
-    def __init__(self, clock: Clock, changes: Changes) -> None:
+    def __init__(self, clock: Clock, changes: Changes, events: WebhookEvents) -> None:
         self._clock = clock
         self._changes = changes
+        self._events = events
 
     def apply(self, db: Session, proposal: Proposal, event: Event) -> Status:
         """The proposal's new status; its coins are free where it has ended. Raises IllegalTransition."""
-        status = next_status(Status(proposal.status), event)
+        before = Status(proposal.status)
+        status = next_status(before, event)
         proposal.status = status.value
         self.touch(db, proposal)
+        if status is not before:
+            tell_status(self._events, db, proposal)
         if status in ENDED:
             db.execute(delete(CoinLock).where(CoinLock.family_id == proposal.family_id))
         return status

@@ -67,6 +67,7 @@ class Vaults:
             "VAULT_CREATED",
             f"vault {vault.id}, {vault.m} of {vault.n}, code {policy.verification_code}",
             access=access,
+            told={"vault_id": vault.id},
         )
         return vault_records(db, self._limits, [vault])[0]
 
