@@ -45,6 +45,7 @@ from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import CALLS_PER_MINUTE, WRITES_PER_MINUTE, Rates
 from custody.server.service.secrets import Secrets
@@ -240,6 +241,7 @@ def _wire(
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
+        following=Following(store, changes),
         invitations=Invitations(clock, random, audit, people, grants),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),

@@ -18,6 +18,7 @@ from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.following import Following
 from custody.server.service.requests.idempotency import Idempotency
 from custody.server.service.requests.rates import Rates
 from custody.server.service.secrets import Secrets
@@ -45,6 +46,7 @@ class Services:
     keys: Keys
     revocation: KeyRevocation
     changes: Changes
+    following: Following
     invitations: Invitations
     address_book: AddressBook
     onboarding: Onboarding

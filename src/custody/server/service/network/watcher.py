@@ -107,6 +107,8 @@ class Watcher:
             self._coins.apply(db, snapshot, transactions)
             self._store_blocks(db, snapshot)
             self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised)
+            if snapshot.blocks or reorganised:
+                self._changes.moved_by_block(db, self._chain)
             self._changes.after_commit(db)
 
     def _store_blocks(self, db: Session, snapshot: Snapshot) -> None:

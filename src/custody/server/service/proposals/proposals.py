@@ -95,7 +95,7 @@ class Proposals:
             access=access,
             told=told_of(proposal),
         )
-        self._changes.after_commit(db)
+        self._changes.moved(db, proposal.workspace_id)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
 
     def _insert(

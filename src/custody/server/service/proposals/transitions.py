@@ -34,4 +34,4 @@ class Lifecycle:
         """Something about it changed that readers wait for."""
         proposal.updated_at = self._clock()
         db.flush()
-        self._changes.after_commit(db)
+        self._changes.moved(db, proposal.workspace_id)

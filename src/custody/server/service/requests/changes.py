@@ -1,10 +1,17 @@
 """Tells those who wait that something was committed: long polls, and workers with nothing to do."""
 
-import asyncio
 import threading
+from collections.abc import Callable
+from typing import Final
 
 from sqlalchemy import event
 from sqlalchemy.orm import Session
+
+from custody.server.service.requests.revisions import raise_for_block, raise_revision
+
+# What a listener is told: the workspaces that moved with their new numbers; None where it has to look for itself.
+Moved = dict[int, int] | None
+_MOVED: Final = "moved workspaces"
 
 
 class Changes:
@@ -13,7 +20,7 @@ class Changes:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._version = 0
-        self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._listeners: set[Callable[[Moved], None]] = set()
         self._closing = False
 
     @property
@@ -25,11 +32,27 @@ class Changes:
         """Wake everybody, and let nobody wait any more."""
         self._closing = True
         self.announce()
+        self._tell(None)
 
     @property
     def version(self) -> int:
         with self._condition:
             return self._version
+
+    def moved(self, db: Session, workspace_id: int) -> None:
+        """Something that readers of the workspace's proposals see has changed: for them, in every process, and as
+        ``after_commit`` for the workers of this one.
+        """
+        moved: dict[int, int] = db.info.setdefault(_MOVED, {})
+        if not moved:
+            event.listen(db, "after_commit", self._after_move, once=True)
+        if workspace_id not in moved:
+            moved[workspace_id] = raise_revision(db, workspace_id)
+
+    def moved_by_block(self, db: Session, chain: str) -> None:
+        """The same for every workspace with a proposal in a block of this chain."""
+        raise_for_block(db, chain)
+        event.listen(db, "after_commit", lambda _db: self._tell(None), once=True)
 
     def after_commit(self, db: Session) -> None:
         """Announces a change once the transaction of `db` is on disk; a rolled-back one is not announced."""
@@ -39,8 +62,11 @@ class Changes:
         with self._condition:
             self._version += 1
             self._condition.notify_all()
-            for loop, waiter in self._waiters:
-                loop.call_soon_threadsafe(waiter.set)
+
+    def listen(self, listener: Callable[[Moved], None]) -> None:
+        """From now on `listener` hears of every move that this process commits, and of the closing; on whatever thread."""
+        with self._condition:
+            self._listeners.add(listener)
 
     def wait(self, seen: int, timeout: float) -> int:
         """Blocks a thread until the version is not `seen`, or for `timeout` seconds; returns the version."""
@@ -48,20 +74,13 @@ class Changes:
             self._condition.wait_for(lambda: self._closing or self._version != seen, timeout)
             return self._version
 
-    async def wait_async(self, seen: int, timeout: float) -> int:  # noqa: ASYNC109 - as its blocking twin
-        """The same for a task: no thread is held."""
-        waiter = asyncio.Event()
-        entry = (asyncio.get_running_loop(), waiter)
+    def _after_move(self, db: Session) -> None:
+        moved: dict[int, int] = db.info.pop(_MOVED)
+        self.announce()
+        self._tell(moved)
+
+    def _tell(self, moved: Moved) -> None:
         with self._condition:
-            if self._closing or self._version != seen:
-                return self._version
-            self._waiters.add(entry)
-        try:
-            async with asyncio.timeout(timeout):
-                await waiter.wait()
-        except TimeoutError:
-            pass
-        finally:
-            with self._condition:
-                self._waiters.discard(entry)
-        return self.version
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener(moved)

@@ -59,24 +59,24 @@ class TestP23ARoleTakenAwayBeforeSigning:
         assert funded.approve("carol", psbt_id)["collected_signatures"] == 2
 
     def test_ends_a_long_poll_too(self, funded: Desk, psbt_id: str) -> None:
-        """It is asked for a place again at each look, not only when it begins."""
+        """It is asked for a place again every few seconds, not only when it begins."""
         bob, query = funded.signers["bob"], {"workspace_id": funded.workspace_id}
         etag = bob.get("/api/v1/psbt", **query).headers["ETag"]
         waiting = {"If-None-Match": etag, "Prefer": "wait=20", **bob.headers}
-        changes = funded.world.platform.services.changes
-        looked = changes.version
-        original = changes.wait_async
+        services = funded.world.platform.services
+        looked, original = services.changes.version, services.following.wait
 
-        async def removed_meanwhile(seen: int, seconds: float) -> None:
-            """The member goes after the first look, before the second."""
-            changes.wait_async = original
-            with funded.world.platform.services.store.write() as db:
+        async def removed_meanwhile(workspace_id: int, seen: int, seconds: float) -> bool:
+            """The member goes while nothing else changes."""
+            services.following.wait = original
+            with services.store.write() as db:
                 db.execute(delete(Membership).where(Membership.user_id == funded.user_ids["bob"]))
+            return False
 
-        changes.wait_async = removed_meanwhile
+        services.following.wait = removed_meanwhile
         answer = funded.world.http.get("/api/v1/psbt", params=query, headers=waiting)
         refused(answer, 404, "NOT_FOUND")
-        assert changes.version == looked
+        assert services.changes.version == looked
 
 
 class TestAVaultThatWouldBeLeftShort:

@@ -343,7 +343,7 @@ class TestReading:
             waiting = pool.submit(
                 funded.admin.http.get, "/api/v1/psbt", params={"psbt_id": psbt_id}, headers=headers
             )
-            while not funded.world.platform.services.changes._waiters:
+            while not funded.world.platform.services.following.open:
                 assert not waiting.done()
             ok(funded.submit("alice", psbt_id, signed))
             answer = waiting.result(10)

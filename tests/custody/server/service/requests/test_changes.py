@@ -2,10 +2,11 @@
 
 import threading
 
-import anyio
 import pytest
 
 from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.revisions import read_revision
+from tests.support.workspaces import found_workspace
 
 
 def test_a_commit_is_announced_and_a_rollback_is_not(store):
@@ -44,26 +45,38 @@ def test_nothing_new_ends_at_the_time_out():
     assert Changes().wait(0, 0.01) == 0
 
 
-@pytest.mark.anyio
-async def test_a_task_is_woken_from_another_thread():
-    changes = Changes()
-    async with anyio.create_task_group() as group:
-        group.start_soon(changes.wait_async, 0, 30)
-        while not changes._waiters:
-            await anyio.lowlevel.checkpoint()
-        await anyio.to_thread.run_sync(changes.announce)
-    assert changes._waiters == set()
+def test_a_listener_hears_which_workspaces_moved_and_of_the_closing(store):
+    changes, heard = Changes(), []
+    changes.listen(heard.append)
+    with store.write() as db:
+        first, second = (found_workspace(db, name) for name in ("Main", "Other"))
+    with store.write() as db:
+        changes.moved(db, first)
+        changes.moved(db, first)
+        changes.moved(db, second)
+        assert heard == []
+    assert heard == [{first: 1, second: 1}]
+    with store.write() as db:
+        changes.moved(db, second)
+    assert heard[1:] == [{second: 2}]
+    assert changes.version == 2
+    changes.close()
+    assert heard[2:] == [None]
 
 
-@pytest.mark.anyio
-async def test_a_task_that_is_late_does_not_wait():
-    changes = Changes()
-    changes.announce()
-    assert await changes.wait_async(0, 30) == 1
+def test_a_move_that_is_rolled_back_is_none(store):
+    changes, heard = Changes(), []
+    changes.listen(heard.append)
+    with store.write() as db:
+        workspace_id = found_workspace(db, "Main")
 
+    def fail():
+        with store.write() as db:
+            changes.moved(db, workspace_id)
+            raise RuntimeError
 
-@pytest.mark.anyio
-async def test_a_task_times_out():
-    changes = Changes()
-    assert await changes.wait_async(0, 0.01) == 0
-    assert changes._waiters == set()
+    with pytest.raises(RuntimeError):
+        fail()
+    assert (heard, changes.version) == ([], 0)
+    with store.read() as db:
+        assert read_revision(db, workspace_id) == 0

@@ -1,0 +1,158 @@
+"""Long polls: many wait, and one follower for all of them asks the database for the numbers of their workspaces."""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import dataclass, field
+
+import structlog
+from starlette.concurrency import run_in_threadpool
+
+from custody.server.domain.errors import DatabaseUnavailable
+from custody.server.service.requests.changes import Changes, Moved
+from custody.server.service.requests.revisions import read_revisions
+from custody.server.store import Store
+
+log = structlog.get_logger()
+
+# How soon a poll hears of what another process committed; what this process commits it hears at once.
+FOLLOW_SECONDS = 1.0
+
+
+@dataclass(eq=False)
+class _Waiter:
+    """Woken when its workspace's number is higher than the one that its list was read with."""
+
+    seen: int
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class _LoopFollower:
+    """All waiters of one event loop; everything here runs on it. A task follows while anybody waits, and no longer."""
+
+    def __init__(self, store: Store, changes: Changes) -> None:
+        self._store = store
+        self._changes = changes
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[int, set[_Waiter]] = defaultdict(set)
+        # Of what this process committed, the numbers that nobody was waiting for.
+        self._unheard: dict[int, int] = {}
+        self._look_now = asyncio.Event()
+        self.count = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def hear(self, moved: Moved) -> None:
+        """From any thread. A loop that has ended has nobody to wake."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._on_move, moved)
+
+    async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
+        """Whether the workspace moved beyond `seen` in that time; False too where the server is about to stop."""
+        if self._unheard.pop(workspace_id, 0) > seen:
+            return True
+        waiter = _Waiter(seen)
+        self._waiting[workspace_id].add(waiter)
+        self.count += 1
+        self._start()
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter.woken.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._forget(workspace_id, waiter)
+        return not self._changes.closing
+
+    def _forget(self, workspace_id: int, waiter: _Waiter) -> None:
+        self.count -= 1
+        waiters = self._waiting[workspace_id]
+        waiters.discard(waiter)
+        if not waiters:
+            del self._waiting[workspace_id]
+        if not self._waiting:
+            # The task sees that and ends: cancelled, it would leave a reading thread behind that nobody waits for.
+            self._look_now.set()
+
+    def _start(self) -> None:
+        if self._task is None or self._task.done():
+            # Not the context of whichever request came first: what the follower logs is nobody's request.
+            self._task = self._loop.create_task(self._follow(), name="long polls", context=Context())
+
+    async def _follow(self) -> None:
+        while self._waiting:
+            # Another process may have committed between the first poll's own look and its waiting: this look is at once.
+            self._look_now.clear()
+            try:
+                self._wake(await run_in_threadpool(self._read, tuple(self._waiting)))
+            except DatabaseUnavailable as error:
+                # The polls look for themselves now and then, and tell their callers.
+                log.warning("long polls cannot look", reason=error.detail)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FOLLOW_SECONDS):
+                    await self._look_now.wait()
+        self._task = None
+
+    def _read(self, workspace_ids: tuple[int, ...]) -> Mapping[int, int]:
+        with self._store.read() as db:
+            return read_revisions(db, workspace_ids)
+
+    def _on_move(self, moved: Moved) -> None:
+        if self._changes.closing:
+            self._wake_all()
+        elif moved is None:
+            self._look_now.set()
+        else:
+            self._unheard |= {key: number for key, number in moved.items() if key not in self._waiting}
+            self._wake(moved)
+
+    def _wake(self, numbers: Mapping[int, int]) -> None:
+        for workspace_id, number in numbers.items():
+            for waiter in self._waiting.get(workspace_id, ()):
+                if number > waiter.seen:
+                    waiter.woken.set()
+
+    def _wake_all(self) -> None:
+        for waiters in self._waiting.values():
+            for waiter in waiters:
+                waiter.woken.set()
+
+
+class Following:
+    """The long polls of one process, whichever event loops they run on: a server has one."""
+
+    def __init__(self, store: Store, changes: Changes) -> None:
+        self._store = store
+        self._changes = changes
+        self._lock = threading.Lock()
+        self._followers: dict[asyncio.AbstractEventLoop, _LoopFollower] = {}
+        changes.listen(self._hear)
+
+    async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:
+        """Whether the workspace's number rose above `seen` in that time; False too where the server is about to stop."""
+        follower = self._of_this_loop()
+        # Looked at after a follower is known that would hear of the closing.
+        return not self._changes.closing and await follower.wait(workspace_id, seen, seconds)
+
+    @property
+    def open(self) -> int:
+        """How many wait."""
+        with self._lock:
+            return sum(each.count for each in self._followers.values())
+
+    def _of_this_loop(self) -> _LoopFollower:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._followers:
+                for ended in [known for known in self._followers if known.is_closed()]:
+                    del self._followers[ended]
+                self._followers[loop] = _LoopFollower(self._store, self._changes)
+            return self._followers[loop]
+
+    def _hear(self, moved: Moved) -> None:
+        with self._lock:
+            followers = tuple(self._followers.values())
+        for follower in followers:
+            follower.hear(moved)

@@ -1,0 +1,56 @@
+"""A number for each workspace that rises with whatever readers of its proposals see change, in the transaction of the change.
+
+A long poll asks for this one number, and for its list only when the number has risen.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import exists, select, update
+from sqlalchemy.orm import Session
+
+from custody.server.store.models import Proposal, Revision, Workspace
+
+# Databases bound how many values one statement takes; SQLite's oldest bound is 999 (https://sqlite.org/limits.html).
+CHUNK = 500
+
+
+def raise_revision(db: Session, workspace_id: int) -> int:
+    """The workspace's new number. One writer at a time (ADR 13): nobody raises it from the same value."""
+    revision = db.get(Revision, workspace_id)
+    if revision is None:
+        revision = Revision(workspace_id=workspace_id, number=0)
+        db.add(revision)
+    revision.number += 1
+    db.flush()
+    return revision.number
+
+
+def raise_for_block(db: Session, chain: str) -> None:
+    """A block came or went: every proposal that stands in one has another number of confirmations."""
+    on_chain = select(Workspace.id).where(Workspace.chain == chain)
+    in_a_block = exists().where(
+        Proposal.workspace_id == Revision.workspace_id, Proposal.block_height.is_not(None)
+    )
+    db.execute(
+        update(Revision)
+        .where(Revision.workspace_id.in_(on_chain), in_a_block)
+        .values(number=Revision.number + 1)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def read_revision(db: Session, workspace_id: int) -> int:
+    """0 where nothing was ever proposed."""
+    number = db.scalar(select(Revision.number).where(Revision.workspace_id == workspace_id))
+    return 0 if number is None else number
+
+
+def read_revisions(db: Session, workspace_ids: Iterable[int]) -> Mapping[int, int]:
+    """Those that have one."""
+    wanted = sorted(workspace_ids)
+    chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
+    return {
+        revision.workspace_id: revision.number
+        for chunk in chunks
+        for revision in db.scalars(select(Revision).where(Revision.workspace_id.in_(chunk)))
+    }
