@@ -5,8 +5,9 @@ unconfirmed change; foreign unconfirmed coins never. Within a tier: branch and b
 one single random draw (Bitcoin Core, wallet/spend.cpp and coinselection.cpp, whose figures these are).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from multisig.transaction import OutPoint
@@ -20,6 +21,9 @@ MAX_TRIES = 20_000
 MAX_FEE_SHARE = 20
 # A device shows and a script engine verifies each input: 100 is what every maker signs in reasonable time.
 MAX_INPUTS = 100
+# A random draw may take this many coins more than are needed: small coins are used up by and by, while a stranger who sends
+# thousands of them makes no transaction large.
+SPARE_INPUTS = 10
 
 
 class RandomSource(Protocol):
@@ -64,36 +68,57 @@ class Selection:
     fee: Sats
 
 
+class Tier(Enum):
+    """Which coins may be spent, the most certain first; each tier holds those before it."""
+
+    DEEP = "deep"
+    CONFIRMED = "confirmed"
+    OWN_UNCONFIRMED = "own unconfirmed"
+
+    def holds(self, coin: Candidate) -> bool:
+        match self:
+            case Tier.DEEP:
+                return coin.confirmations >= (OWN_CHANGE_DEPTH if coin.own_change else FOREIGN_DEPTH)
+            case Tier.CONFIRMED:
+                return coin.confirmations >= 1
+            case Tier.OWN_UNCONFIRMED:
+                return coin.confirmations >= 1 or coin.own_change
+
+
 def select_coins(candidates: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
     """Coins for `plan`, or None where not even all of them suffice."""
-    for tier in _tiers(candidates):
-        pool = _economic(tier, plan)
-        chosen = _branch_and_bound(pool, plan) or _single_random_draw(pool, plan, rng)
+    for tier in Tier:
+        chosen = select_from([coin for coin in candidates if tier.holds(coin)], plan, rng)
         if chosen is not None:
-            return _with_modest_fee(chosen, pool, plan)
+            return chosen
     return None
 
 
-def _tiers(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
-    confirmed = [coin for coin in candidates if coin.confirmations >= 1]
-    yield [coin for coin in confirmed if coin.confirmations >= _required_depth(coin)]
-    yield confirmed
-    yield [coin for coin in candidates if coin.confirmations >= 1 or coin.own_change]
+def select_from(coins: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
+    """The same from one tier's coins.
+
+    Whether there is an answer depends on the `MAX_INPUTS` largest alone, for the largest suffice where any as many do.
+    """
+    pool = _economic(coins, plan)
+    chosen = _branch_and_bound(pool, plan) or _single_random_draw(pool, plan, rng)
+    return None if chosen is None else _with_modest_fee(chosen, pool, plan)
 
 
-def _required_depth(coin: Candidate) -> int:
-    return OWN_CHANGE_DEPTH if coin.own_change else FOREIGN_DEPTH
+def select_fewest(coins: Sequence[Candidate], plan: Plan) -> Selection | None:
+    """The fewest coins that suffice, the largest first; None where `MAX_INPUTS` of them do not."""
+    return settle_largest(_economic(coins, plan), plan)
 
 
-def _economic(pool: Sequence[Candidate], plan: Plan) -> list[Candidate]:
-    """Coins that bring more than they cost to spend."""
-    cost = _input_cost(plan)
+def _economic(coins: Sequence[Candidate], plan: Plan) -> list[Candidate]:
+    """Coins that bring more than they cost to spend, the largest first."""
+    cost = input_cost(plan)
     return sorted(
-        (coin for coin in pool if coin.amount > cost), key=lambda coin: (-coin.amount, str(coin.outpoint))
+        (coin for coin in coins if coin.amount > cost), key=lambda coin: (-coin.amount, str(coin.outpoint))
     )
 
 
-def _input_cost(plan: Plan) -> Sats:
+def input_cost(plan: Plan) -> Sats:
+    """What a coin must bring more than, to be worth spending."""
     return Sats(plan.fee(2, with_change=False) - plan.fee(1, with_change=False) + 1)
 
 
@@ -138,14 +163,20 @@ def _branch_and_bound(pool: Sequence[Candidate], plan: Plan) -> Selection | None
 
 
 def _single_random_draw(pool: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
-    """Coins in random order until they pay the target, the fee and a change worth having; all where nothing less will."""
+    """Coins in random order until they pay the target, the fee and a change worth having; the fewest where that takes
+    many more than needed.
+    """
+    fewest = settle_largest(pool, plan)
+    if fewest is None:
+        return None
+    most = min(MAX_INPUTS, len(fewest.coins) + SPARE_INPUTS)
     drawn: list[Candidate] = []
-    for coin in _shuffled(pool, rng):
+    for coin in _shuffled(pool, rng)[:most]:
         drawn.append(coin)
         selection = settle(drawn, plan)
         if selection is not None and selection.change:
-            return selection if len(drawn) <= MAX_INPUTS else settle_largest(pool, plan)
-    return settle_largest(pool, plan)
+            return selection
+    return fewest
 
 
 def settle_largest(pool: Sequence[Candidate], plan: Plan) -> Selection | None:

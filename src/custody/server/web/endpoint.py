@@ -41,6 +41,9 @@ class Endpoint:
     calls ``call.enter``. ``creates``: ``Idempotency-Key`` is honoured; for ``Unit.WRITE`` only. ``carries_psbt``: the
     body may be as large as one. ``workspace_field``: where the specification calls the workspace something else.
 
+    ``prepares``: for ``Unit.WRITE``, what takes long and only reads. It runs in a snapshot, before the writers' turn, with the
+    caller let in; what it returns is ``call.prepared`` in the handler, which raises Outdated where that no longer holds.
+
     ``refuses``: what the handler raises beyond what the frame does and ``Invalid``, for the OpenAPI document, which ``extra``
     adds to.
 
@@ -57,6 +60,7 @@ class Endpoint:
     creates: bool = False
     carries_psbt: bool = False
     workspace_field: str = "workspace_id"
+    prepares: Callable[["Call[Any]"], Any] | None = None
     refuses: tuple[type[CustodyError], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -85,6 +89,7 @@ class Call(Generic[Body_co]):
     maybe_caller: Caller | None = None
     maybe_db: Session | None = None
     maybe_access: WorkspaceAccess | None = None
+    prepared: Any = None
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @property

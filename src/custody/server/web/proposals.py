@@ -27,6 +27,7 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
+from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.proposals.signing import read_returned
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
@@ -39,7 +40,11 @@ RECHECK_SECONDS = 2.0
 
 def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
     """Proposes a send from a vault. Its coins are locked; nothing is signed and nothing reaches the network."""
-    return call.services.proposals.create(call.db, call.caller, call.access, call.body)
+    return call.services.proposals.create(call.db, call.caller, call.access, call.body, call.prepared)
+
+
+def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared:
+    return call.services.proposals.draft(call.db, call.caller, call.access, call.body)
 
 
 def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
@@ -85,6 +90,7 @@ ENDPOINTS = (
         Unit.WRITE,
         CreatePsbtRequest,
         creates=True,
+        prepares=_draft_psbt,
         refuses=(
             ChainUnavailable,
             Dust,

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query
@@ -30,6 +31,7 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
 )
 from custody.server.service.requests.idempotency import Scope
+from custody.server.service.requests.outdated import MAX_TRIES, Outdated
 from custody.server.service.services import Services
 from custody.server.service.sign_in.password_check import require_session
 from custody.server.web.document import refusals_of
@@ -43,6 +45,7 @@ REFUSALS = (PermissionDenied, NotOrgMember, NotASigner, KeyIsRevoked, RoleLimitE
 IdempotencyKey = Annotated[
     str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
 ]
+Handler = Callable[[Call[Any]], Any]
 _bearer = HTTPBearer(auto_error=False, description="The access token of a sign-in")
 
 
@@ -192,30 +195,47 @@ class Runner:
                 return self.answer(self._endpoint.handler(call))
             case Unit.READ:
                 with store.read() as db:
-                    return self.answer(self._handle(call, db))
+                    return self.answer(self._endpoint.handler(self._let_in(call, db)))
+            case Unit.WRITE if self._endpoint.prepares is not None:
+                return self._prepare_and_write(call, scope, self._endpoint.prepares)
             case Unit.WRITE:
-                with store.write() as db:
-                    if scope is None:
-                        return self.answer(self._handle(call, db))
-                    # Let in first: a stored answer is no way around a permission that was taken away (P23).
-                    call = self._let_in(call, db)
-                    return _json(
-                        call.services.idempotency.once(
-                            db,
-                            scope,
-                            _canonical(call.body),
-                            lambda: self._encode(self._endpoint.handler(call)),
-                        )
-                    )
+                return self._write(call, scope, self._endpoint.handler)
 
-    def _handle(self, call: Call[Any], db: Session) -> Any:
-        return self._endpoint.handler(self._let_in(call, db))
+    def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
+        """What was prepared in vain several times is prepared once more where nobody else can write: it ends in any case."""
+        for _ in range(MAX_TRIES):
+            with call.services.store.read() as db:
+                ready = self._let_in(call, db)
+                if scope is not None:
+                    known = call.services.idempotency.known(db, scope, _canonical(call.body))
+                    if known is not None:
+                        return _json(known)
+                prepared = prepares(ready)
+            try:
+                return self._write(replace(call, prepared=prepared), scope, self._endpoint.handler)
+            except Outdated:
+                continue
+        return self._write(
+            call, scope, lambda ready: self._endpoint.handler(replace(ready, prepared=prepares(ready)))
+        )
+
+    def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
+        with call.services.store.write() as db:
+            # Let in first: a stored answer is no way around a permission that was taken away (P23).
+            ready = self._let_in(call, db)
+            if scope is None:
+                return self.answer(handler(ready))
+            return _json(
+                call.services.idempotency.once(
+                    db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
+                )
+            )
 
     def _let_in(self, call: Call[Any], db: Session) -> Call[Any]:
         if self._endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
             # A change may have waited seconds for its turn: a session that was ended meanwhile changes nothing.
             require_session(db, call.caller)
-        return Call(**{**vars(call), "maybe_db": db, "maybe_access": self._enter(call, db)})
+        return replace(call, maybe_db=db, maybe_access=self._enter(call, db))
 
     def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
         if isinstance(self._endpoint.needs, Door):

@@ -1,70 +1,166 @@
-"""A vault's coins: which may be spent, and locking the chosen ones."""
+"""A vault's coins: which may be spent, and locking the chosen ones.
 
-from collections.abc import Sequence
+A vault may hold any number of coins, for anybody may send some. What is read of them is bounded: a selection needs the largest,
+those about as large as what is paid, and a few small ones.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from sqlalchemy import and_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, tuple_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import LockedFunds
-from custody.server.domain.selection import Candidate
-from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, Vault
+from custody.server.domain.selection import (
+    FOREIGN_DEPTH,
+    MAX_INPUTS,
+    OWN_CHANGE_DEPTH,
+    Candidate,
+    Plan,
+    Tier,
+    input_cost,
+)
+from custody.server.service.requests.outdated import Outdated
+from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal
 from multisig import CoinToSpend, OutPoint, Sats, Transaction
 
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
+# Coins that alone pay for everything, the smallest of them: one may do without change.
+MATCHING = 20
+# Small coins that are worth twice what they cost, to be used up beside the others.
+SMALL = 10
 
 
 @dataclass(frozen=True)
+class Holding:
+    """A candidate, where in the vault it is, and at which height it was seen."""
+
+    candidate: Candidate
+    branch: int
+    address_index: int
+    height: int | None
+
+    @property
+    def outpoint(self) -> OutPoint:
+        return self.candidate.outpoint
+
+
+@dataclass(frozen=True, eq=False)
 class Purse:
-    """A vault's spendable coins, those that no proposal holds and those that one does."""
+    """Unspent, mature coins, at a tip. ``whose`` says which coins; ``makers`` which proposals make change of our own, that is
+    told from coins that others sent.
+    """
 
-    free: tuple[Candidate, ...]
-    locked: tuple[Candidate, ...]
-    places: dict[OutPoint, ChainCoin]
+    whose: ColumnElement[bool]
+    makers: ColumnElement[bool]
+    tip_height: int
+
+    @classmethod
+    def of_vault(cls, vault_id: str, tip_height: int) -> Self:
+        return cls(ChainCoin.vault_id == vault_id, Proposal.vault_id == vault_id, tip_height)
+
+    def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
+        """Coins of the tier from which a selection can be made whenever it can be made from all of them.
+
+        ``with_locked``: also of those that proposals hold.
+        """
+        cost = input_cost(plan)
+        may_spend = [ChainCoin.amount_sats > cost, self._is_of(tier)]
+        if not with_locked:
+            may_spend.append(~_is_locked())
+        query = self._candidates().where(*may_spend)
+        largest = self._read(db, query.order_by(ChainCoin.amount_sats.desc()).limit(MAX_INPUTS))
+        if len(largest) < MAX_INPUTS or with_locked:
+            return largest
+        upwards = query.order_by(ChainCoin.amount_sats)
+        enough = plan.target + plan.fee(1, with_change=False)
+        others = (
+            *self._read(db, upwards.where(ChainCoin.amount_sats >= enough).limit(MATCHING)),
+            *self._read(db, upwards.where(ChainCoin.amount_sats > 2 * cost).limit(SMALL)),
+        )
+        return list({holding.outpoint: holding for holding in (*largest, *others)}.values())
+
+    def spendable(self, db: Session) -> Sats:
+        """What all coins come to that may be spent and that no proposal holds."""
+        total = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0)).where(
+            *self._unspent(), self._is_of(Tier.OWN_UNCONFIRMED), ~_is_locked()
+        )
+        return Sats(int(db.scalar(total) or 0))
+
+    def _candidates(self) -> Select[str, int, int, int | None, int, int, bool]:
+        return select(
+            ChainCoin.txid,
+            ChainCoin.vout,
+            ChainCoin.amount_sats,
+            ChainCoin.height,
+            ChainCoin.branch,
+            ChainCoin.address_index,
+            self._is_own_change(),
+        ).where(*self._unspent())
+
+    def _unspent(self) -> tuple[ColumnElement[bool], ...]:
+        matured = self.tip_height + 1 - COINBASE_MATURITY
+        return (
+            self.whose,
+            ChainCoin.spent_by.is_(None),
+            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= matured),
+        )
+
+    def _is_of(self, tier: Tier) -> ColumnElement[bool]:
+        """As `Tier.holds`, for the database."""
+        match tier:
+            case Tier.DEEP:
+                foreign, own = (self.tip_height + 1 - depth for depth in (FOREIGN_DEPTH, OWN_CHANGE_DEPTH))
+                is_own = and_(ChainCoin.height <= own, self._is_own_change())
+                return or_(ChainCoin.height <= foreign, is_own)
+            case Tier.CONFIRMED:
+                return ChainCoin.height.is_not(None)
+            case Tier.OWN_UNCONFIRMED:
+                return or_(ChainCoin.height.is_not(None), self._is_own_change())
+
+    def _is_own_change(self) -> ColumnElement[bool]:
+        return exists().where(Proposal.txid_expected == ChainCoin.txid, self.makers)
+
+    def _read(self, db: Session, query: Select[str, int, int, int | None, int, int, bool]) -> list[Holding]:
+        return [
+            Holding(
+                Candidate(OutPoint(txid, vout), Sats(amount), self._confirmations(height), bool(is_own)),
+                branch,
+                address_index,
+                height,
+            )
+            for txid, vout, amount, height, branch, address_index, is_own in db.execute(query)
+        ]
+
+    def _confirmations(self, height: int | None) -> int:
+        return 0 if height is None else max(1, self.tip_height - height + 1)
 
 
-def purse_of(db: Session, vault: Vault, tip_height: int) -> Purse:
-    """Every unspent, mature coin. Change of our own making is told from coins that others sent."""
-    lock = and_(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+def _is_locked() -> ColumnElement[bool]:
+    return exists().where(
+        CoinLock.chain == ChainCoin.chain,
+        CoinLock.txid == ChainCoin.txid,
+        CoinLock.vout == ChainCoin.vout,
     )
-    query = (
-        select(ChainCoin, CoinLock.family_id)
-        .outerjoin(CoinLock, lock)
-        .where(ChainCoin.vault_id == vault.id, ChainCoin.spent_by.is_(None))
+
+
+def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> None:
+    """In the transaction that locks them: whether every coin is still unspent, free, and where it was in the chain.
+
+    Raises Outdated.
+    """
+    seen = {(holding.outpoint.txid, holding.outpoint.vout, holding.height) for holding in chosen}
+    places = [(chain, txid, vout) for txid, vout, _ in seen]
+    query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height).where(
+        tuple_(ChainCoin.chain, ChainCoin.txid, ChainCoin.vout).in_(places),
+        ChainCoin.spent_by.is_(None),
+        ~_is_locked(),
     )
-    rows = [(coin, family) for coin, family in db.execute(query) if _is_mature(coin, tip_height)]
-    ours = _made_by_us(db, vault, {coin.txid for coin, _ in rows})
-    pairs = [(_candidate(coin, tip_height, ours), family) for coin, family in rows]
-    return Purse(
-        free=tuple(candidate for candidate, family in pairs if family is None),
-        locked=tuple(candidate for candidate, family in pairs if family is not None),
-        places={OutPoint(coin.txid, coin.vout): coin for coin, _ in rows},
-    )
-
-
-def _made_by_us(db: Session, vault: Vault, txids: set[str]) -> set[str]:
-    query = select(Proposal.txid_expected).where(
-        Proposal.vault_id == vault.id, Proposal.txid_expected.in_(txids)
-    )
-    return set(db.scalars(query))
-
-
-def _is_mature(coin: ChainCoin, tip_height: int) -> bool:
-    return not coin.is_coinbase or (
-        coin.height is not None and tip_height + 1 - coin.height >= COINBASE_MATURITY
-    )
-
-
-def _candidate(coin: ChainCoin, tip_height: int, ours: set[str]) -> Candidate:
-    return Candidate(
-        outpoint=OutPoint(coin.txid, coin.vout),
-        amount=Sats(coin.amount_sats),
-        confirmations=0 if coin.height is None else max(1, tip_height - coin.height + 1),
-        own_change=coin.txid in ours,
-    )
+    if {tuple(row) for row in db.execute(query)} != seen:
+        raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
@@ -79,20 +175,23 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
         raise LockedFunds("Another proposal took one of the coins at the same moment.") from error
 
 
-def coins_to_spend(db: Session, vault: Vault, purse: Purse, chosen: Sequence[Candidate]) -> list[CoinToSpend]:
-    """The chosen coins with their places in the vault and the transactions that made them."""
-    txids = {candidate.outpoint.txid for candidate in chosen}
-    query = select(ChainTransaction).where(
-        ChainTransaction.chain == vault.chain, ChainTransaction.txid.in_(txids)
-    )
-    previous = {row.txid: Transaction.parse(row.raw) for row in db.scalars(query)}
+def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[CoinToSpend]:
+    """The chosen coins with their places in the wallet and the transactions that made them."""
+    previous = _previous_transactions(db, chain, {holding.outpoint.txid for holding in chosen})
     return [
         CoinToSpend(
-            outpoint=candidate.outpoint,
-            amount=candidate.amount,
-            chain=purse.places[candidate.outpoint].branch,
-            index=purse.places[candidate.outpoint].address_index,
-            previous_transaction=previous[candidate.outpoint.txid],
+            outpoint=holding.outpoint,
+            amount=holding.candidate.amount,
+            chain=holding.branch,
+            index=holding.address_index,
+            previous_transaction=previous[holding.outpoint.txid],
         )
-        for candidate in chosen
+        for holding in chosen
     ]
+
+
+def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
+    query = select(ChainTransaction).where(
+        ChainTransaction.chain == chain, ChainTransaction.txid.in_(sorted(txids))
+    )
+    return {row.txid: Transaction.parse(row.raw) for row in db.scalars(query)}

@@ -1,23 +1,34 @@
-"""From an intent to the coins, the change, the fee and the unsigned PSBT."""
+"""From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here reads; a snapshot is enough."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, LockedFunds
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.ports import Clock
-from custody.server.domain.selection import Candidate, Plan, RandomSource, Selection, select_coins
+from custody.server.domain.selection import (
+    MAX_INPUTS,
+    Candidate,
+    Plan,
+    RandomSource,
+    Selection,
+    Tier,
+    select_fewest,
+    select_from,
+)
 from custody.server.domain.timing import SEQUENCE, choose_locktime
 from custody.server.service.network.market import Quote
-from custody.server.service.proposals.coins import Purse, coins_to_spend, purse_of
+from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import Vault
 from multisig import (
     CHANGE,
     ChangeTo,
+    CoinToSpend,
     FeeRate,
     Psbt,
     PsbtTooLarge,
@@ -27,17 +38,53 @@ from multisig import (
     dust_threshold,
     estimate_vsize,
 )
+from multisig import Policy as AnyPolicy
 from multisig import Vault as Policy
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A transaction that is ready to be proposed."""
+    """A transaction that is ready to be proposed. ``holdings``: its coins, in the order of its inputs."""
 
     psbt: Psbt
+    holdings: tuple[Holding, ...]
     selection: Selection
-    purse: Purse
     vsize: int
+    parts: "Parts"
+
+    @property
+    def change_index(self) -> int | None:
+        """The vault's index that the change takes, where there is change."""
+        return self.parts.change_index
+
+    def with_change_at(self, index: int) -> "Draft":
+        """The same, with the change at another of the vault's addresses: the one meant was taken meanwhile."""
+        parts = self.parts.with_change_at(index)
+        return replace(self, psbt=parts.build(), parts=parts)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a PSBT is built from."""
+
+    policy: AnyPolicy
+    coins: tuple[CoinToSpend, ...]
+    outputs: tuple[TxOut | ChangeTo, ...]
+    locktime: int
+
+    @property
+    def change_index(self) -> int | None:
+        return next((item.index for item in self.outputs if isinstance(item, ChangeTo)), None)
+
+    def with_change_at(self, index: int) -> "Parts":
+        outputs = (
+            replace(item, index=index) if isinstance(item, ChangeTo) else item for item in self.outputs
+        )
+        return replace(self, outputs=tuple(outputs))
+
+    def build(self) -> Psbt:
+        """Raises PsbtTooLarge."""
+        return build_psbt(self.policy, self.coins, self.outputs, self.locktime, SEQUENCE)
 
 
 class Drafter:
@@ -46,60 +93,74 @@ class Drafter:
         self._rng = rng
 
     def draft(self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote) -> Draft:
-        """The change, if any, goes to the vault's next change index.
+        """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
+        (`require_unchanged`) and that index have to be looked at again where this was a snapshot.
 
         Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not even
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
-        policy = policy_of(vault)
-        change_script = policy.script_pubkey(CHANGE, vault.next_change_index)
-        plan = _plan(policy, intent, rate, change_script)
-        purse = purse_of(db, vault, quote.tip.height)
-        selection = self._select(purse, plan)
-        if selection.fee > MAX_FEE:
-            sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
-            raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))
-        coins = coins_to_spend(db, vault, purse, selection.coins)
-        outputs = self._outputs(intent.outputs, selection, vault.next_change_index)
-        locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
+        plan = plan_of(policy_of(vault), intent, rate)
+        pool, selection = self._select(db, Purse.of_vault(vault.id, quote.tip.height), plan)
         try:
-            psbt = build_psbt(policy, coins, outputs, locktime, SEQUENCE)
-        except PsbtTooLarge as error:
+            return self._build(db, vault, intent, plan, quote, pool, selection)
+        except PsbtTooLarge:
             # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
-            sentence = f"{len(coins)} coins and the transactions that made them are more than a device takes: {error}"
+            fewest = select_fewest(_candidates(pool), plan) or selection
+        try:
+            return self._build(db, vault, intent, plan, quote, pool, fewest)
+        except PsbtTooLarge as error:
+            sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
-        return Draft(psbt, selection, purse, plan.vsize(len(selection.coins), selection.change > 0))
 
-    def _select(self, purse: Purse, plan: Plan) -> Selection:
-        selection = select_coins(purse.free, plan, self._rng)
-        if selection is not None:
-            return selection
-        if purse.locked and select_coins((*purse.free, *purse.locked), plan, self._rng) is not None:
-            raise LockedFunds(f"The coins for {plan.target} sat are held by other proposals.")
-        available = sum(candidate.amount for candidate in purse.free if _may_be_spent(candidate))
-        raise InsufficientFunds(
-            f"{plan.target} sat and the fee are more than the {available} sat that can be spent; unconfirmed "
-            "deposits cannot."
+    def _select(self, db: Session, purse: Purse, plan: Plan) -> tuple[list[Holding], Selection]:
+        """The selection, and the coins that it was made from."""
+        for tier in Tier:
+            pool = purse.pool(db, tier, plan)
+            selection = select_from(_candidates(pool), plan, self._rng)
+            if selection is not None:
+                return pool, selection
+        raise _too_little(db, purse, plan)
+
+    def _build(
+        self,
+        db: Session,
+        vault: Vault,
+        intent: Intent,
+        plan: Plan,
+        quote: Quote,
+        pool: Sequence[Holding],
+        selection: Selection,
+    ) -> Draft:
+        _require_sane_fee(selection)
+        places = {holding.outpoint: holding for holding in pool}
+        holdings = tuple(places[coin.outpoint] for coin in selection.coins)
+        parts = Parts(
+            policy_of(vault),
+            tuple(coins_to_spend(db, vault.chain, holdings)),
+            self._outputs(intent.outputs, selection, vault.next_change_index),
+            choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
         )
+        vsize = plan.vsize(len(holdings), selection.change > 0)
+        return Draft(parts.build(), holdings, selection, vsize, parts)
 
     def _outputs(
         self, outputs: Sequence[TxOut], selection: Selection, change_index: int
-    ) -> list[TxOut | ChangeTo]:
+    ) -> tuple[TxOut | ChangeTo, ...]:
         """The change stands anywhere among the others, so that its place tells nothing."""
         placed: list[TxOut | ChangeTo] = list(outputs)
         if selection.change:
             place = self._rng.randrange(len(placed) + 1)
             placed.insert(place, ChangeTo(selection.change, CHANGE, change_index))
-        return placed
+        return tuple(placed)
 
 
-def _may_be_spent(candidate: Candidate) -> bool:
-    return candidate.confirmations > 0 or candidate.own_change
-
-
-def _plan(policy: Policy, intent: Intent, rate: FeeRate, change_script: bytes) -> Plan:
+def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
+    """What is to be paid from a vault, at what price."""
     scripts = [output.script_pubkey for output in intent.outputs]
+    # All addresses of a vault are of one length.
+    change_script = policy.script_pubkey(CHANGE, 0)
 
+    @cache
     def vsize(inputs: int, with_change: bool) -> int:
         return estimate_vsize(policy, inputs, [*scripts, change_script] if with_change else scripts)
 
@@ -110,3 +171,29 @@ def _plan(policy: Policy, intent: Intent, rate: FeeRate, change_script: bytes) -
         vsize=vsize,
         minimum_change=Sats(max(dust_threshold(change_script), cost_of_spending)),
     )
+
+
+def _require_sane_fee(selection: Selection) -> None:
+    if selection.fee > MAX_FEE:
+        sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
+        raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))
+
+
+def _too_little(db: Session, purse: Purse, plan: Plan) -> LockedFunds | InsufficientFunds:
+    everything = purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
+    if select_fewest(_candidates(everything), plan) is not None:
+        return LockedFunds(f"The coins for {plan.target} sat are held by other proposals.")
+    spendable = purse.spendable(db)
+    if spendable < plan.target:
+        return InsufficientFunds(
+            f"{plan.target} sat and the fee are more than the {spendable} sat that can be spent; unconfirmed "
+            "deposits cannot."
+        )
+    return InsufficientFunds(
+        f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} sat that can be "
+        f"spent: it takes {MAX_INPUTS} coins at most, and none that costs more than it holds."
+    )
+
+
+def _candidates(holdings: Sequence[Holding]) -> list[Candidate]:
+    return [holding.candidate for holding in holdings]

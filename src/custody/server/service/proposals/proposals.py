@@ -18,11 +18,12 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
 from custody.server.service.network.watching import watch_vault
-from custody.server.service.proposals.coins import lock_coins
-from custody.server.service.proposals.drafting import Draft, Drafter
+from custody.server.service.proposals.coins import lock_coins, require_unchanged
+from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
 from custody.server.service.requests.changes import Changes
+from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, ProposalInput, Vault, VaultSigner, WatchedScript
 from multisig import FeeRate, Network, Sats
@@ -47,6 +48,15 @@ class Filter:
     limit: int
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments to itself do not."""
+
+    intent: Intent
+    draft: Draft
+    paid: Sats
+
+
 class Proposals:
     def __init__(
         self,
@@ -66,13 +76,14 @@ class Proposals:
         self._drafter = drafter
         self._limits = limits
 
-    def create(
+    def draft(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreatePsbtRequest
-    ) -> wire.CreatePsbtResponse:
-        """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
+    ) -> Prepared:
+        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for it.
 
-        Raises NotFound (vault), Invalid, WrongNetworkAddress, Dust, InsufficientFunds, LockedFunds,
-        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable, ChainUnavailable.
+        A movement that is above a limit by what it pays is refused for that, whatever coins there are. Raises NotFound
+        (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded, InsufficientFunds, LockedFunds,
+        PolicyUnavailable, ChainUnavailable.
         """
         if request.replaces_psbt_id is not None:
             raise _invalid("/replaces_psbt_id", "This platform does not replace proposals yet.")
@@ -80,11 +91,30 @@ class Proposals:
         intent = read_intent(request, Network(vault.chain))
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
-        draft = self._drafter.draft(db, vault, intent, rate, quote)
-        movement = Movement(_leaving(db, vault, intent, draft), self._clock())
-        self._limits.require_role(db, caller, access, movement)
-        self._limits.require_vault(db, vault, movement)
-        proposal = self._insert(db, caller, vault, request, intent, draft, movement)
+        paid = _paid_elsewhere(db, vault, intent)
+        least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
+        self._require_limits(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
+        return Prepared(intent, self._drafter.draft(db, vault, intent, rate, quote), paid)
+
+    def create(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: wire.CreatePsbtRequest,
+        prepared: Prepared,
+    ) -> wire.CreatePsbtResponse:
+        """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
+
+        Raises Outdated where a coin of the draft has gone meanwhile; NotFound (vault), RoleLimitExceeded,
+        VaultLimitExceeded, PolicyUnavailable.
+        """
+        vault = _vault(db, access, request.wallet_id)
+        require_unchanged(db, vault.chain, prepared.draft.holdings)
+        draft = _at_next_change(vault, prepared.draft)
+        movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
+        self._require_limits(db, caller, access, vault, movement)
+        proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
         self._audit.record(
             db,
             caller,
@@ -98,6 +128,12 @@ class Proposals:
         self._changes.moved(db, proposal.workspace_id)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
 
+    def _require_limits(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
+    ) -> None:
+        self._limits.require_role(db, caller, access, movement)
+        self._limits.require_vault(db, vault, movement)
+
     def _insert(
         self,
         db: Session,
@@ -110,7 +146,7 @@ class Proposals:
     ) -> Proposal:
         now = movement.proposed_at
         proposal_id = new_id(self._random)
-        lock_coins(db, vault.chain, [coin.outpoint for coin in draft.selection.coins], proposal_id)
+        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
         proposal = Proposal(
             id=proposal_id,
             family_id=proposal_id,
@@ -138,8 +174,8 @@ class Proposals:
         db.add(proposal)
         db.flush()
         db.add_all(_inputs(proposal_id, draft))
-        if draft.selection.change:
-            vault.next_change_index += 1
+        if draft.change_index is not None:
+            vault.next_change_index = draft.change_index + 1
             watch_vault(db, vault)
         db.flush()
         return proposal
@@ -179,35 +215,42 @@ def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
     return vault
 
 
-def _leaving(db: Session, vault: Vault, intent: Intent, draft: Draft) -> Sats:
-    """What leaves the vault: payments to itself do not count, the fee does."""
+def _at_next_change(vault: Vault, draft: Draft) -> Draft:
+    """No two proposals have their change at one address."""
+    if draft.change_index in {None, vault.next_change_index}:
+        return draft
+    return draft.with_change_at(vault.next_change_index)
+
+
+def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
+    """Payments to the vault itself do not count."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     own = set(
         db.scalars(
             select(WatchedScript.script_pubkey).where(
-                WatchedScript.vault_id == vault.id, WatchedScript.script_pubkey.in_(scripts)
+                WatchedScript.chain == vault.chain,
+                WatchedScript.script_pubkey.in_(scripts),
+                WatchedScript.vault_id == vault.id,
             )
         )
     )
-    leaving = sum(
-        payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own
+    return Sats(
+        sum(payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own)
     )
-    return Sats(leaving + draft.selection.fee)
 
 
 def _inputs(proposal_id: str, draft: Draft) -> list[ProposalInput]:
-    places = draft.purse.places
     return [
         ProposalInput(
             proposal_id=proposal_id,
             input_index=index,
-            txid=txin.outpoint.txid,
-            vout=txin.outpoint.vout,
-            amount_sats=places[txin.outpoint].amount_sats,
-            branch=places[txin.outpoint].branch,
-            address_index=places[txin.outpoint].address_index,
+            txid=holding.outpoint.txid,
+            vout=holding.outpoint.vout,
+            amount_sats=holding.candidate.amount,
+            branch=holding.branch,
+            address_index=holding.address_index,
         )
-        for index, txin in enumerate(draft.psbt.tx.inputs)
+        for index, holding in enumerate(draft.holdings)
     ]
 
 

@@ -51,17 +51,25 @@ class Idempotency:
             with self._lock:
                 self._in_flight.discard(scope)
 
+    def known(self, db: Session, scope: Scope, body: bytes) -> bytes | None:
+        """The stored answer to this request, if there is one. Raises IdempotencyKeyReused where the key came with another
+        body (P41).
+        """
+        stored = db.get(IdempotencyRecord, (scope.user_id, scope.method, scope.path, scope.key))
+        if stored is None or stored.created_at <= self._clock() - RETENTION:
+            return None
+        if stored.body_hash != sha256(body).digest():
+            raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
+        return stored.response
+
     def once(self, db: Session, scope: Scope, body: bytes, effect: Callable[[], bytes]) -> bytes:
         """The stored answer to this request, or that of ``effect``, stored in the same transaction.
 
-        Raises IdempotencyKeyReused where the key came with another body (P41).
+        Raises IdempotencyKeyReused.
         """
-        body_hash = sha256(body).digest()
-        stored = db.get(IdempotencyRecord, (scope.user_id, scope.method, scope.path, scope.key))
-        if stored is not None and stored.created_at > self._clock() - RETENTION:
-            if stored.body_hash != body_hash:
-                raise IdempotencyKeyReused("This Idempotency-Key came with another request before.")
-            return stored.response
+        known = self.known(db, scope, body)
+        if known is not None:
+            return known
         self._forget_old(db)
         response = effect()
         db.add(
@@ -70,7 +78,7 @@ class Idempotency:
                 method=scope.method,
                 path=scope.path,
                 key=scope.key,
-                body_hash=body_hash,
+                body_hash=sha256(body).digest(),
                 response=response,
                 created_at=self._clock(),
             )
