@@ -101,7 +101,15 @@ class Key(Shape):
 
 
 class SigningProfileAddress(Shape):
+    """The profile's one address, and what it holds: there and where the change of its forwards came back.
+
+    ``locked_sats`` counts what pending forwards hold, of either kind.
+    """
+
     network: ApiNetwork
     wallet_address: str
     derivation_path: str
     key_id: str
+    confirmed_sats: int = 0
+    unconfirmed_sats: int = 0
+    locked_sats: int = 0

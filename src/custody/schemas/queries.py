@@ -14,8 +14,11 @@ class WorkspaceQuery(Request):
     workspace_id: QueryId
 
 
-class NetworkQuery(Request):
+class ProfileQuery(Request):
+    """``GET /api/v1/signing-profile-address``: of the active key, or of another one of the caller's own by ``key_id``."""
+
     network: ApiNetwork
+    key_id: TextId | None = None
 
 
 MAX_PROPOSALS = 500

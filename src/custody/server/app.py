@@ -21,6 +21,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.jobs.operator import Operator
 from custody.server.service.keys.keys import Keys
+from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.limits.administration import LimitAdministration
 from custody.server.service.limits.granting import LimitGrants
@@ -239,6 +240,7 @@ def _wire(
         roles=Roles(clock, audit, world.policies),
         workspaces=Workspaces(clock, audit, people),
         keys=Keys(clock, random, audit, requires_proof=settings.require_key_proof),
+        profiles=Profiles(),
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
         following=Following(store, changes),

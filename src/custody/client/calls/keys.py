@@ -50,7 +50,10 @@ class KeyCalls:
 
     @method
     @staticmethod
-    def signing_profile_address(core: Core, network: str) -> Plan[SigningProfileAddress]:
-        """``GET /api/v1/signing-profile-address``."""
-        request = core.build("GET", "/api/v1/signing-profile-address", query={"network": network})
+    def signing_profile_address(
+        core: Core, network: str, *, key_id: str | None = None
+    ) -> Plan[SigningProfileAddress]:
+        """``GET /api/v1/signing-profile-address``: of the active key, or of another one of the caller's own."""
+        query = {"network": network, "key_id": key_id}
+        request = core.build("GET", "/api/v1/signing-profile-address", query=query)
         return read((yield from call(core, request, repeatable=True)), SigningProfileAddress)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
 from custody.server.service.keys.keys import Keys
+from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.limits.administration import LimitAdministration
 from custody.server.service.people.address_book import AddressBook
@@ -44,6 +45,7 @@ class Services:
     roles: Roles
     workspaces: Workspaces
     keys: Keys
+    profiles: Profiles
     revocation: KeyRevocation
     changes: Changes
     following: Following

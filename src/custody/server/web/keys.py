@@ -8,7 +8,7 @@ from custody.schemas.keys import (
     RevokeKeyRequest,
     SigningProfileAddress,
 )
-from custody.schemas.queries import NetworkQuery
+from custody.schemas.queries import ProfileQuery
 from custody.server.domain.errors import (
     KeyAlreadyActive,
     NotFound,
@@ -43,9 +43,9 @@ def revoke_key(call: Call[RevokeKeyRequest]) -> Key:
     return call.services.revocation.revoke(call.db, call.caller, call.body)
 
 
-def signing_profile_address(call: Call[NetworkQuery]) -> SigningProfileAddress:
-    """The address of the caller's own single-signature account (BIP-84) on a network."""
-    return call.services.keys.profile_address(call.db, call.caller, call.body.network)
+def signing_profile_address(call: Call[ProfileQuery]) -> SigningProfileAddress:
+    """The address of the caller's own single-signature account (BIP-84) on a network, and what it holds."""
+    return call.services.profiles.address(call.db, call.caller, call.body.network, call.body.key_id)
 
 
 ENDPOINTS = (
@@ -87,7 +87,7 @@ ENDPOINTS = (
         SigningProfileAddress,
         Door.SIGNED_IN,
         Unit.READ,
-        NetworkQuery,
+        ProfileQuery,
         refuses=(NotFound,),
     ),
 )

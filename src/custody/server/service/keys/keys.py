@@ -1,14 +1,13 @@
 """Registering a device's keys with proof that the caller holds it, and the signing profile that comes with them."""
 
 from datetime import datetime, timedelta
-from typing import cast
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import keys as wire
 from custody.schemas.challenge import ChallengeLine
-from custody.schemas.common import ApiNetwork, NullString
+from custody.schemas.common import NullString
 from custody.schemas.keys import RevokedReason
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller
@@ -16,7 +15,6 @@ from custody.server.domain.errors import (
     Fault,
     Invalid,
     KeyAlreadyActive,
-    NotFound,
     RateLimited,
     StateConflict,
 )
@@ -24,12 +22,11 @@ from custody.server.domain.key_rules import OfferedKey, check_offer, check_proof
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.people.people import chain_of_network
+from custody.server.service.keys.profiles import require_free_profile
+from custody.server.service.network.profile_watching import scripts_of, watch_profile
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.service.webhooks.telling import tell_revoked
 from custody.server.store.models import Key, KeyAccount, KeyChallenge, Profile
-from multisig import RECEIVE, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey, p2wpkh
-from multisig import Profile as ProfilePolicy
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
 MAX_OPEN_CHALLENGES = 20
@@ -72,7 +69,7 @@ class Keys:
         """Registers a device, or tops up the accounts of the one that is registered.
 
         Raises Invalid (offer or proof), KeyAlreadyActive (another device, and not ``replace``), StateConflict
-        (the device is another account's).
+        (the device, or its profile, is another account's).
         """
         offered = check_offer(request)
         self._check_possession(db, caller, offered, request.proof)
@@ -90,23 +87,6 @@ class Keys:
         """The caller's keys, the oldest first, revoked ones too."""
         query = select(Key).where(Key.user_id == caller.user_id).order_by(Key.created_at, Key.id)
         return [key_shape(key) for key in db.scalars(query)]
-
-    def profile_address(self, db: Session, caller: Caller, network: ApiNetwork) -> wire.SigningProfileAddress:
-        """Raises NotFound where no profile is registered on the network."""
-        query = (
-            select(Key, Profile)
-            .join(Profile, Profile.key_id == Key.id)
-            .where(Key.user_id == caller.user_id, Key.network == network, Key.status == "active")
-        )
-        row = db.execute(query).one_or_none()
-        if row is None:
-            raise NotFound("No signing profile is registered on this network.")
-        key, profile = row
-        policy = profile_policy(db, key, profile)
-        path = policy.key.origin.path / 0 / 0
-        return wire.SigningProfileAddress(
-            network=network, wallet_address=policy.address(0, 0), derivation_path=str(path), key_id=key.id
-        )
 
     def _check_challenge_budget(self, db: Session, caller: Caller, now: datetime) -> None:
         mine = KeyChallenge.user_id == caller.user_id
@@ -223,15 +203,18 @@ class Keys:
             sentence = "The profile of this key is registered with another xpub."
             raise Invalid(sentence, faults=(Fault("/profile/xpub", sentence),))
         if known is None:
-            db.add(
-                Profile(
-                    key_id=key.id,
-                    xpub=str(xpub),
-                    derivation_base_path=str(path),
-                    receive_script=p2wpkh(xpub.derive_public_key(RECEIVE, 0)),
-                    created_at=self._clock(),
-                )
+            script = scripts_of(str(xpub)).receive
+            require_free_profile(db, key, script)
+            profile = Profile(
+                key_id=key.id,
+                xpub=str(xpub),
+                derivation_base_path=str(path),
+                receive_script=script,
+                created_at=self._clock(),
             )
+            db.add(profile)
+            db.flush()
+            watch_profile(db, key.network, profile)
 
 
 def active_key(db: Session, user_id: int, network: str) -> Key | None:
@@ -260,20 +243,6 @@ def _check_accounts_free(db: Session, key: Key, offered: OfferedKey) -> None:
     )
     if db.scalars(query).first() is not None:
         raise StateConflict("One of the accounts is registered by another account holder.")
-
-
-def profile_policy(db: Session, key: Key, profile: Profile) -> ProfilePolicy:
-    """The profile as a policy on the chain behind the key's network. Raises NotFound where no workspace is on it."""
-    origin = KeyOrigin(
-        Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(profile.derivation_base_path)
-    )
-    chain = chain_of_network(db, key.network)
-    return ProfilePolicy(chain, OriginKey(origin, ExtendedPublicKey.parse(profile.xpub)))
-
-
-def reason_of(key: Key) -> RevokedReason | None:
-    """Why it was revoked; None while it is active."""
-    return cast("RevokedReason | None", key.revoked_reason)
 
 
 def key_shape(key: Key) -> wire.Key:

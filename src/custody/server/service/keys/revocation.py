@@ -16,8 +16,9 @@ from custody.server.domain.errors import NotFound, PermissionDenied
 from custody.server.domain.ports import Clock
 from custody.server.domain.revoking import changes_anything
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.keys.keys import key_shape, reason_of
+from custody.server.service.keys.keys import key_shape
 from custody.server.service.keys.quorums import require_quorums, vaults_left_short
+from custody.server.service.keys.standing import reason_of
 from custody.server.service.people.setup import OPERATOR
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of

@@ -17,6 +17,7 @@ from custody.server.domain.errors import NotFound, StateConflict
 from custody.server.domain.permissions import FIRST_ROLES, RoleTemplate
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.network.profile_watching import watch_profiles
 from custody.server.service.people.people import People, add_membership, chain_of_network, workspace_info
 from custody.server.service.people.role_records import role_shapes
 from custody.server.store.models import Organisation, Role, RolePermission, Workspace
@@ -121,8 +122,11 @@ def found_workspace(
         chain=chain.value,
         created_at=clock(),
     )
+    is_first = db.scalars(select(Workspace.id).where(Workspace.network == chain.api_name)).first() is None
     db.add(workspace)
     db.flush()
+    if is_first:
+        watch_profiles(db, workspace.network, workspace.chain)
     administrator, *_ = [add_first_role(db, clock, workspace, template) for template in FIRST_ROLES]
     return Founded(workspace, administrator)
 

@@ -10,7 +10,8 @@ from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied
 from custody.server.domain.revoking import may_move_on
-from custody.server.service.keys.keys import profile_policy, reason_of
+from custody.server.service.keys.profiles import profile_policy
+from custody.server.service.keys.standing import reason_of
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Fingerprint, Policy, Psbt

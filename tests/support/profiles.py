@@ -1,0 +1,50 @@
+"""Members' profiles on the embedded chain: their policies, what they hold, and forwards of it."""
+
+import httpx
+
+from firmware_bridge.virtual.seed import Seed
+from multisig import KeyOrigin, Network, OriginKey, Profile, Psbt, profile_account_path
+from tests.support.custody import Desk, ok, sign
+from tests.support.platform import As
+
+PATH = "/api/v1/signing-profile-address"
+
+
+def policy_of(device: Seed, network: Network = Network.REGTEST) -> Profile:
+    path = profile_account_path(network)
+    return Profile(network, OriginKey(KeyOrigin(device.fingerprint, path), device.xpub(path, network)))
+
+
+def profile_of(user: As, **query: object) -> dict:
+    return ok(user.get(PATH, network="testnet", **query))
+
+
+def figures(user: As, **query: object) -> tuple[int, int, int]:
+    """Confirmed, unconfirmed and locked satoshis."""
+    shown = profile_of(user, **query)
+    return shown["confirmed_sats"], shown["unconfirmed_sats"], shown["locked_sats"]
+
+
+def pay_profile(desk: Desk, name: str, *amounts: int, blocks: int = 6) -> list[str]:
+    return desk.deposit(*amounts, blocks=blocks, to=policy_of(desk.devices[name]).address(0, 0))
+
+
+def forward(desk: Desk, name: str, amount: int | None = None, fee: int = 1_000, **changes) -> httpx.Response:
+    """Asks for one; ``amount`` None sweeps."""
+    body = {
+        "workspace_id": desk.workspace_id,
+        "vault_id": desk.vault["id"],
+        "network": "testnet",
+        "fee_sats": fee,
+        **({"sweep": True} if amount is None else {"amount_sats": amount}),
+    }
+    return desk.signers[name].post("/api/v1/forward-to-vault", body | changes)
+
+
+def signed_forward(desk: Desk, name: str, psbt_id: str) -> Psbt:
+    psbt = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
+    return sign(desk.devices[name], psbt, policy_of(desk.devices[name]))
+
+
+def approve_forward(desk: Desk, name: str, psbt_id: str) -> dict:
+    return ok(desk.submit(name, psbt_id, signed_forward(desk, name, psbt_id)))
