@@ -1,0 +1,249 @@
+"""Bitcoin Core as a ChainBackend: no wallet, every block and transaction read and checked from its raw bytes."""
+
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from custody.server.chain.backend import (
+    Accepted,
+    AlreadyKnown,
+    BlockRef,
+    ChainTransaction,
+    FoundOutput,
+    Outcome,
+    RefusalCode,
+    Refused,
+    Spend,
+)
+from custody.server.chain.core.credentials import Credentials
+from custody.server.chain.core.follower import Follower
+from custody.server.chain.core.mempool import MempoolView
+from custody.server.chain.core.node import ChainMoved, Node
+from custody.server.chain.core.rpc import (
+    ALREADY_IN_CHAIN,
+    ANSWER_SECONDS,
+    DESERIALIZATION,
+    NOT_FOUND,
+    TRANSACTION_ERROR,
+    TRANSACTION_REJECTED,
+    Call,
+    Failed,
+    Rpc,
+    tidy,
+)
+from custody.server.chain.core.shapes import garbled, hash_of, list_of, object_of, transaction_of
+from custody.server.chain.reasons import refusal_of, says_known
+from custody.server.domain.errors import ChainUnavailable
+from multisig.errors import InvalidAmount
+from multisig.network import Network
+from multisig.transaction import Transaction
+from multisig.units import SATS_PER_BTC, FeeRate
+
+# 0.10 BTC/kvB: above it a fee is a slip of the pen, and nothing may be burnt in an unspendable output.
+MAX_FEE_RATE, MAX_BURNT = "0.10", "0"
+# Core's estimator knows targets up to a week.
+MAX_TARGET = 1_008
+# A chain that moves on at every look is not followed but asked again later.
+MAX_LOOKS = 3
+# Somebody else's look is waited for so long.
+LOCK_SECONDS = 120.0
+# What it says of the transaction, not of the call.
+VERDICTS = (TRANSACTION_ERROR, TRANSACTION_REJECTED, DESERIALIZATION)
+
+
+class CoreBackend:
+    """Thread-safe. `first_height` is the block below which no watched script was ever paid.
+
+    `url` is the node's RPC address, without user and password.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        url: str,
+        credentials: Credentials,
+        *,
+        first_height: int = 0,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._network = network
+        rpc = Rpc(url, credentials, name=f"The {network.value} node", answer_seconds=answer_seconds)
+        self._node = Node(rpc, network)
+        self._follower = Follower(self._node, time.monotonic, first_height)
+        self._mempool = MempoolView(self._node, time.monotonic)
+        self._lock = threading.Lock()
+        # Replaced as a whole, so that it is read without the lock.
+        self._blocks_of: Mapping[str, str] = {}
+
+    @property
+    def network(self) -> Network:
+        return self._network
+
+    def close(self) -> None:
+        """Free its connections. Safe to repeat."""
+        self._node.close()
+
+    def tip(self) -> BlockRef:
+        return self._node.tip()
+
+    def block_at(self, height: int) -> BlockRef | None:
+        if height < 0:
+            return None
+        (found,) = self._node.hashes_at([height])
+        if found is None:
+            return None
+        at, block_time = self._node.header(found)
+        if at != height:
+            raise garbled("another height")
+        return BlockRef(height, found, block_time)
+
+    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+        wanted = frozenset(scripts)
+        if not wanted:
+            return ()
+        with self._looking():
+            found = self._look(wanted)
+        return tuple(each for each in found if _touched_since(each, since_height))
+
+    def transaction(self, txid: str) -> ChainTransaction | None:
+        known = self._blocks_of.get(txid)
+        if known is not None:
+            found = self._confirmed(txid, known)
+            if found is not None:
+                return found
+        (answer,) = self._node.ask(Call("getrawtransaction", (txid, 1)))
+        if isinstance(answer, Failed) and answer.code == NOT_FOUND:
+            if "being indexed" in answer.message:
+                raise ChainUnavailable("The node is still indexing its newest block. Ask again.")
+            return None
+        return self._read_transaction(txid, self._node.value(answer, "getrawtransaction"))
+
+    def test_accept(self, transaction: Transaction) -> Outcome:
+        raw = transaction.serialize().hex()
+        (answer,) = self._node.ask(Call("testmempoolaccept", ([raw], MAX_FEE_RATE)))
+        if isinstance(answer, Failed) and answer.code in VERDICTS:
+            return self._refused(transaction, answer.message)
+        results = list_of(self._node.value(answer, "testmempoolaccept"))
+        result = object_of(results[0] if len(results) == 1 else None)
+        if result.get("txid") != transaction.txid or not isinstance(result.get("allowed"), bool):
+            raise garbled("testmempoolaccept")
+        if result["allowed"]:
+            return Accepted(transaction.txid)
+        return self._refused(transaction, tidy(result.get("reject-reason")))
+
+    def broadcast(self, transaction: Transaction) -> Outcome:
+        outcome = self.test_accept(transaction)
+        match outcome:
+            case Refused() | AlreadyKnown(confirmed=True):
+                return outcome
+            case _:
+                # What waits already is announced to the peers once more.
+                return self._send(transaction) or outcome
+
+    def fee_estimate(self, target_blocks: int) -> FeeRate | None:
+        if target_blocks < 1:
+            raise ValueError("A confirmation target is at least one block.")
+        target = min(target_blocks, MAX_TARGET)
+        (answer,) = self._node.ask(Call("estimatesmartfee", (target, "economical")))
+        rate = object_of(self._node.value(answer, "estimatesmartfee")).get("feerate")
+        return None if rate is None else _fee_rate(rate)
+
+    # What the best chain and the mempool show of scripts
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=LOCK_SECONDS):
+            raise ChainUnavailable("The node is still being read for somebody else.")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _look(self, wanted: frozenset[bytes]) -> tuple[FoundOutput, ...]:
+        for _ in range(MAX_LOOKS):
+            try:
+                return self._look_once(wanted)
+            except ChainMoved:
+                continue
+        raise ChainUnavailable("The node's best chain changes at every look.")
+
+    def _look_once(self, wanted: frozenset[bytes]) -> tuple[FoundOutput, ...]:
+        """All of it as of one tip."""
+        tip = self._node.tip()
+        self._follower.bring(tip, wanted)
+        confirmed = tuple(self._follower.history.coins)
+        self._blocks_of = {
+            coin.outpoint.txid: coin.block_hash for coin in confirmed if coin.block_hash is not None
+        }
+        waiting = self._mempool.look(wanted)
+        coins = [coin for coin in (*confirmed, *waiting) if coin.script_pubkey in wanted]
+        spends = self._node.spenders([coin.outpoint for coin in coins if coin.spent is None])
+        if self._node.tip() != tip:
+            raise ChainMoved("The node's best chain changed while it was read.")
+        return tuple(
+            replace(coin, spent=Spend(spends[coin.outpoint], None)) if coin.outpoint in spends else coin
+            for coin in coins
+        )
+
+    # One transaction
+
+    def _confirmed(self, txid: str, block_hash: str) -> ChainTransaction | None:
+        """Without the transaction index; None where the block is on the best chain no longer."""
+        (answer,) = self._node.ask(Call("getrawtransaction", (txid, 1, block_hash)))
+        if isinstance(answer, Failed):
+            return None
+        on_chain = object_of(answer).get("in_active_chain") is True
+        return self._read_transaction(txid, answer) if on_chain else None
+
+    def _read_transaction(self, txid: str, answer: Any) -> ChainTransaction | None:
+        fields = object_of(answer)
+        transaction = transaction_of(fields.get("hex"), txid)
+        if fields.get("blockhash") is None:
+            return ChainTransaction(transaction, None, None)
+        if not fields.get("confirmations"):
+            # Its block is on a branch that lost.
+            return None
+        block_hash = hash_of(fields["blockhash"])
+        return ChainTransaction(transaction, self._node.header(block_hash)[0], block_hash)
+
+    def _send(self, transaction: Transaction) -> Outcome | None:
+        """None where the node took it."""
+        raw = transaction.serialize().hex()
+        (answer,) = self._node.ask(Call("sendrawtransaction", (raw, MAX_FEE_RATE, MAX_BURNT)))
+        if isinstance(answer, Failed) and answer.code in {*VERDICTS, ALREADY_IN_CHAIN}:
+            return self._refused(transaction, answer.message)
+        if self._node.value(answer, "sendrawtransaction") != transaction.txid:
+            raise garbled("sendrawtransaction")
+        return None
+
+    def _refused(self, transaction: Transaction, reason: str) -> Outcome:
+        """The node forgets a confirmed transaction whose outputs are spent, and calls its inputs missing."""
+        code = refusal_of(reason) or RefusalCode.POLICY
+        if says_known(reason) or code is RefusalCode.MISSING_INPUTS:
+            known = self.transaction(transaction.txid)
+            if known is not None:
+                return AlreadyKnown(transaction.txid, confirmed=known.height is not None)
+        if says_known(reason):
+            raise ChainUnavailable("The node knows the transaction, and then it does not. Ask again.")
+        return Refused(transaction.txid, code, reason or "refused without a reason")
+
+
+def _fee_rate(rate: Any) -> FeeRate | None:
+    """BTC per 1,000 virtual bytes, which Core cuts to whole satoshi."""
+    if isinstance(rate, bool) or not isinstance(rate, Decimal | int):
+        raise garbled("feerate")
+    try:
+        found = FeeRate(int(rate * SATS_PER_BTC))
+    except (InvalidAmount, ArithmeticError, ValueError) as error:
+        raise garbled("feerate") from error
+    return found if found.sat_per_kvb > 0 else None
+
+
+def _touched_since(found: FoundOutput, height: int) -> bool:
+    created = found.height is None or found.height >= height
+    spent = found.spent is not None and (found.spent.height is None or found.spent.height >= height)
+    return created or spent

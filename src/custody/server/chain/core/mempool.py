@@ -1,0 +1,89 @@
+"""What waits in the node's mempool and pays one of our scripts.
+
+A look asks for the list of txids and fetches only those that it never saw. Of a transaction that is not ours eight
+bytes for each output are kept, so that scripts which come later are found among what was examined already: some
+hundred bytes for each transaction that waits, and there are no more of those than the node itself holds.
+"""
+
+from array import array
+from collections.abc import Callable
+from itertools import islice
+
+from custody.server.chain.backend import FoundOutput
+from custody.server.chain.core.node import Node
+from custody.server.domain.errors import ChainUnavailable
+from multisig.transaction import OutPoint, Transaction
+
+# A hundred transactions of the largest standard size fit into the largest answer taken.
+TRANSACTIONS_PER_CALL = 100
+# The first look at a full mempool takes longer, and is continued by the next.
+LOOK_SECONDS = 30.0
+
+
+class MempoolView:
+    """One thread at a time."""
+
+    def __init__(self, node: Node, clock: Callable[[], float]) -> None:
+        self._node = node
+        self._clock = clock
+        # Of each output's script Python's own hash, keyed anew in each process (SipHash): nobody can aim at it.
+        self._examined: dict[str, bytes] = {}
+        self._paying: dict[str, tuple[FoundOutput, ...]] = {}
+        self._scripts: frozenset[bytes] = frozenset()
+
+    def look(self, scripts: frozenset[bytes]) -> tuple[FoundOutput, ...]:
+        """Outputs that pay one of the scripts, or one of an earlier call. Raises ChainUnavailable."""
+        deadline = self._clock() + LOOK_SECONDS
+        self._add(scripts)
+        waiting = self._node.mempool()
+        self._forget(frozenset(waiting))
+        unseen = (txid for txid in waiting if txid not in self._examined)
+        while some := tuple(islice(unseen, TRANSACTIONS_PER_CALL)):
+            if self._clock() > deadline:
+                raise ChainUnavailable("The node's mempool is still being read.")
+            self._examine(some)
+        return tuple(found for outputs in self._paying.values() for found in outputs)
+
+    def _add(self, scripts: frozenset[bytes]) -> None:
+        """Whatever may pay a new script is fetched again."""
+        new = {hash(script) for script in scripts - self._scripts}
+        self._scripts |= scripts
+        if new:
+            again = [txid for txid, kept in self._examined.items() if not new.isdisjoint(_unpack(kept))]
+            for txid in again:
+                del self._examined[txid]
+
+    def _forget(self, waiting: frozenset[str]) -> None:
+        for gone in self._examined.keys() - waiting:
+            del self._examined[gone]
+            self._paying.pop(gone, None)
+
+    def _examine(self, txids: tuple[str, ...]) -> None:
+        for txid, transaction in zip(txids, self._node.waiting(txids), strict=True):
+            if transaction is None:
+                continue
+            self._examined[txid] = array(
+                "q", (hash(out.script_pubkey) for out in transaction.outputs)
+            ).tobytes()
+            paying = tuple(self._ours(transaction))
+            if paying:
+                self._paying[txid] = paying
+
+    def _ours(self, transaction: Transaction) -> list[FoundOutput]:
+        return [
+            FoundOutput(
+                OutPoint(transaction.txid, vout),
+                out.amount,
+                out.script_pubkey,
+                None,
+                None,
+                coinbase=False,
+                spent=None,
+            )
+            for vout, out in enumerate(transaction.outputs)
+            if out.script_pubkey in self._scripts
+        ]
+
+
+def _unpack(kept: bytes) -> "array[int]":
+    return array("q", kept)

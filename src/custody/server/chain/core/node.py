@@ -1,0 +1,195 @@
+"""The node's answers as values, each from a node that is the right one and up to date.
+
+`getblockchaininfo` and `getindexinfo` travel with every question, in the same request: a node that was exchanged,
+started again, or fell behind since the last one is never believed. Its chain is compared with the one configured and
+nothing is inferred.
+"""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from custody.server.chain.backend import BlockRef
+from custody.server.chain.core.blocks import Block, read_block
+from custody.server.chain.core.rpc import INVALID_PARAMETER, NOT_FOUND, Call, Failed, Rpc
+from custody.server.chain.core.shapes import (
+    bytes_of,
+    count_in,
+    garbled,
+    hash_of,
+    list_of,
+    object_of,
+    transaction_of,
+)
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from multisig.transaction import OutPoint, Transaction
+
+# Bitcoin Core's names of the chains (util/chaintype.cpp).
+CHAIN_NAMES = {
+    Network.MAINNET: "main",
+    Network.TESTNET4: "testnet4",
+    Network.SIGNET: "signet",
+    Network.REGTEST: "regtest",
+}
+# A header comes before its block. More than a few without theirs, and the node is catching up or was cut off.
+MAX_BLOCKS_BEHIND = 3
+TXINDEX, FILTERINDEX = "txindex", "basic block filter index"
+# What one scanblocks may take: ten thousand filters of mainnet's full blocks are 200 MB to read.
+SCAN_SECONDS = 120.0
+KEPT_HEADERS = 4_096
+OUTPOINTS_PER_CALL = 1_000
+
+BLOCKCHAIN_INFO, INDEX_INFO = Call("getblockchaininfo"), Call("getindexinfo")
+
+
+class ChainMoved(ChainUnavailable):
+    """The best chain changed between two answers. Asking again may help."""
+
+
+class Node:
+    """Thread-safe. Every method raises ChainUnavailable."""
+
+    def __init__(self, rpc: Rpc, network: Network) -> None:
+        self.network = network
+        self._rpc = rpc
+        self._name = f"The {network.value} node"
+        self._headers: dict[str, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        self._rpc.close()
+
+    def ask(self, *calls: Call, seconds: float | None = None) -> tuple[Any, ...]:
+        """The answers of a node that may be believed, each a JSON value or Failed."""
+        return self._ask(calls, seconds)[2:]
+
+    def _ask(self, calls: Sequence[Call], seconds: float | None = None) -> tuple[Any, ...]:
+        answers = self._rpc.ask(BLOCKCHAIN_INFO, INDEX_INFO, *calls, seconds=seconds)
+        self._require_chain(answers[0])
+        self._require_indexes(answers[1])
+        return answers
+
+    def tip(self) -> BlockRef:
+        info = self._ask(())[0]
+        return BlockRef(count_in(info, "blocks"), hash_of(info.get("bestblockhash")), count_in(info, "time"))
+
+    def hashes_at(self, heights: Sequence[int]) -> tuple[str | None, ...]:
+        """Of the best chain's blocks, None above its tip."""
+        answers = self.ask(*(Call("getblockhash", (height,)) for height in heights))
+        return tuple(self._hash_or_none(answer) for answer in answers)
+
+    def header(self, block_hash: str) -> tuple[int, int]:
+        """Height and time of a block, whichever branch it is on."""
+        with self._lock:
+            known = self._headers.get(block_hash)
+        if known is not None:
+            return known
+        (answer,) = self.ask(Call("getblockheader", (block_hash,)))
+        header = self.value(answer, "getblockheader")
+        found = count_in(header, "height"), count_in(header, "time")
+        with self._lock:
+            if len(self._headers) >= KEPT_HEADERS:
+                self._headers.clear()
+            self._headers[block_hash] = found
+        return found
+
+    def block(self, block_hash: str) -> Block:
+        (answer,) = self.ask(Call("getblock", (block_hash, 0)))
+        return read_block(bytes_of(self.value(answer, "getblock")), block_hash)
+
+    def scan(self, scripts: frozenset[bytes], first: int, last: int) -> tuple[str, frozenset[str]]:
+        """The hash of block `last`, and those of the blocks from `first` to it whose filters match a script.
+
+        The filters (BIP-158) cover what a block pays and what it spends; some of these match by chance.
+        """
+        wanted = [f"raw({script.hex()})" for script in sorted(scripts)]
+        scan = Call("scanblocks", ("start", wanted, first, last, "basic"))
+        anchor = Call("getblockhash", (last,))
+        _, indexes, before, answer, after = self._ask((anchor, scan, anchor), SCAN_SECONDS)
+        if isinstance(before, Failed) or before != after:
+            raise ChainMoved(f"{self._name}'s chain changed while it was read.")
+        if isinstance(answer, Failed) and answer.code == INVALID_PARAMETER:
+            raise ChainUnavailable(f"{self._name} does not scan its blocks now: {answer.message}")
+        found = self.value(answer, "scanblocks")
+        # A filter that is not built yet is passed over in silence.
+        if count_in(object_of(indexes).get(FILTERINDEX), "best_block_height") < last:
+            raise ChainUnavailable(f"{self._name}'s block filter index is behind its blocks. It catches up.")
+        self._require_scanned(found, first, last)
+        return hash_of(before), frozenset(hash_of(each) for each in list_of(found.get("relevant_blocks")))
+
+    def mempool(self) -> tuple[str, ...]:
+        (answer,) = self.ask(Call("getrawmempool"))
+        return tuple(hash_of(txid) for txid in list_of(self.value(answer, "getrawmempool")))
+
+    def waiting(self, txids: Sequence[str]) -> tuple[Transaction | None, ...]:
+        """Transactions of the mempool; None for one that has left it."""
+        answers = self.ask(*(Call("getrawtransaction", (txid,)) for txid in txids))
+        return tuple(
+            None if _is_absent(answer) else transaction_of(self.value(answer, "getrawtransaction"), txid)
+            for answer, txid in zip(answers, txids, strict=True)
+        )
+
+    def spenders(self, outpoints: Sequence[OutPoint]) -> dict[OutPoint, str]:
+        """Of those that a transaction in the mempool spends, its txid."""
+        found: dict[OutPoint, str] = {}
+        for start in range(0, len(outpoints), OUTPOINTS_PER_CALL):
+            some = outpoints[start : start + OUTPOINTS_PER_CALL]
+            asked = [{"txid": outpoint.txid, "vout": outpoint.vout} for outpoint in some]
+            (answer,) = self.ask(Call("gettxspendingprevout", (asked,)))
+            replies = list_of(self.value(answer, "gettxspendingprevout"))
+            if len(replies) != len(some):
+                raise garbled("gettxspendingprevout")
+            spent = (
+                (outpoint, object_of(reply).get("spendingtxid"))
+                for outpoint, reply in zip(some, replies, strict=True)
+            )
+            found |= {outpoint: hash_of(txid) for outpoint, txid in spent if txid is not None}
+        return found
+
+    def value(self, answer: Any, method: str) -> Any:
+        """The answer, where the call was carried out."""
+        if isinstance(answer, Failed):
+            raise ChainUnavailable(f"{self._name} does not answer {method}: {answer.message} ({answer.code})")
+        return answer
+
+    def _hash_or_none(self, answer: Any) -> str | None:
+        if isinstance(answer, Failed) and answer.code == INVALID_PARAMETER:
+            return None
+        return hash_of(self.value(answer, "getblockhash"))
+
+    def _require_chain(self, answer: Any) -> None:
+        info = object_of(self.value(answer, BLOCKCHAIN_INFO.method))
+        expected = CHAIN_NAMES[self.network]
+        if info.get("chain") != expected:
+            raise ChainUnavailable(
+                f"{self._name} serves another chain than {expected}. Correct its address, or the node."
+            )
+        if info.get("initialblockdownload") is not False:
+            raise ChainUnavailable(
+                f"{self._name} is still fetching the chain. Wait, or look at its connections and its clock."
+            )
+        if count_in(info, "headers") - count_in(info, "blocks") > MAX_BLOCKS_BEHIND:
+            raise ChainUnavailable(
+                f"{self._name} has {info['blocks']} of {info['headers']} blocks. It catches up."
+            )
+        if info.get("pruned") is not False:
+            raise ChainUnavailable(f"{self._name} is pruned: it cannot show old blocks. Run it with prune=0.")
+
+    def _require_indexes(self, answer: Any) -> None:
+        indexes = object_of(self.value(answer, INDEX_INFO.method))
+        for name, option in ((TXINDEX, "txindex=1"), (FILTERINDEX, "blockfilterindex=1")):
+            index = indexes.get(name)
+            if index is None:
+                raise ChainUnavailable(f"{self._name} has no {name}. Run it with {option}.")
+            if object_of(index).get("synced") is not True:
+                raise ChainUnavailable(f"{self._name} is still building its {name}. Wait until it is done.")
+
+    def _require_scanned(self, found: Any, first: int, last: int) -> None:
+        whole = object_of(found).get("completed") is True
+        if not whole or (found.get("from_height"), found.get("to_height")) != (first, last):
+            raise ChainUnavailable(f"{self._name} broke its scan of the blocks off. It is asked again.")
+
+
+def _is_absent(answer: Any) -> bool:
+    return isinstance(answer, Failed) and answer.code == NOT_FOUND

@@ -1,0 +1,219 @@
+"""JSON-RPC over HTTP as bitcoind speaks it: batches, deadlines, bounded answers, and words for everything that fails.
+
+A call's own failure is a value, because often it is the answer ("no such transaction"). Whatever leaves us without a
+trustworthy answer is ChainUnavailable, in a sentence that says what to do. (Core: httprpc.cpp, rpc/protocol.h.)
+"""
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from custody.server.chain.core.credentials import Credentials
+from custody.server.domain.errors import ChainUnavailable
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
+# A block of four million bytes is twice that in hexadecimal, and a hundred transactions of the largest standard size
+# are eighty million.
+MAX_ANSWER_BYTES = 128 * 1024 * 1024
+MAX_WORDS = 200
+# bitcoind closes a connection that was idle for 30 seconds (-rpcservertimeout): we let go of it first.
+KEEPALIVE_SECONDS = 15.0
+# Its work queue holds 16 calls by default (-rpcworkqueue), and others ask it too.
+MAX_CONNECTIONS = 8
+
+# rpc/protocol.h
+NOT_FOUND = -5
+INVALID_PARAMETER = -8
+DESERIALIZATION = -22
+TRANSACTION_ERROR = -25
+TRANSACTION_REJECTED = -26
+ALREADY_IN_CHAIN = -27
+WARMING_UP = -28
+UNKNOWN_METHOD = -32601
+
+
+@dataclass(frozen=True)
+class Call:
+    """A method and its positional parameters."""
+
+    method: str
+    params: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The node's "no" to one call, in its words."""
+
+    code: int
+    message: str
+
+
+class Rpc:
+    """Thread-safe. `name` is how errors call the node; its address is not theirs to tell."""
+
+    def __init__(
+        self,
+        url: str,
+        credentials: Credentials,
+        *,
+        name: str = "The node",
+        answer_seconds: float = ANSWER_SECONDS,
+        max_answer_bytes: int = MAX_ANSWER_BYTES,
+    ) -> None:
+        self._url = url
+        self._credentials = credentials
+        self._known: httpx.BasicAuth | None = None
+        self._name = name
+        self._seconds = answer_seconds
+        self._max_bytes = max_answer_bytes
+        self._lock = threading.Lock()
+        # No proxy from the environment: it would be shown the password.
+        self._http = httpx.Client(
+            trust_env=False,
+            headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
+            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS),
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def ask(self, *calls: Call, seconds: float | None = None) -> tuple[Any, ...]:
+        """The answers in order, each a JSON value or Failed; all calls travel in one request.
+
+        The node carries them out one after the other, in one process. Raises ChainUnavailable.
+        """
+        body = json.dumps(
+            [
+                {"id": number, "method": call.method, "params": call.params}
+                for number, call in enumerate(calls)
+            ]
+        ).encode()
+        status, content = self._send(body, seconds or self._seconds)
+        if status == HTTPStatus.UNAUTHORIZED:
+            # A node that was started again has another cookie.
+            self._known = None
+            status, content = self._send(body, seconds or self._seconds)
+        self._require_answered(status)
+        return self._read_batch(content, calls)
+
+    def _send(self, body: bytes, seconds: float) -> tuple[int, bytes]:
+        deadline = time.monotonic() + seconds
+        limits = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+        with (
+            self._explained(),
+            self._http.stream("POST", self._url, content=body, auth=self._auth(), timeout=limits) as response,
+        ):
+            return response.status_code, self._read_body(response, deadline)
+
+    def _read_body(self, response: httpx.Response, deadline: float) -> bytes:
+        """Raw, so that nothing is unpacked; httpx's own time-out starts again with every piece."""
+        content = bytearray()
+        for piece in response.iter_raw():
+            content += piece
+            if len(content) > self._max_bytes:
+                raise ChainUnavailable(f"{self._name} answers with more than {self._max_bytes} bytes.")
+            if time.monotonic() > deadline:
+                raise ChainUnavailable(f"{self._name} answers too slowly. See what keeps it busy.")
+        return bytes(content)
+
+    def _auth(self) -> httpx.BasicAuth:
+        with self._lock:
+            if self._known is None:
+                self._known = httpx.BasicAuth(*self._credentials.read())
+            return self._known
+
+    @contextmanager
+    def _explained(self) -> Any:
+        try:
+            yield
+        except httpx.TimeoutException as error:
+            raise ChainUnavailable(
+                f"{self._name} does not answer in time. See whether it is up and what keeps it busy."
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise ChainUnavailable(
+                f"{self._name} cannot be reached ({type(error).__name__}). Check that it runs, and its address."
+            ) from error
+
+    def _require_answered(self, status: int) -> None:
+        match status:
+            case HTTPStatus.OK | HTTPStatus.INTERNAL_SERVER_ERROR:
+                return
+            case HTTPStatus.UNAUTHORIZED:
+                raise ChainUnavailable(
+                    f"{self._name} refuses the user or the password. {self._credentials.hint}"
+                )
+            case HTTPStatus.FORBIDDEN:
+                raise ChainUnavailable(
+                    f"{self._name} forbids the call. Check its rpcallowip, and that rpcwhitelist names every method."
+                )
+            case HTTPStatus.SERVICE_UNAVAILABLE:
+                raise ChainUnavailable(
+                    f"{self._name} has too much to do (work queue full). Raise its rpcworkqueue."
+                )
+            case _:
+                raise ChainUnavailable(
+                    f"{self._name} answers with HTTP status {status}: that is not a bitcoind. Check the address."
+                )
+
+    def _read_batch(self, content: bytes, calls: Sequence[Call]) -> tuple[Any, ...]:
+        try:
+            replies = json.loads(content, parse_float=Decimal)
+        except (ValueError, RecursionError) as error:
+            raise self._garbage("no JSON") from error
+        if isinstance(replies, dict):
+            # One error for the whole request.
+            self._require_ready(_failure(replies))
+            raise self._garbage("one reply for several calls")
+        if not isinstance(replies, list) or len(replies) != len(calls):
+            raise self._garbage("not one reply for each call")
+        by_id = {reply.get("id"): reply for reply in replies if isinstance(reply, dict)}
+        if set(by_id) != set(range(len(calls))):
+            raise self._garbage("replies to other calls")
+        return tuple(self._answer(by_id[number], call) for number, call in enumerate(calls))
+
+    def _answer(self, reply: dict[str, Any], call: Call) -> Any:
+        failure = _failure(reply)
+        if failure is None:
+            if "result" not in reply:
+                raise self._garbage("a reply without result")
+            return reply["result"]
+        self._require_ready(failure)
+        if failure.code == UNKNOWN_METHOD:
+            raise ChainUnavailable(
+                f"{self._name} does not know {call.method}. Bitcoin Core 25 or later is needed."
+            )
+        return failure
+
+    def _require_ready(self, failure: Failed | None) -> None:
+        if failure is not None and failure.code == WARMING_UP:
+            raise ChainUnavailable(f"{self._name} is still starting: {failure.message}")
+
+    def _garbage(self, what: str) -> ChainUnavailable:
+        return ChainUnavailable(
+            f"{self._name} answers with something that is not JSON-RPC ({what}). Check the address."
+        )
+
+
+def _failure(reply: dict[str, Any]) -> Failed | None:
+    error = reply.get("error")
+    if error is None:
+        return None
+    if not isinstance(error, dict) or not isinstance(error.get("code"), int):
+        return Failed(0, "an error without a code")
+    return Failed(error["code"], tidy(error.get("message")))
+
+
+def tidy(words: object) -> str:
+    """A node's words on one line, at most so many."""
+    text = words if isinstance(words, str) else ""
+    return "".join(letter if letter.isprintable() else " " for letter in text[:MAX_WORDS]).strip()
