@@ -24,8 +24,12 @@ class Event(StrEnum):
     REPLACED = "replaced"
     # A confirmed transaction that is not ours spends one of its inputs.
     COIN_SPENT = "coin-spent"
-    # What had spent its input left the best chain, and the signed transaction may still be mined.
+    # The transaction that was to make one of its inputs cannot be mined any more.
+    INPUT_GONE = "input-gone"
+    # What had spent its input, or taken its place, is gone, and the signed transaction may still be mined.
     REOPENED = "reopened"
+    # The coins that it kept after it was cancelled are free.
+    RELEASED = "released"
 
 
 TRANSITIONS: dict[tuple[Status, Event], Status] = {
@@ -34,25 +38,44 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.PENDING, Event.CANCEL): Status.CANCELLED,
     (Status.PENDING, Event.EXPIRE): Status.EXPIRED,
     (Status.PENDING, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.PENDING, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.SIGNED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.SIGNED, Event.BACKEND_DOWN): Status.STALLED,
     (Status.SIGNED, Event.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.SIGNED, Event.REPLACED): Status.REPLACED,
     (Status.SIGNED, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.SIGNED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.STALLED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.STALLED, Event.BACKEND_DOWN): Status.STALLED,
     (Status.STALLED, Event.REFUSED_FOR_GOOD): Status.FAILED,
+    (Status.STALLED, Event.REPLACED): Status.REPLACED,
     (Status.STALLED, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.STALLED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.BROADCASTING, Event.MINED): Status.CONFIRMED,
     (Status.BROADCASTING, Event.REPLACED): Status.REPLACED,
     (Status.BROADCASTING, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.BROADCASTING, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.CONFIRMED, Event.REORGANISED): Status.BROADCASTING,
     (Status.REPLACED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.REPLACED, Event.COIN_SPENT): Status.INVALIDATED,
+    (Status.REPLACED, Event.INPUT_GONE): Status.INVALIDATED,
+    (Status.REPLACED, Event.REOPENED): Status.BROADCASTING,
     (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
+    # Signatures stay valid: whoever holds enough of them can finish what the platform gave up.
+    (Status.REJECTED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.CANCELLED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.EXPIRED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.FAILED, Event.REACHED_NETWORK): Status.BROADCASTING,
+    (Status.CANCELLED, Event.RELEASED): Status.CANCELLED,
 }
 
-# Its coins are free again. A confirmed one keeps its locks, for a reorganisation may bring its coins back.
+# Its coins are free again, but for a cancelled one that keeps them (ADR 15). A confirmed one keeps its locks, for a
+# reorganisation may bring its coins back.
 ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
+# Ended before its transaction reached the network, so far as the platform knew.
+ENDED_UNSENT = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.FAILED})
+# A version with a higher fee, or one that takes everything back, may still take its place.
+REPLACEABLE = frozenset({Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING})
 # The final transaction is stored and must reach the network.
 TO_BROADCAST = frozenset({Status.SIGNED, Status.STALLED})
 # The threshold was met: the final transaction exists, whatever became of it.

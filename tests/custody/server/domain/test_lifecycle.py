@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import (
     ENDED,
+    ENDED_UNSENT,
     TRANSITIONS,
     Event,
     IllegalTransition,
@@ -60,8 +61,24 @@ def test_only_a_pending_proposal_can_be_signed_off_cancelled_or_expire():
         assert [status for status, what in TRANSITIONS if what is event] == [Status.PENDING]
 
 
-def test_what_has_ended_stays_ended_except_by_reorganisation():
-    assert {pair for pair in TRANSITIONS if pair[0] in ENDED} == {(Status.INVALIDATED, Event.REOPENED)}
+def test_what_has_ended_stays_ended_but_for_what_the_chain_shows():
+    """A reorganisation brings a coin back; and signers may finish among themselves what the platform gave up."""
+    living = {pair: to for pair, to in TRANSITIONS.items() if pair[0] in ENDED and to not in ENDED}
+    assert living == {
+        (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
+        **{(status, Event.REACHED_NETWORK): Status.BROADCASTING for status in ENDED_UNSENT},
+    }
+    assert {Status.INVALIDATED} == ENDED - ENDED_UNSENT
+
+
+def test_what_a_cancelled_one_kept_is_released_and_it_stays_cancelled():
+    assert [pair for pair in TRANSITIONS if pair[1] is Event.RELEASED] == [(Status.CANCELLED, Event.RELEASED)]
+    assert TRANSITIONS[Status.CANCELLED, Event.RELEASED] is Status.CANCELLED
+
+
+def test_an_input_that_can_be_no_more_ends_whatever_waits_for_it():
+    waiting = {status for status, event in TRANSITIONS if event is Event.INPUT_GONE}
+    assert waiting == set(Status) - ENDED - {Status.CONFIRMED}
 
 
 @given(st.lists(st.sampled_from(list(Event)), max_size=12))

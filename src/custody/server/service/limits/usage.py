@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
+from custody.server.service.proposals.families import holding
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
@@ -43,9 +44,10 @@ def _usage(db: Session, whose: ColumnElement[bool], since: datetime, family_id: 
 def _counts() -> ColumnElement[bool]:
     """Every version that may still be mined, was, or is on its way: a replaced one too, for nodes may prefer it yet.
 
-    An ended one holds nothing, unless its signers took it to the network by themselves.
+    An ended one holds nothing, unless it was cancelled with signatures out and keeps its coins, or its signers took it to the
+    network by themselves.
     """
-    return or_(Proposal.status.not_in(_ENDED), and_(Proposal.status.in_(_ENDED), _left_anyway()))
+    return or_(holding(), and_(Proposal.status.in_(_ENDED), _left_anyway()))
 
 
 def _left_anyway() -> ColumnElement[bool]:

@@ -1,15 +1,15 @@
 """Moving a proposal along its table, with what each step brings with it."""
 
-from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import ENDED, Event, next_status
 from custody.server.domain.ports import Clock
+from custody.server.service.proposals.families import settle_family
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.service.webhooks.telling import tell_status
-from custody.server.store.models import CoinLock, Proposal
+from custody.server.store.models import Proposal
 
 
 class Lifecycle:
@@ -19,15 +19,20 @@ class Lifecycle:
         self._events = events
 
     def apply(self, db: Session, proposal: Proposal, event: Event) -> Status:
-        """The proposal's new status; its coins are free where it has ended. Raises IllegalTransition."""
+        """The proposal's new status; its coins are free where it has ended and no other member of its family needs them.
+
+        Raises IllegalTransition.
+        """
         before = Status(proposal.status)
         status = next_status(before, event)
         proposal.status = status.value
+        if status not in ENDED or event is Event.RELEASED:
+            proposal.keeps_coins = False
         self.touch(db, proposal)
         if status is not before:
             tell_status(self._events, db, proposal)
-        if status in ENDED:
-            db.execute(delete(CoinLock).where(CoinLock.family_id == proposal.family_id))
+        if (before in ENDED) is not (status in ENDED) or event is Event.RELEASED:
+            settle_family(db, proposal)
         return status
 
     def touch(self, db: Session, proposal: Proposal) -> None:

@@ -60,6 +60,8 @@ class Proposal(Base):
     failure_reason: Mapped[str | None]
     replaces_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
+    # Cancelled while signatures of it are out: its coins stay locked (ADR 15).
+    keeps_coins: Mapped[bool] = mapped_column(default=False)
     expires_at: Mapped[datetime]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]

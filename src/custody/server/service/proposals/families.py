@@ -1,0 +1,108 @@
+"""A proposal and its replacements: one family, whose coins are locked once, and of whose members one at most is mined.
+
+Every member spends the coins of those before it, so that any two of them exclude each other (ADR 15). What is locked is
+worked out anew from who holds what whenever a member ends or comes back: no member frees what another one lives on.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.lifecycle import ENDED
+from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
+
+Coin = tuple[str, int]
+_ENDED = tuple(sorted(status.value for status in ENDED))
+
+
+def has_ended(proposal: Proposal) -> bool:
+    return Status(proposal.status) in ENDED
+
+
+def holds_coins(proposal: Proposal) -> bool:
+    """Whether its coins are locked: it lives, or was cancelled with signatures out."""
+    return proposal.keeps_coins or not has_ended(proposal)
+
+
+def holding() -> ColumnElement[bool]:
+    """The same, for a query."""
+    return or_(Proposal.status.not_in(_ENDED), Proposal.keeps_coins)
+
+
+def members_of(db: Session, family_id: str) -> list[Proposal]:
+    """Every member, ended ones too, the oldest first."""
+    query = select(Proposal).where(Proposal.family_id == family_id)
+    # Each pays more than all before it, so that the fee tells two of one moment apart.
+    return sorted(db.scalars(query), key=lambda member: (member.created_at, member.fee_sats, member.id))
+
+
+def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
+    """The living members that were made after it, the oldest first."""
+    members = members_of(db, proposal.family_id)
+    place = next(index for index, member in enumerate(members) if member.id == proposal.id)
+    return [member for member in members[place + 1 :] if not has_ended(member)]
+
+
+def settle_family(db: Session, proposal: Proposal) -> None:
+    """After one of its members ended or came back: locks the coins of those that hold any, and frees the rest."""
+    db.flush()
+    members = members_of(db, proposal.family_id)
+    _link(members)
+    chain = db.get_one(Vault, proposal.vault_id).chain
+    wanted = coins_of(db, (member.id for member in members if holds_coins(member)))
+    locks = CoinLock.chain == chain, CoinLock.family_id == proposal.family_id
+    locked = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock).where(*locks))}
+    for txid, vout in sorted(locked - wanted):
+        db.execute(delete(CoinLock).where(*locks, CoinLock.txid == txid, CoinLock.vout == vout))
+        _hand_over(db, chain, (txid, vout), proposal.family_id)
+    for coin in sorted(wanted - locked):
+        _lock_if_free(db, chain, coin, proposal.family_id)
+    db.flush()
+
+
+def coins_of(db: Session, proposal_ids: Iterable[str]) -> set[Coin]:
+    query = select(ProposalInput.txid, ProposalInput.vout).where(
+        ProposalInput.proposal_id.in_(list(proposal_ids))
+    )
+    return {(txid, vout) for txid, vout in db.execute(query)}
+
+
+def _link(members: Sequence[Proposal]) -> None:
+    """Each names the next one that lives: what ended unsent replaces nothing."""
+    following: str | None = None
+    for member in reversed(members):
+        if member.replaced_by_id != following:
+            member.replaced_by_id = following
+        if not has_ended(member):
+            following = member.id
+
+
+def _hand_over(db: Session, chain: str, coin: Coin, former: str) -> None:
+    """Another family may live on it too: its signers took a transaction to the network that the platform had given up."""
+    txid, vout = coin
+    query = (
+        select(Proposal.family_id)
+        .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
+        .join(Vault, Vault.id == Proposal.vault_id)
+        .where(
+            Vault.chain == chain,
+            and_(ProposalInput.txid == txid, ProposalInput.vout == vout),
+            Proposal.family_id != former,
+            holding(),
+        )
+        .order_by(Proposal.created_at, Proposal.id)
+        .limit(1)
+    )
+    heir = db.scalars(query).first()
+    if heir is not None:
+        _lock_if_free(db, chain, coin, heir)
+
+
+def _lock_if_free(db: Session, chain: str, coin: Coin, family_id: str) -> None:
+    """A coin that another family holds stays with it: it is locked either way."""
+    txid, vout = coin
+    if db.get(CoinLock, (chain, txid, vout), populate_existing=True) is None:
+        db.add(CoinLock(chain=chain, txid=txid, vout=vout, family_id=family_id))
+        db.flush()
