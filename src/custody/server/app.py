@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,13 +12,14 @@ from fastapi import FastAPI
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from custody.server.background import Background
+from custody.server.background import HANDS, Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
+from custody.server.service.jobs.leases import LEASE
 from custody.server.service.jobs.operator import Operator
 from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
@@ -75,6 +76,13 @@ class Settings(BaseSettings):
     # Of one signed-in person, in each process: all calls, and those that change something.
     calls_per_minute: Annotated[int, Field(ge=1)] = CALLS_PER_MINUTE
     writes_per_minute: Annotated[int, Field(ge=1)] = WRITES_PER_MINUTE
+
+    # Jobs that a process with workers does at once, of each kind of work.
+    worker_threads: Annotated[int, Field(ge=1, le=64)] = HANDS
+    # How long others wait for a process that was killed before they take over what it did.
+    lease_seconds: Annotated[float, Field(ge=1, le=600)] = LEASE.total_seconds()
+    # Whether the process that answers requests has workers, too: `custody serve --no-workers`.
+    with_workers: bool = True
 
     # Where several servers are to share one copy; else it is in the state folder.
     secrets_file: Path | None = None
@@ -211,6 +219,9 @@ def _background(
         backends=backends,
         chain_folder=settings.chain_folder,
         mail_jobs=mail_jobs,
+        works=settings.with_workers,
+        hands=settings.worker_threads,
+        span=timedelta(seconds=settings.lease_seconds),
     )
 
 

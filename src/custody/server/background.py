@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -44,6 +45,8 @@ WATCH_SECONDS: Final = 0.5
 SWEEP_SECONDS: Final = 1.0
 # Rates and heights for new transactions, in processes that do not follow the chain themselves.
 MARKET_SECONDS: Final = 10.0
+# A process that is older than its database writes nothing from the migration on; so soon it ends, too.
+VERSION_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Background:
     hands: int = HANDS
     span: timedelta = LEASE
     _running: list[Workers] = field(default_factory=list)
+    _outdated: Event = field(default_factory=Event)
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
@@ -100,6 +104,11 @@ class Background:
         for workers in self._running:
             workers.stop_taking()
 
+    @property
+    def is_outdated(self) -> bool:
+        """A newer version has migrated the database: this process is of no more use."""
+        return self._outdated.is_set()
+
     def open_chains(self) -> None:
         """Every chain that this process reaches becomes known in ``backends``."""
         if self.has_embedded_chain:
@@ -119,7 +128,14 @@ class Background:
     def workers(self) -> Workers:
         """The threads of this process: one `Loop` for each kind of work."""
         loops = self._work() if self.works else []
-        return Workers([*loops, Loop("market", self._ask_market, MARKET_SECONDS)], self.changes)
+        return Workers(
+            [
+                *loops,
+                Loop("market", self._ask_market, MARKET_SECONDS),
+                Loop("version", self._compare_version, VERSION_SECONDS),
+            ],
+            self.changes,
+        )
 
     def _work(self) -> list[Loop]:
         outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox()}
@@ -147,6 +163,10 @@ class Background:
                     watcher.look(held)
 
         return Loop("watcher", look, WATCH_SECONDS, release=lead.release)
+
+    def _compare_version(self) -> None:
+        if self.store.is_outdated():
+            self._outdated.set()
 
     def _ask_market(self) -> None:
         for chain in tuple(self.backends):

@@ -14,9 +14,12 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from custody.server.connections import IDLE_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, BoundedProtocol
+
 # Long polls end by themselves within a minute; a shutdown does not wait that long for them.
 SHUTDOWN_SECONDS = 10
 BACKLOG = 512
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class CannotListen(Exception):
@@ -59,21 +62,41 @@ class Address:
 
 @contextmanager
 def only_server(state: Path) -> Iterator[None]:
-    """Held while a server runs on a state folder; the kernel frees it whatever happens. Raises CannotListen."""
-    descriptor = os.open(state / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    """Held while a server runs the embedded chain of a state folder; the kernel frees it whatever happens.
+
+    Raises CannotListen.
+    """
+    descriptor = _open_lock(state)
     try:
-        _lock(descriptor, state)
+        if not _try_lock(descriptor):
+            raise CannotListen(
+                f"Another server is running on {state}, with its embedded chain.",
+                "Stop it first, or use another state folder. Several processes need a node: docs/operating/scale.md.",
+            )
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, state: Path) -> None:
+def is_served(state: Path) -> bool:
+    """Whether a server with an embedded chain runs on this folder."""
+    descriptor = _open_lock(state)
+    try:
+        return not _try_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(state: Path) -> int:
+    return os.open(state / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sentence = f"Another server is running on {state}."
-        raise CannotListen(sentence, "Stop it first, or use another state folder.") from None
+        return False
+    return True
 
 
 def bind(address: Address, *, behind_proxy: bool) -> socket.socket:
@@ -104,8 +127,11 @@ def serve(
     behind_proxy: bool,
     on_ready: Callable[[Address], None],
     on_stop: Callable[[], None],
+    is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Until SIGINT or SIGTERM. ``on_ready`` is told the address once requests are answered; ``on_stop`` ends long polls."""
+    """Until SIGINT or SIGTERM, or until ``is_over``. ``on_ready`` is told the address once requests are answered; ``on_stop``
+    ends long polls.
+    """
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -115,27 +141,61 @@ def serve(
         proxy_headers=behind_proxy,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         lifespan="on",
+        http=BoundedProtocol,
+        ws="none",
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=IDLE_SECONDS,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
-    # While it serves, uvicorn answers these; afterwards it sends them again, which must not cut the closing short.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
     host, port = listener.getsockname()[:2]
-    server = _Announcing(config, lambda: on_ready(Address(host, port)), on_stop)
-    asyncio.run(server.serve(sockets=[listener]))
+    server = _Announcing(config, lambda: on_ready(Address(host, port)), on_stop, is_over)
+    with first_signal(server.ask_to_stop):
+        asyncio.run(server.serve(sockets=[listener]))
+
+
+@contextmanager
+def first_signal(on_first: Callable[[], None]) -> Iterator[None]:
+    """SIGINT or SIGTERM, the first time: asks to stop, with what is under way ended. The second time it kills."""
+
+    def asked(_number: int, _frame: object) -> None:
+        # Also after the block: closing may take seconds.
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        on_first()
+
+    for number in _SIGNALS:
+        signal.signal(number, asked)
+    yield
 
 
 class _Announcing(uvicorn.Server):
     def __init__(
-        self, config: uvicorn.Config, on_ready: Callable[[], None], on_stop: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None],
+        is_over: Callable[[], bool],
     ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
         self._on_stop = on_stop
+        self._is_over = is_over
+
+    def ask_to_stop(self) -> None:
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ours are in place already: uvicorn's would send every signal again when it is done, and so kill."""
+        yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._is_over()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._on_stop()

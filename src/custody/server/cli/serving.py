@@ -1,20 +1,37 @@
-"""``custody serve``, ``openapi``, and the embedded chain's ``mine`` and ``fund``."""
+"""``custody serve``, ``worker``, ``openapi``, and the embedded chain's ``mine`` and ``fund``."""
 
 import json
 import logging
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Annotated
 
 import structlog
 import typer
 
+from custody.server.app import Platform
 from custody.server.chain.embedded.chain import MAX_BLOCKS_PER_CALL
-from custody.server.cli.common import AsJson, State, platform_at, refusals
-from custody.server.listen import Address, bind, only_server, serve, write_port_file
+from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
+from custody.server.listen import (
+    Address,
+    CannotListen,
+    bind,
+    first_signal,
+    is_served,
+    only_server,
+    serve,
+    write_port_file,
+)
+from custody.server.web.worker import build_worker_asgi
 
 app = typer.Typer()
+
+_EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
+_SEVERAL = "Run custody serve alone; or name a node, so that several processes can share it: docs/operating/scale.md."
 
 
 @app.command("serve")
@@ -29,6 +46,10 @@ def serve_command(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A TLS proxy on this machine stands in front.")
     ] = False,
+    workers: Annotated[
+        bool,
+        typer.Option("--workers/--no-workers", help="Whether this process does the platform's jobs, too."),
+    ] = True,
 ) -> None:
     """Serves the platform until it is told to stop (SIGINT or SIGTERM)."""
     _log_as_json()
@@ -38,15 +59,91 @@ def serve_command(
             write_port_file(port_file, address)
         typer.echo(f"Serving on {address.url}")
 
-    with refusals(), platform_at(state, new=True) as platform, only_server(state):
-        listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
-        serve(
-            platform.asgi,
-            listener,
-            behind_proxy=behind_proxy,
-            on_ready=announce,
-            on_stop=platform.services.changes.close,
-        )
+    with refusals(), platform_at(state, new=True, with_workers=workers) as platform:
+        background = platform.background
+
+        def stop() -> None:
+            platform.services.changes.close()
+            background.stop_taking()
+
+        with _its_only_process(platform, state):
+            listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
+            serve(
+                platform.asgi,
+                listener,
+                behind_proxy=behind_proxy,
+                on_ready=announce,
+                on_stop=stop,
+                is_over=lambda: background.is_outdated,
+            )
+        _say_if_outdated(platform)
+
+
+@app.command("worker")
+def worker_command(
+    state: State,
+    health: Annotated[
+        str | None,
+        typer.Option(help="A loopback address and port for GET /health and /ready; port 0 takes a free one."),
+    ] = None,
+    port_file: Annotated[
+        Path | None, typer.Option(help="Where to write that port once it is answered on.")
+    ] = None,
+) -> None:
+    """Does the platform's jobs and answers no requests, until it is told to stop (SIGINT or SIGTERM)."""
+    _log_as_json()
+    with refusals(), platform_at(state, new=True, with_workers=True) as platform:
+        if platform.background.has_embedded_chain:
+            raise CannotListen(_EMBEDDED, _SEVERAL)
+        if health is None:
+            _work(platform)
+        else:
+            _work_in_sight(platform, Address.parse(health), port_file)
+        _say_if_outdated(platform)
+
+
+def _work(platform: Platform) -> None:
+    told = Event()
+    with first_signal(told.set), platform.background.running():
+        typer.echo("Working")
+        while not (told.wait(1) or platform.background.is_outdated):
+            pass
+
+
+def _work_in_sight(platform: Platform, address: Address, port_file: Path | None) -> None:
+    background = platform.background
+
+    def announce(found: Address) -> None:
+        if port_file is not None:
+            write_port_file(port_file, found)
+        typer.echo(f"Working, in sight on {found.url}")
+
+    serve(
+        build_worker_asgi(platform.services, background.lifespan),
+        bind(address, behind_proxy=False),
+        behind_proxy=False,
+        on_ready=announce,
+        on_stop=background.stop_taking,
+        is_over=lambda: background.is_outdated,
+    )
+
+
+@contextmanager
+def _its_only_process(platform: Platform, state: Path) -> Iterator[None]:
+    """Where the chain is embedded, as long as it lives. Raises CannotListen."""
+    background = platform.background
+    if not background.has_embedded_chain:
+        yield
+        return
+    if not background.works:
+        raise CannotListen(_EMBEDDED, _SEVERAL)
+    with only_server(state):
+        yield
+
+
+def _say_if_outdated(platform: Platform) -> None:
+    if platform.background.is_outdated:
+        fail("A newer version of the platform has migrated the database.", "Start that version.")
 
 
 @app.command("openapi")
@@ -68,6 +165,7 @@ def mine_command(
 ) -> None:
     """Mines blocks on the embedded chain of the server that runs on this state folder."""
     with refusals(), platform_at(state) as platform:
+        _require_server(state)
         answer = platform.operator.mine(count)
     typer.echo(json.dumps(answer) if as_json else f"Block {answer['height']}: {answer['block_hash']}")
 
@@ -81,8 +179,18 @@ def fund_command(
 ) -> None:
     """Pays from the embedded chain's own coins. The payment waits for the next block: custody mine 1."""
     with refusals(), platform_at(state) as platform:
+        _require_server(state)
         answer = platform.operator.fund(address, amount_btc)
     typer.echo(json.dumps(answer) if as_json else answer["txid"])
+
+
+def _require_server(state: Path) -> None:
+    """Said at once: nobody answers where nobody holds the embedded chain."""
+    if not is_served(state):
+        fail(
+            f"No server with an embedded chain is running on {state}.",
+            "Start custody serve on it; a chain with a node of its own is not ours to mine.",
+        )
 
 
 def _log_as_json() -> None:

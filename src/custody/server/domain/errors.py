@@ -7,8 +7,8 @@ CustodyError
 ├── StateConflict · LastAdmin · VaultsLeftShort · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
 ├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · PsbtDiffers · SignatureInvalid ·
 │   WalletAddressMismatch · IdempotencyKeyReused
-└── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable · OutcomeUnknown · MailUnavailable ·
-    MailRefused
+└── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
+    MailUnavailable · MailRefused
 
 The web layer maps every leaf to its HTTP status, in one table.
 """
@@ -211,6 +211,12 @@ class MailRefused(CustodyError):
 class DatabaseUnavailable(CustodyError):
     code = ErrorCode.BACKEND_UNAVAILABLE
     hint = "Nothing was changed. Try again later."
+
+
+class Outdated(DatabaseUnavailable):
+    """The process is older than the database."""
+
+    hint = "Nothing was changed. A process of the newer version answers soon: try again."
 
 
 class OutcomeUnknown(CustodyError):

@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from typing import Self
 
 import structlog
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session, sessionmaker
 
-from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
+from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
-from custody.server.store.migrate import upgrade
+from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
 
 log = structlog.get_logger()
@@ -51,11 +52,11 @@ class Store:
         """One transaction that holds the write lock from its start; commits at the end, rolls back on an exception.
 
         Keep it short, and never call it inside itself or await in it. Raises DatabaseUnavailable, with nothing changed,
-        and OutcomeUnknown.
+        Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
         """
         with self._my_turn(), self._write_session() as session:
             with self._trouble_named():
-                session.connection()
+                self._require_own_tables(session)
                 yield session
                 session.flush()
             self._commit(session)
@@ -66,6 +67,11 @@ class Store:
         with self._trouble_named(), self._read_session() as session:
             yield session
 
+    def is_outdated(self) -> bool:
+        """Whether a newer version of the platform has migrated the database since this one opened it."""
+        with self.read() as session:
+            return _revision(session) != newest()
+
     def close(self) -> None:
         self._database.reading.dispose()
         self._database.writing.dispose()
@@ -75,6 +81,11 @@ class Store:
             with self._database.writing.begin() as connection:
                 self._database.prepare(connection)
                 upgrade(connection)
+        except Newer as newer:
+            raise CannotOpen(
+                f"A newer version of the platform has migrated the database (to {newer}).",
+                "Start that version, or restore the database as it was before.",
+            ) from None
         except DBAPIError as error:
             if self._database.trouble_of(error.orig) is Trouble.BUSY:
                 raise DatabaseUnavailable(Trouble.BUSY.value) from error
@@ -91,6 +102,12 @@ class Store:
             yield
         finally:
             self._turn.release()
+
+    @staticmethod
+    def _require_own_tables(session: Session) -> None:
+        """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
+        if _revision(session) != newest():
+            raise Outdated("A newer version of the platform has migrated the database.")
 
     @contextmanager
     def _trouble_named(self) -> Iterator[None]:
@@ -115,3 +132,8 @@ class Store:
             if isinstance(error, DBAPIError) and self._database.is_undecided(error.orig):
                 raise OutcomeUnknown("The database did not say whether the change was made.") from error
             raise
+
+
+def _revision(session: Session) -> str | None:
+    found: str | None = session.scalar(text("SELECT version_num FROM alembic_version"))
+    return found

@@ -52,8 +52,8 @@ def build_asgi(
     serve_with(app, services)
     # Not include_router: it would make every route again, at the first request.
     app.router.routes.extend(_router().routes)
-    app.add_route("/health", _health, include_in_schema=False)
-    app.add_route("/ready", _readiness(services), include_in_schema=False)
+    app.add_route("/health", health, include_in_schema=False)
+    app.add_route("/ready", readiness(services), include_in_schema=False)
     app.add_middleware(
         BodyLimit, psbt_paths=frozenset(endpoint.path for endpoint in ENDPOINTS if endpoint.carries_psbt)
     )
@@ -79,12 +79,12 @@ class _Application(FastAPI):
         return document
 
 
-async def _health(_request: Request) -> Response:
+async def health(_request: Request) -> Response:
     """The process answers."""
     return JSONResponse({"status": "ok"})
 
 
-def _readiness(services: Services) -> Callable[[Request], Response]:
+def readiness(services: Services) -> Callable[[Request], Response]:
     def ready(_request: Request) -> Response:
         """The database answers too."""
         with services.store.read() as db:

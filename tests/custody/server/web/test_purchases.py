@@ -121,9 +121,7 @@ class TestReports:
         """Nobody registers another's profile account, to see what they buy."""
         world.member(1, "bob@example.org")
         bob = world.as_user("bob@example.org")
-        refused(
-            register_key(bob, seed(2), profile=key_offer(seed(1))["profile"]), 409, "STATE_CONFLICT"
-        )
+        refused(register_key(bob, seed(2), profile=key_offer(seed(1))["profile"]), 409, "STATE_CONFLICT")
         ok(register_key(bob, seed(2)))
         ok(deliver(world, transaction(address)))
         assert len(ok(alice.get(LIST))) == 1
