@@ -1,0 +1,201 @@
+"""The Esplora backend: what an explorer says, checked as far as it can be, and asked for no more often than it helps.
+
+What is believed and what is proven stands in docs/operating/chain.md.
+"""
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from custody.server.chain.backend import (
+    Accepted,
+    AlreadyKnown,
+    BlockRef,
+    ChainTransaction,
+    FoundOutput,
+    Outcome,
+    RefusalCode,
+    Refused,
+)
+from custody.server.chain.esplora.acceptance import Acceptance
+from custody.server.chain.esplora.blocks import BestChain, Moved
+from custody.server.chain.esplora.coins import History, touched_since
+from custody.server.chain.esplora.fees import FeeEstimates
+from custody.server.chain.esplora.histories import Histories
+from custody.server.chain.esplora.pace import Pace
+from custody.server.chain.esplora.shapes import Tested, read, read_hash
+from custody.server.chain.esplora.transactions import Transactions
+from custody.server.chain.esplora.wire import TIMEOUT, Answer, Wire
+from custody.server.chain.reasons import refusal_of, says_known
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from multisig.transaction import Transaction
+from multisig.units import FeeRate
+
+# A chain that moves on at every one of them is not Bitcoin's.
+MAX_READS = 5
+# BTC/kvB, as testmempoolaccept takes it and sendrawtransaction has it by itself.
+MAX_FEE_RATE = "0.10"
+# What a caller takes as final. Whoever pays for it must not be told so by a liar, who could free the coins of a
+# payment, see it made anew, and then send both.
+FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
+
+
+class EsploraBackend:
+    """A ChainBackend that asks one explorer; nothing is sent before the first call.
+
+    `url` is the API's, such as https://mempool.space/api, and may hold a user and password, or a key in its path.
+    Raises ValueError for a URL that would be asked in the clear across other people's networks.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        network: Network,
+        *,
+        pace: Pace | None = None,
+        transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        timeout: httpx.Timeout = TIMEOUT,
+    ) -> None:
+        self._network = network
+        self._pace = pace or Pace()
+        self._clock = clock
+        self._wire = Wire(url, pace=self._pace, transport=transport, clock=clock, timeout=timeout)
+        self._chain = BestChain(network, self._wire, self._pace, clock)
+        self._transactions = Transactions(self._wire, self._chain)
+        self._histories = Histories(self._wire, self._chain, self._transactions, clock)
+        self._acceptance = Acceptance(self._chain, self._transactions)
+        self._fees = FeeEstimates(self._wire, self._pace, clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connections. Safe to repeat."""
+        self._wire.close()
+
+    @property
+    def network(self) -> Network:
+        return self._network
+
+    def tip(self) -> BlockRef:
+        with self._doubting():
+            return self._chain.tip()
+
+    def block_at(self, height: int) -> BlockRef | None:
+        with self._doubting():
+            return self._chain.block_at(height)
+
+    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+        wanted = sorted(set(scripts))
+        with self._doubting():
+            outputs = self._read(wanted)
+        return tuple(found for found in outputs if touched_since(found, since_height))
+
+    def transaction(self, txid: str) -> ChainTransaction | None:
+        with self._doubting():
+            # Nothing is believed before the network was looked at.
+            self._chain.tip()
+            return self._transactions.find(txid)
+
+    def test_accept(self, transaction: Transaction) -> Outcome:
+        if self._is_confirmed(transaction):
+            return AlreadyKnown(transaction.txid, confirmed=True)
+        body = json.dumps([transaction.serialize().hex()]).encode()
+        answer = self._wire.post(f"/txs/test?maxfeerate={MAX_FEE_RATE}", body)
+        if answer.status == httpx.codes.NOT_FOUND:
+            return self._acceptance.judge(transaction)
+        if answer.status != httpx.codes.OK:
+            return self._refused(transaction, answer.words)
+        (tested,) = read(answer.body, tuple[Tested])
+        if tested.txid != transaction.txid:
+            raise ChainUnavailable("The explorer tested another transaction.")
+        return Accepted(tested.txid) if tested.allowed else self._refused(transaction, tested.reason)
+
+    def broadcast(self, transaction: Transaction) -> Outcome:
+        known = self.transaction(transaction.txid)
+        if known is not None and known.height is not None:
+            return AlreadyKnown(transaction.txid, confirmed=True)
+        answer = self._wire.post("/tx", transaction.serialize().hex().encode())
+        if answer.status != httpx.codes.OK:
+            return self._refused(transaction, answer.words)
+        self._histories.expire()
+        return self._sent(transaction, answer, waited=known is not None)
+
+    def fee_estimate(self, target_blocks: int) -> FeeRate | None:
+        if target_blocks < 1:
+            raise ValueError("A confirmation target is at least one block.")
+        self._chain.tip()
+        return self._fees.rate(target_blocks)
+
+    @contextmanager
+    def _doubting(self) -> Iterator[None]:
+        try:
+            yield
+        except ChainUnavailable:
+            self._wire.doubt()
+            raise
+
+    def _is_confirmed(self, transaction: Transaction) -> bool:
+        known = self.transaction(transaction.txid)
+        return known is not None and known.height is not None
+
+    def _read(self, scripts: list[bytes]) -> tuple[FoundOutput, ...]:
+        """All of them as they were at one tip."""
+        period = self._pace.scripts_period(len(scripts))
+        for _ in range(MAX_READS):
+            tip = self._chain.tip()
+            known = {script: self._histories.fresh(script, tip, period) for script in scripts}
+            missing = [script for script, history in known.items() if history is None]
+            try:
+                histories = known | self._ask(missing, tip)
+                if not missing or self._chain.refresh() == tip:
+                    return tuple(found for each in histories.values() if each for found in each.outputs)
+            except Moved:
+                self._chain.refresh()
+        raise ChainUnavailable("The explorer contradicts itself at every look.")
+
+    def _ask(self, scripts: list[bytes], tip: BlockRef) -> dict[bytes, History]:
+        def ask(script: bytes) -> History:
+            return self._histories.ask(script, tip)
+
+        if len(scripts) <= 1:
+            return {script: ask(script) for script in scripts}
+        with ThreadPoolExecutor(self._pace.parallel, thread_name_prefix="esplora") as threads:
+            try:
+                return dict(zip(scripts, threads.map(ask, scripts), strict=True))
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _sent(self, transaction: Transaction, answer: Answer, *, waited: bool) -> Outcome:
+        if read_hash(answer.body) != transaction.txid:
+            raise ChainUnavailable("The explorer answers a broadcast with another transaction's id.")
+        txid = transaction.txid
+        return AlreadyKnown(txid, confirmed=False) if waited else Accepted(txid)
+
+    def _refused(self, transaction: Transaction, words: str) -> Outcome:
+        """The explorer's words as an outcome, where they are not left to be checked."""
+        if says_known(words):
+            return AlreadyKnown(transaction.txid, confirmed=self._is_confirmed(transaction))
+        code = refusal_of(words)
+        if code is None:
+            raise ChainUnavailable(f"The explorer does not take the transaction now: {words}")
+        if code not in FOR_GOOD:
+            return Refused(transaction.txid, code, words)
+        refused = self._acceptance.breaks_consensus(transaction)
+        if refused is None:
+            raise ChainUnavailable(f"The explorer refuses a transaction that the rules allow: {words}")
+        return refused

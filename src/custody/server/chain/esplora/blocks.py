@@ -1,0 +1,150 @@
+"""The best chain as the explorer shows it: headers that are checked, linked where they are neighbours, and remembered."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from custody.server.chain.backend import BlockRef
+from custody.server.chain.esplora.evidence import Header, has_work
+from custody.server.chain.esplora.memory import Memory
+from custody.server.chain.esplora.pace import Pace
+from custody.server.chain.esplora.shapes import Block, read, read_hash, read_header
+from custody.server.chain.esplora.wire import Wire
+from custody.server.chain.genesis import GENESIS_HASH
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+
+KEPT_HEADERS = 20_000
+# A new tip is followed back this far to the headers known before; after a longer absence they are asked for anew.
+MAX_LINKS = 20
+
+
+class Moved(ChainUnavailable):
+    """The explorer contradicts itself: its chain moved while it was read, or it lies. Reading again may help."""
+
+
+@dataclass
+class _View:
+    """What is known of the chain below one tip."""
+
+    tip: BlockRef
+    headers: dict[int, Header] = field(default_factory=dict)
+
+
+class BestChain:
+    """Raises ChainUnavailable; Moved where two answers cannot both be true."""
+
+    def __init__(self, network: Network, wire: Wire, pace: Pace, clock: Callable[[], float]) -> None:
+        self.network = network
+        self._wire = wire
+        self._pace = pace
+        self._clock = clock
+        self._headers: Memory[str, Header] = Memory(KEPT_HEADERS)
+        self._view: _View | None = None
+        self._asked_at = 0.0
+        self._lock = threading.RLock()
+
+    def tip(self) -> BlockRef:
+        """As it was asked for lately."""
+        return self._recent().tip
+
+    def refresh(self) -> BlockRef:
+        """As it is now."""
+        with self._lock:
+            return self._follow().tip
+
+    def block_at(self, height: int) -> BlockRef | None:
+        """None above the tip."""
+        header = self.header_at(height)
+        return None if header is None else BlockRef(height, header.hash, header.time)
+
+    def header_at(self, height: int) -> Header | None:
+        view = self._recent()
+        if not 0 <= height <= view.tip.height:
+            return None
+        known = view.headers.get(height)
+        if known is None:
+            known = self._ask_at(height)
+            with self._lock:
+                _require_linked(view, height, known)
+                view.headers[height] = known
+        return known
+
+    def _recent(self) -> _View:
+        with self._lock:
+            if self._view is None or self._clock() - self._asked_at >= self._pace.tip_seconds:
+                return self._follow()
+            return self._view
+
+    def _follow(self) -> _View:
+        tip_hash = read_hash(self._wire.get("/blocks/tip/hash"))
+        if self._view is None or self._view.tip.hash != tip_hash:
+            self._view = self._look_at(tip_hash)
+        self._asked_at = self._clock()
+        return self._view
+
+    def _look_at(self, tip_hash: str) -> _View:
+        if self._view is None:
+            self._require_network()
+        height = self._height_of(tip_hash)
+        header = self._header(tip_hash)
+        if self._view is not None and height <= self._view.tip.height:
+            # A better chain is a longer one; one that is not comes from a server that lags behind another.
+            raise ChainUnavailable("The explorer is behind what it showed before.")
+        tip = BlockRef(height, header.hash, header.time)
+        known = {} if self._view is None else self._view.headers
+        return _View(tip, self._link(height, header, known))
+
+    def _link(self, height: int, tip: Header, known: dict[int, Header]) -> dict[int, Header]:
+        """The headers down from the tip to the first one known before, and all known below it."""
+        found, header = {height: tip}, tip
+        while known and height > min(known) and len(found) <= MAX_LINKS:
+            height -= 1
+            before = known.get(height)
+            if before is not None and before.hash == header.previous:
+                return {at: each for at, each in known.items() if at <= height} | found
+            header = found[height] = self._header(header.previous)
+        if known:
+            # Nothing of what it showed before is left: it may be another explorer by now.
+            self._require_network()
+        return found
+
+    def _require_network(self) -> None:
+        genesis = read_hash(self._wire.get("/block-height/0"))
+        if genesis != GENESIS_HASH[self.network]:
+            raise ChainUnavailable(f"The explorer shows another network than {self.network.value}.")
+
+    def _height_of(self, block_hash: str) -> int:
+        body = self._wire.find(f"/block/{block_hash}")
+        block = None if body is None else read(body, Block)
+        if block is None or block.id != block_hash:
+            raise Moved("The explorer does not know its own tip.")
+        if block.timestamp != self._header(block_hash).time:
+            raise Moved("The explorer gives its tip another time than its header.")
+        return block.height
+
+    def _ask_at(self, height: int) -> Header:
+        body = self._wire.find(f"/block-height/{height}")
+        if body is None:
+            raise Moved(f"The explorer lacks block {height} below its tip.")
+        return self._header(read_hash(body))
+
+    def _header(self, block_hash: str) -> Header:
+        known = self._headers.get(block_hash)
+        if known is not None:
+            return known
+        body = self._wire.find(f"/block/{block_hash}/header")
+        if body is None:
+            raise Moved("The explorer lacks the header of a block that it names.")
+        header = Header.parse(read_header(body))
+        if header.hash != block_hash:
+            raise ChainUnavailable("The explorer shows a header that is another block's.")
+        if not has_work(header, self.network):
+            raise ChainUnavailable("The explorer shows a header without its proof of work.")
+        return self._headers.keep(block_hash, header)
+
+
+def _require_linked(view: _View, height: int, header: Header) -> None:
+    below, above = view.headers.get(height - 1), view.headers.get(height + 1)
+    if (below and header.previous != below.hash) or (above and above.previous != header.hash):
+        raise Moved(f"The explorer's blocks around height {height} do not follow each other.")

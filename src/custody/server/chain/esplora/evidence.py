@@ -1,0 +1,88 @@
+"""What makes "confirmed" more than a word: a header's proof of work, and a merkle branch from a transaction to it.
+
+Pure. A confirmation that is invented costs the liar a block's work at the least difficulty below, for each block.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from multisig.hashes import sha256d
+from multisig.network import Network
+from multisig.transaction import Transaction
+
+HEADER_BYTES = 80
+# The target of difficulty 1.
+DIFFICULTY_1 = 0xFFFF << 208
+# Core's consensus.powLimit: no header of the network may be easier.
+POW_LIMIT = {
+    Network.MAINNET: (1 << 224) - 1,
+    Network.TESTNET4: (1 << 224) - 1,
+    Network.SIGNET: 0x377AE << 216,
+    Network.REGTEST: (1 << 255) - 1,
+}
+# Mainnet's difficulty was never again below these from these heights on. The first one is segwit's first block
+# (BIP-141): no coin of ours can be older, and so no block of ours.
+MAINNET_LEAST_DIFFICULTY = ((700_000, 10**13), (520_000, 10**12), (481_824, 5 * 10**11))
+# A transaction of this size may be the two halves of an inner node of the tree instead (CVE-2017-12842).
+AMBIGUOUS_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Header:
+    """A block's header: hashes in display order, the root as on the wire, the time in Unix seconds."""
+
+    hash: str
+    previous: str
+    merkle_root: bytes
+    time: int
+    bits: int
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """From its 80 bytes."""
+        _, previous, root, time, bits, _ = struct.unpack("<I32s32sIII", raw)
+        return cls(sha256d(raw)[::-1].hex(), previous[::-1].hex(), root, time, bits)
+
+    @property
+    def target(self) -> int:
+        """What the hash must not exceed; 0 where the compact form is none (negative, or too large)."""
+        exponent, mantissa = self.bits >> 24, self.bits & 0x7FFFFF
+        if self.bits & 0x800000 or exponent > 32:
+            return 0
+        return mantissa << 8 * (exponent - 3) if exponent >= 3 else mantissa >> 8 * (3 - exponent)
+
+    @property
+    def meets_its_target(self) -> bool:
+        return int(self.hash, 16) <= self.target
+
+
+def has_work(header: Header, network: Network) -> bool:
+    """Whether it meets its own target, and the target is not easier than the network ever allows."""
+    return header.meets_its_target and header.target <= POW_LIMIT[network]
+
+
+def could_hold_ours(header: Header, network: Network, height: int) -> bool:
+    """Whether a block of ours could stand there: on mainnet after segwit, at a difficulty of its time."""
+    if network is not Network.MAINNET:
+        return True
+    least = next((least for first, least in MAINNET_LEAST_DIFFICULTY if height >= first), None)
+    return least is not None and header.target <= DIFFICULTY_1 // least
+
+
+def merkle_root(txid: str, branch: Sequence[str], position: int) -> bytes | None:
+    """The root to which the branch leads, as on the wire; None where the position is not in a tree of that depth."""
+    if not 0 <= position < 1 << len(branch):
+        return None
+    node = bytes.fromhex(txid)[::-1]
+    for sibling in branch:
+        other = bytes.fromhex(sibling)[::-1]
+        node = sha256d(other + node) if position & 1 else sha256d(node + other)
+        position >>= 1
+    return node
+
+
+def is_ambiguous(transaction: Transaction) -> bool:
+    """Whether its bytes could be those of an inner node, so that a branch proves nothing."""
+    return len(transaction.serialize(include_witness=False)) == AMBIGUOUS_BYTES

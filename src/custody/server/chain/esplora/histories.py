@@ -1,0 +1,119 @@
+"""What happened to each watched script, remembered so that one to which nothing happened costs one small request."""
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+
+from custody.server.chain.backend import BlockRef
+from custody.server.chain.esplora.blocks import BestChain, Moved
+from custody.server.chain.esplora.coins import History, Sighting, outputs_of, spenders_in
+from custody.server.chain.esplora.shapes import Entry, ScriptStats, read
+from custody.server.chain.esplora.transactions import Transactions
+from custody.server.chain.esplora.wire import Wire
+from custody.server.domain.errors import ChainUnavailable
+from multisig.transaction import Transaction
+
+# Somebody who wants to make a script unreadable pays for this many transactions to it.
+MAX_HISTORY = 50_000
+
+
+class Histories:
+    """Raises ChainUnavailable; Moved where two answers cannot both be true."""
+
+    def __init__(
+        self, wire: Wire, chain: BestChain, transactions: Transactions, clock: Callable[[], float]
+    ) -> None:
+        self._wire = wire
+        self._chain = chain
+        self._transactions = transactions
+        self._clock = clock
+        self._known: dict[bytes, History] = {}
+        self._expired_at = -math.inf
+        self._lock = threading.Lock()
+
+    def expire(self) -> None:
+        """Something was sent: whoever asks next wants to see it."""
+        with self._lock:
+            self._expired_at = self._clock()
+
+    def fresh(self, script: bytes, tip: BlockRef, period: float) -> History | None:
+        """What was asked at this tip, less than `period` seconds ago."""
+        with self._lock:
+            known = self._known.get(script)
+            expired = known is None or known.asked_at <= self._expired_at
+        if known is None or expired or known.tip != tip.hash or self._clock() - known.asked_at >= period:
+            return None
+        return known
+
+    def ask(self, script: bytes, tip: BlockRef) -> History:
+        """As it is now."""
+        asked_at = self._clock()
+        path = f"/scripthash/{sha256(script).hexdigest()}"
+        stats = read(self._wire.get(path), ScriptStats)
+        with self._lock:
+            known = self._known.pop(script, None)
+        confirmed = self._confirmed(path, stats.chain_stats.tx_count, self._still_true(known))
+        waiting = self._waiting(path, confirmed) if stats.mempool_stats.tx_count else ()
+        sightings = (*confirmed, *waiting)
+        for spender in spenders_in(script, sightings):
+            self._transactions.require_valid(spender)
+        history = History(confirmed, outputs_of(script, sightings), tip.hash, asked_at)
+        with self._lock:
+            self._known[script] = history
+        return history
+
+    def _still_true(self, known: History | None) -> tuple[Sighting, ...]:
+        """What was confirmed before, or nothing where a branch has replaced one of its blocks.
+
+        A history only grows while its blocks stand, so that its length says whether there is more.
+        """
+        if known is None:
+            return ()
+        blocks = {sighting.block for sighting in known.confirmed if sighting.block is not None}
+        stands = all(self._chain.block_at(block.height) == block for block in blocks)
+        return known.confirmed if stands else ()
+
+    def _confirmed(self, path: str, count: int, before: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
+        if count > MAX_HISTORY:
+            raise ChainUnavailable(f"A watched script has more than {MAX_HISTORY} transactions.")
+        seen = {sighting.transaction.txid for sighting in before}
+        newer: dict[str, Entry] = {}
+        while len(newer) + len(before) < count:
+            page = self._page(path, last_seen=next(reversed(newer), None))
+            fresh = {entry.txid: entry for entry in page if entry.txid not in seen}
+            if not fresh or fresh.keys() & newer.keys():
+                raise Moved("The explorer's history of a script is shorter than it says.")
+            newer |= fresh
+        return (*before, *(self._sighting(entry) for entry in reversed(newer.values())))
+
+    def _page(self, path: str, last_seen: str | None) -> tuple[Entry, ...]:
+        """Newest first, 25 of them or as many as the explorer's operator sets."""
+        after = "" if last_seen is None else f"/{last_seen}"
+        return tuple(read(self._wire.get(f"{path}/txs/chain{after}"), list[Entry]))
+
+    def _sighting(self, entry: Entry) -> Sighting:
+        transaction = self._bytes(entry)
+        block = self._transactions.prove(transaction, entry.status)
+        if block is None:
+            raise Moved("The explorer's history of what is confirmed holds something that is not.")
+        return Sighting(transaction, block)
+
+    def _waiting(self, path: str, confirmed: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
+        """The first 50 of the mempool, which is all that an Esplora shows."""
+        entries = read(self._wire.get(f"{path}/txs/mempool"), list[Entry])
+        mined = {sighting.transaction.txid for sighting in confirmed}
+        return tuple(self._unmined(entries, mined))
+
+    def _unmined(self, entries: list[Entry], mined: set[str]) -> Iterator[Sighting]:
+        for entry in {entry.txid: entry for entry in entries}.values():
+            if entry.status.confirmed:
+                raise Moved("The explorer's mempool holds something that is confirmed.")
+            if entry.txid not in mined:
+                yield Sighting(self._bytes(entry), None)
+
+    def _bytes(self, entry: Entry) -> Transaction:
+        transaction = self._transactions.by_id(entry.txid)
+        if transaction is None:
+            raise Moved("The explorer lacks a transaction that it names.")
+        return transaction

@@ -1,0 +1,75 @@
+"""How often and how much the explorer is asked, and how long it is left in peace after a failure."""
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from custody.server.domain.errors import ChainUnavailable
+
+# Doubled at each failure in a row, up to the longest.
+LONGEST_PEACE = 300.0
+# What an explorer may ask for in Retry-After: an hour is what public ones say at most.
+LONGEST_RETRY_AFTER = 3_600.0
+# In units of the first peace.
+PEACE_AFTER_A_LIE = 30.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds for which an answer is good enough, and the load that the platform makes.
+
+    electrs lets its volatile answers be cached for ten seconds (TTL_SHORT in rest.rs): asking more often tells nothing.
+    A script's mempool is asked again after `scripts_seconds`, or later where so many are watched that all of them
+    would be more than `requests_per_second`; a new block makes all be asked at once.
+    """
+
+    tip_seconds: float = 5.0
+    scripts_seconds: float = 30.0
+    fees_seconds: float = 60.0
+    requests_per_second: float = 20.0
+    parallel: int = 4
+    first_peace: float = 1.0
+
+    def scripts_period(self, scripts: int) -> float:
+        """How long the answers about that many scripts are good enough while no block comes."""
+        return self.scripts_seconds and max(self.scripts_seconds, scripts / self.requests_per_second)
+
+
+class Backoff:
+    """After a failure nothing is sent for a while: a watcher looks twice a second, and must not hammer."""
+
+    def __init__(self, clock: Callable[[], float], first: float) -> None:
+        self._clock = clock
+        self._first = first
+        self._lock = threading.Lock()
+        self._until = -math.inf
+        self._failures = 0
+
+    def require_peace_over(self) -> None:
+        """Raises ChainUnavailable while the explorer is left in peace."""
+        with self._lock:
+            left = math.ceil(self._until - self._clock()) if self._until > self._clock() else 0
+        if left:
+            raise ChainUnavailable(
+                f"The explorer failed, or asked for peace: it is asked again in {left} s.", retry_after=left
+            )
+
+    def failed(self, retry_after: float | None = None) -> None:
+        """Leave it in peace: as long as it asks for, or longer at each failure in a row."""
+        with self._lock:
+            if retry_after is None and self._clock() < self._until:
+                # Questions that were under way together fail together, and count once.
+                return
+            own = min(self._first * 2**self._failures, LONGEST_PEACE)
+            wanted = 0.0 if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER)
+            self._until = max(self._until, self._clock() + max(own, wanted))
+            self._failures = min(self._failures + 1, 32)
+
+    def lied(self) -> None:
+        """What it answers cannot be true: asking again at once would tell the same."""
+        self.failed(PEACE_AFTER_A_LIE * self._first)
+
+    def worked(self) -> None:
+        with self._lock:
+            self._failures = 0

@@ -1,0 +1,124 @@
+"""The shapes of an explorer's JSON, of which only ids, places and counts are read: amounts and scripts never are.
+
+Source: API.md of Esplora, and electrs' rest.rs for what it leaves open.
+"""
+
+from typing import Annotated, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from custody.server.domain.errors import ChainUnavailable
+
+Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Height = Annotated[int, Field(ge=0, lt=2**31)]
+# A block has fewer than 2^17 transactions; a deeper proof is none.
+MAX_PROOF_DEPTH = 17
+_HEADER_DIGITS = 160
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class Status(_Shape):
+    """Where a transaction is. All of a block's three facts, or none."""
+
+    confirmed: bool
+    block_height: Height | None = None
+    block_hash: Hash | None = None
+    block_time: Count | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        facts = (self.block_height, self.block_hash, self.block_time)
+        if self.confirmed and None in facts:
+            raise ValueError("confirmed in no block")
+        return self
+
+
+class Entry(_Shape):
+    """One line of a script's history."""
+
+    txid: Hash
+    status: Status
+
+
+class Stats(_Shape):
+    """How often a script was paid and spent from."""
+
+    tx_count: Count
+    funded_txo_count: Count
+    funded_txo_sum: Count
+    spent_txo_count: Count
+    spent_txo_sum: Count
+
+
+class ScriptStats(_Shape):
+    chain_stats: Stats
+    mempool_stats: Stats
+
+
+class Outspend(_Shape):
+    """Who spends an output."""
+
+    spent: bool
+    txid: Hash | None = None
+    status: Status | None = None
+
+
+class Proof(_Shape):
+    """A merkle branch in Electrum's form: hashes in display order, from the leaf up."""
+
+    block_height: Height
+    merkle: Annotated[tuple[Hash, ...], Field(max_length=MAX_PROOF_DEPTH)]
+    pos: Count
+
+
+class Block(_Shape):
+    id: Hash
+    height: Height
+    timestamp: Count
+
+
+class Tested(_Shape):
+    """One line of `testmempoolaccept`."""
+
+    txid: Hash
+    allowed: bool
+    reason: str = Field(default="", alias="reject-reason")
+
+
+Shape = TypeVar("Shape")
+
+
+def read(body: bytes, shape: type[Shape]) -> Shape:
+    """Raises ChainUnavailable for JSON of another shape, or none."""
+    try:
+        return TypeAdapter(shape).validate_json(body)
+    except ValidationError as error:
+        raise ChainUnavailable("The explorer's answer is not of Esplora's shape.") from error
+
+
+def read_hash(body: bytes) -> str:
+    """A hash as plain text."""
+    return read(b'"' + body.strip() + b'"', Hash)
+
+
+def read_header(body: bytes) -> bytes:
+    """A block header in hex, as its 80 bytes."""
+    text = body.strip()
+    if len(text) != _HEADER_DIGITS:
+        raise ChainUnavailable("The explorer's answer is no block header.")
+    try:
+        return bytes.fromhex(text.decode("ascii"))
+    except ValueError as error:
+        raise ChainUnavailable("The explorer's answer is no block header.") from error

@@ -1,0 +1,121 @@
+"""Transactions by their bytes: hashed to their id, proven to be in their block, their spends run through the engine."""
+
+from collections.abc import Iterator
+
+from custody.server.chain.backend import BlockRef, ChainTransaction, Spend
+from custody.server.chain.engine import InvalidSpend, verify_transaction
+from custody.server.chain.esplora.blocks import BestChain, Moved
+from custody.server.chain.esplora.evidence import could_hold_ours, is_ambiguous, merkle_root
+from custody.server.chain.esplora.memory import Memory
+from custody.server.chain.esplora.shapes import Outspend, Proof, Status, read
+from custody.server.chain.esplora.wire import Wire
+from custody.server.domain.errors import ChainUnavailable
+from multisig.errors import InvalidTransaction
+from multisig.transaction import OutPoint, Transaction, TxOut
+
+KEPT_TRANSACTIONS = 10_000
+KEPT_PROOFS = 100_000
+NULL_TXID = "00" * 32
+
+
+def is_coinbase(transaction: Transaction) -> bool:
+    return transaction.inputs[0].outpoint.txid == NULL_TXID
+
+
+class Transactions:
+    """Raises ChainUnavailable; Moved where two answers cannot both be true."""
+
+    def __init__(self, wire: Wire, chain: BestChain) -> None:
+        self._wire = wire
+        self._chain = chain
+        self._raw: Memory[str, Transaction] = Memory(KEPT_TRANSACTIONS)
+        self._proven: Memory[tuple[str, str], bool] = Memory(KEPT_PROOFS)
+        self._valid: Memory[str, bool] = Memory(KEPT_TRANSACTIONS)
+
+    def by_id(self, txid: str) -> Transaction | None:
+        """The bytes under that id, whether or not they are still on the best chain or in the mempool."""
+        known = self._raw.get(txid)
+        if known is not None:
+            return known
+        body = self._wire.find(f"/tx/{txid}/raw")
+        if body is None:
+            return None
+        try:
+            transaction = Transaction.parse(body)
+        except InvalidTransaction as error:
+            raise ChainUnavailable("The explorer shows bytes that are no transaction.") from error
+        if transaction.txid != txid:
+            raise ChainUnavailable("The explorer shows the bytes of another transaction.")
+        return self._raw.keep(txid, transaction)
+
+    def find(self, txid: str) -> ChainTransaction | None:
+        """On the best chain, with its proof, or in the mempool."""
+        transaction = self.by_id(txid)
+        if transaction is None:
+            return None
+        status = read(self._wire.get(f"/tx/{txid}/status"), Status)
+        block = self.prove(transaction, status)
+        if block is not None:
+            return ChainTransaction(transaction, block.height, block.hash)
+        return ChainTransaction(transaction, None, None) if self._waits(transaction) else None
+
+    def prove(self, transaction: Transaction, status: Status) -> BlockRef | None:
+        """The block that the status names, once the branch leads there; None for an unconfirmed one."""
+        if not status.confirmed or status.block_height is None:
+            return None
+        height, header = status.block_height, self._chain.header_at(status.block_height)
+        if header is None or header.hash != status.block_hash:
+            raise Moved("The explorer puts a transaction into a block that is not of its best chain.")
+        if header.time != status.block_time:
+            raise Moved("The explorer gives a block another time than its header.")
+        if not could_hold_ours(header, self._chain.network, height):
+            raise ChainUnavailable("The explorer puts a transaction where none of ours can be.")
+        if not self._proven.get((transaction.txid, header.hash)):
+            self._require_proof(transaction, height, header.merkle_root)
+            self._proven.keep((transaction.txid, header.hash), value=True)
+        return BlockRef(height, header.hash, header.time)
+
+    def _require_proof(self, transaction: Transaction, height: int, root: bytes) -> None:
+        body = self._wire.find(f"/tx/{transaction.txid}/merkle-proof")
+        proof = None if body is None else read(body, Proof)
+        if proof is None or proof.block_height != height:
+            raise Moved("The explorer has no proof for a confirmation that it claims.")
+        if is_ambiguous(transaction) or is_coinbase(transaction) != (proof.pos == 0):
+            raise ChainUnavailable("The explorer's proof of a confirmation proves nothing.")
+        if merkle_root(transaction.txid, proof.merkle, proof.pos) != root:
+            raise ChainUnavailable("The explorer's proof of a confirmation is wrong.")
+
+    def spender(self, outpoint: OutPoint) -> Spend | None:
+        """Who spends it now, in the explorer's words alone."""
+        outspend = read(self._wire.get(f"/tx/{outpoint.txid}/outspend/{outpoint.vout}"), Outspend)
+        if not outspend.spent or outspend.txid is None:
+            return None
+        return Spend(outspend.txid, outspend.status.block_height if outspend.status else None)
+
+    def _waits(self, transaction: Transaction) -> bool:
+        """An explorer keeps the bytes of what a branch or a fee has pushed out; who spends the coin tells it apart."""
+        if is_coinbase(transaction):
+            return False
+        spender = self.spender(transaction.inputs[0].outpoint)
+        return spender is not None and spender.txid == transaction.txid
+
+    def spent_by(self, transaction: Transaction) -> tuple[TxOut, ...]:
+        """The outputs it spends. Raises Moved where the explorer lacks one."""
+        return tuple(self._outputs_spent(transaction))
+
+    def _outputs_spent(self, transaction: Transaction) -> Iterator[TxOut]:
+        for txin in transaction.inputs:
+            parent = self.by_id(txin.outpoint.txid)
+            if parent is None or txin.outpoint.vout >= len(parent.outputs):
+                raise Moved("The explorer shows a spend of what it does not know.")
+            yield parent.outputs[txin.outpoint.vout]
+
+    def require_valid(self, transaction: Transaction) -> None:
+        """Nobody spends our coins without our keys: a spend that is only claimed is found out here."""
+        if self._valid.get(transaction.wtxid):
+            return
+        try:
+            verify_transaction(transaction, self.spent_by(transaction))
+        except InvalidSpend as error:
+            raise ChainUnavailable("The explorer shows a spend that the coin's script forbids.") from error
+        self._valid.keep(transaction.wtxid, value=True)

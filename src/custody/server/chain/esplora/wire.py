@@ -1,0 +1,157 @@
+"""One request and its answer: every one with a deadline, a bound on its size, and no second address.
+
+The explorer's URL may hold a key of its operator's; no sentence here names it.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import httpx
+
+from custody.server.chain.esplora.pace import Backoff, Pace
+from custody.server.domain.errors import ChainUnavailable
+
+TIMEOUT = httpx.Timeout(10.0, connect=5.0)
+# A drop every nine seconds keeps any read time-out away, so that the whole answer has a deadline, too.
+DEADLINE_SECONDS = 30.0
+# A page has 25 transactions as JSON, each at most 400,000 weight units: 800,000 digits of hex, and its readable forms.
+MAX_BODY_BYTES = 32_000_000
+MAX_WORDS = 300
+USER_AGENT = "custody"
+_SENDS_ELSEWHERE = range(300, 400)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, its body whole."""
+
+    status: int
+    body: bytes
+
+    @property
+    def words(self) -> str:
+        """A short text of the explorer's, fit to be shown and logged."""
+        text = self.body[: 4 * MAX_WORDS].decode(errors="replace")
+        return "".join(c if c.isprintable() else " " for c in text).strip()[:MAX_WORDS]
+
+
+class _TooMuch(Exception):
+    """The body does not end where it should."""
+
+
+def check_url(url: str) -> httpx.URL:
+    """Raises ValueError for anything but https, or plain http inside one's own network.
+
+    Whoever sits on the way can lie as well as the explorer can.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not host or parts.query or parts.fragment:
+        raise ValueError("An explorer's address is the URL of its API, such as https://blockstream.info/api.")
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_near(host)):
+        raise ValueError("An explorer elsewhere is asked over https only.")
+    return httpx.URL(url)
+
+
+def _is_near(host: str) -> bool:
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        # A name without a dot is of this machine or its own network; an onion's address is its key.
+        return "." not in host or host.endswith(".onion")
+
+
+class Wire:
+    """Asks one explorer. May be used by several threads."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pace: Pace,
+        transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        timeout: httpx.Timeout = TIMEOUT,
+    ) -> None:
+        self._http = httpx.Client(
+            base_url=check_url(url),
+            transport=transport,
+            timeout=timeout,
+            follow_redirects=False,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=pace.parallel + 4),
+            # What is compressed has no size before it is unpacked.
+            headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
+        )
+        self._clock = clock
+        self._backoff = Backoff(clock, pace.first_peace)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def doubt(self) -> None:
+        """Its answers do not fit together: leave it in peace for a while."""
+        self._backoff.lied()
+
+    def find(self, path: str) -> bytes | None:
+        """The body; None where the explorer knows nothing of the kind (404). Raises ChainUnavailable."""
+        answer = self._ask("GET", path, None)
+        if answer.status == httpx.codes.NOT_FOUND:
+            return None
+        if answer.status != httpx.codes.OK:
+            raise ChainUnavailable(f"The explorer refuses a question: {answer.words}")
+        return answer.body
+
+    def get(self, path: str) -> bytes:
+        """The body of what every explorer has. Raises ChainUnavailable."""
+        body = self.find(path)
+        if body is None:
+            raise ChainUnavailable("The explorer lacks something that an Esplora always has.")
+        return body
+
+    def post(self, path: str, content: bytes) -> Answer:
+        """Whatever it answers: 200, 400 or 404. Raises ChainUnavailable."""
+        return self._ask("POST", path, content)
+
+    def _ask(self, method: str, path: str, content: bytes | None) -> Answer:
+        self._backoff.require_peace_over()
+        try:
+            answer, retry_after = self._exchange(method, path, content)
+        except (httpx.HTTPError, httpx.StreamError, _TooMuch) as error:
+            self._backoff.failed()
+            raise ChainUnavailable(f"The explorer gave no whole answer ({type(error).__name__}).") from error
+        except RuntimeError as error:
+            if not self._http.is_closed:
+                raise
+            raise ChainUnavailable("The explorer is not asked any more.") from error
+        if answer.status in _SENDS_ELSEWHERE:
+            self._backoff.failed()
+            raise ChainUnavailable("The explorer sends us to another address, where we do not go.")
+        if answer.status not in {httpx.codes.OK, httpx.codes.BAD_REQUEST, httpx.codes.NOT_FOUND}:
+            self._backoff.failed(retry_after)
+            raise ChainUnavailable(f"The explorer answers with status {answer.status}.")
+        self._backoff.worked()
+        return answer
+
+    def _exchange(self, method: str, path: str, content: bytes | None) -> tuple[Answer, float | None]:
+        ends = self._clock() + DEADLINE_SECONDS
+        self._http.cookies.clear()
+        with self._http.stream(method, path, content=content) as response:
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise _TooMuch
+            body = bytearray()
+            for piece in response.iter_bytes():
+                body += piece
+                if len(body) > MAX_BODY_BYTES or self._clock() > ends:
+                    raise _TooMuch
+            return Answer(response.status_code, bytes(body)), _seconds(response.headers.get("Retry-After"))
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Retry-After in seconds; its other form, a date, is treated as none."""
+    if retry_after is None or not (retry_after.isascii() and retry_after.isdigit()):
+        return None
+    return float(retry_after[:9])

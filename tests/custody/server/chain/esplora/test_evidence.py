@@ -1,0 +1,139 @@
+"""Headers, work and branches, against a real block and against forgeries."""
+
+import struct
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.server.chain.embedded.blocks import merkle_root as whole_root
+from custody.server.chain.esplora.evidence import (
+    MAINNET_LEAST_DIFFICULTY,
+    POW_LIMIT,
+    Header,
+    could_hold_ours,
+    has_work,
+    is_ambiguous,
+    merkle_root,
+)
+from custody.server.chain.genesis import GENESIS_HASH
+from multisig.network import Network
+from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
+from multisig.units import Sats
+from tests.support.esplora import GENESIS_HEADER, merkle_branch
+
+# Mainnet's block 100,000 and its four transactions.
+BLOCK_HASH = "000000000003ba27aa200b1cecaad478d2b00432346c3f1f3986da1afd33e506"
+TXIDS = (
+    "8c14f0db3df150123e6f3dbbf30f8b955a8249b62ac1d1ff16284aefa3d06d87",
+    "fff2525b8931402dd09222c50775608f75787bd2b87e56995a7bdd30f79702c4",
+    "6359f0868171b1d194cbee1af2f16ea598ae8fad666d9b012c8ed2b79a236ec4",
+    "e9a66845e05d5abc0ad04ec80f774a7e585c6e8db975962d069a522137b80c1d",
+)
+RAW_HEADER = struct.pack(
+    "<I32s32sIII",
+    1,
+    bytes.fromhex("000000000002d01c1fccc21636b607dfd930d31d01c3a62104612a1719011250")[::-1],
+    bytes.fromhex("f3e94742aca4b5ef85488dc37c06c3282295ffec960994b2c0d5ac2a25a95766")[::-1],
+    1_293_623_863,
+    0x1B04864C,
+    274_148_111,
+)
+HEADER = Header.parse(RAW_HEADER)
+
+
+def test_a_real_header_has_its_hash_and_its_work():
+    assert HEADER.hash == BLOCK_HASH
+    assert has_work(HEADER, Network.MAINNET)
+
+
+@pytest.mark.parametrize("position", range(4))
+def test_a_real_branch_leads_to_the_root(position):
+    branch = merkle_branch(TXIDS, position)
+    assert merkle_root(TXIDS[position], branch, position) == HEADER.merkle_root
+    wrong_place = position ^ 1
+    assert merkle_root(TXIDS[position], branch, wrong_place) != HEADER.merkle_root
+    assert merkle_root(TXIDS[wrong_place], branch, position) != HEADER.merkle_root
+
+
+@pytest.mark.parametrize("position", [4, 5, 2**40])
+def test_a_position_outside_the_tree_is_none(position):
+    assert merkle_root(TXIDS[0], merkle_branch(TXIDS, 0), position) is None
+
+
+@given(count=st.integers(1, 40), data=st.data())
+def test_every_branch_of_every_tree_leads_to_its_root(count, data):
+    txids = [sha256(bytes([number])).hexdigest() for number in range(count)]
+    position = data.draw(st.integers(0, count - 1))
+    root = whole_root([bytes.fromhex(txid)[::-1] for txid in txids])
+    assert merkle_root(txids[position], merkle_branch(txids, position), position) == root
+
+
+def test_a_header_that_was_changed_has_no_work():
+    changed = bytearray(RAW_HEADER)
+    changed[40] ^= 1
+    assert not has_work(Header.parse(bytes(changed)), Network.MAINNET)
+
+
+def test_regtests_work_is_none_on_mainnet():
+    genesis = Header.parse(GENESIS_HEADER)
+    assert genesis.hash == GENESIS_HASH[Network.REGTEST]
+    assert has_work(genesis, Network.REGTEST)
+    assert not has_work(genesis, Network.MAINNET)
+    assert not has_work(genesis, Network.SIGNET)
+
+
+@pytest.mark.parametrize(
+    ("bits", "target"),
+    [
+        (0x1D00FFFF, 0xFFFF << 208),
+        (0x01003456, 0x00),
+        (0x02008000, 0x80),
+        (0x05009234, 0x92340000),
+        (0x04923456, 0),
+        (0xFF123456, 0),
+    ],
+)
+def test_the_compact_form_of_a_target(bits, target):
+    """Core's arith_uint256_tests; negative and overflowing ones are no target."""
+    assert replace(HEADER, bits=bits).target == target
+
+
+def test_the_limits_are_those_of_the_networks():
+    assert POW_LIMIT[Network.REGTEST] >> 248 == 0x7F
+    assert POW_LIMIT[Network.SIGNET] >> 216 == 0x377AE
+    assert replace(HEADER, bits=0x1D00FFFF).target <= POW_LIMIT[Network.MAINNET]
+
+
+def test_an_old_or_easy_block_of_mainnet_holds_nothing_of_ours():
+    assert not could_hold_ours(HEADER, Network.MAINNET, 100_000)
+    assert not could_hold_ours(HEADER, Network.MAINNET, 900_000)
+    hard = replace(HEADER, bits=compact(110 * 10**12))
+    assert could_hold_ours(hard, Network.MAINNET, 900_000)
+    assert could_hold_ours(hard, Network.MAINNET, MAINNET_LEAST_DIFFICULTY[-1][0])
+    assert not could_hold_ours(hard, Network.MAINNET, MAINNET_LEAST_DIFFICULTY[-1][0] - 1)
+    assert could_hold_ours(HEADER, Network.REGTEST, 5)
+
+
+def compact(difficulty):
+    target = (0xFFFF << 208) // difficulty
+    size = (target.bit_length() + 8) // 8
+    return size << 24 | target >> 8 * (size - 3)
+
+
+# Low points of mainnet's difficulty: segwit's activation (August 2017), December 2018, July 2021 and later.
+@pytest.mark.parametrize(
+    ("height", "difficulty"),
+    [(481_824, 888 * 10**9), (555_000, 5 * 10**12), (690_000, 13 * 10**12), (700_000, 17 * 10**12)],
+)
+def test_the_least_difficulties_leave_room_for_what_was(height, difficulty):
+    assert could_hold_ours(replace(HEADER, bits=compact(difficulty)), Network.MAINNET, height)
+
+
+def test_a_transaction_of_64_bytes_proves_nothing():
+    """CVE-2017-12842: its bytes could be two hashes of the tree."""
+    txin = TxIn(OutPoint("11" * 32, 0), 0xFFFFFFFF)
+    assert is_ambiguous(Transaction(2, (txin,), (TxOut(Sats(1), b"\x51" * 4),), 0))
+    assert not is_ambiguous(Transaction(2, (txin,), (TxOut(Sats(1), b"\x51" * 5),), 0))

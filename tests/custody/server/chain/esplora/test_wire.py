@@ -1,0 +1,262 @@
+"""One request: deadlines, bounds, no second address, and peace after a failure."""
+
+import socket
+import threading
+from itertools import pairwise
+
+import httpx
+import pytest
+
+from custody.server.chain.esplora import EsploraBackend
+from custody.server.chain.esplora.pace import LONGEST_PEACE, LONGEST_RETRY_AFTER, Pace
+from custody.server.chain.esplora.wire import DEADLINE_SECONDS, MAX_BODY_BYTES, Wire, check_url
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from tests.support.esplora import AT_ONCE, URL, plain
+from tests.support.regtest import FakeClock
+
+SECRET_URL = "https://user:hunter2@explorer.example.org/key-0123456789/api"
+
+
+def wire(answer, *, pace=AT_ONCE, clock=None, url=URL):
+    return Wire(url, pace=pace, transport=httpx.MockTransport(answer), clock=clock or FakeClock())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://blockstream.info/api",
+        "https://user:password@explorer.example.org/api",
+        "http://127.0.0.1:3002",
+        "http://[::1]:3002",
+        "http://localhost:3002",
+        "http://electrs:3002",
+        "http://192.168.1.5:3002",
+        "http://mempoolhqx4isw62xs7abwphsq7ldayuidyx2v2oethdhhj6mlo2r6ad.onion/api",
+    ],
+)
+def test_an_explorer_is_asked_over_https_or_nearby(url):
+    assert check_url(url).host
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://blockstream.info/api",
+        "http://8.8.8.8/api",
+        "ftp://explorer.example.org",
+        "https://",
+        "explorer.example.org",
+        "",
+        "https://explorer.example.org/api?key=1",
+    ],
+)
+def test_anything_else_is_refused_before_it_is_asked(url):
+    with pytest.raises(ValueError, match="explorer"):
+        EsploraBackend(url, Network.REGTEST)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(status):
+    asked = []
+
+    def answer(request):
+        asked.append(request.url.host)
+        return httpx.Response(status, headers={"Location": "https://elsewhere.example.org/"})
+
+    with pytest.raises(ChainUnavailable, match="another address"):
+        wire(answer).get("/blocks/tip/hash")
+    assert asked == ["explorer.example.org"]
+
+
+class Endless(httpx.SyncByteStream):
+    def __init__(self, piece, after=lambda: None):
+        self.piece, self.after, self.sent = piece, after, 0
+
+    def __iter__(self):
+        while True:
+            self.sent += len(self.piece)
+            self.after()
+            yield self.piece
+
+
+def test_an_endless_body_is_cut():
+    body = Endless(b"x" * 1_000_000)
+    with pytest.raises(ChainUnavailable, match="no whole answer"):
+        wire(lambda _: httpx.Response(200, stream=body)).get("/")
+    assert body.sent <= MAX_BODY_BYTES + 2_000_000
+
+
+def test_a_body_that_comes_by_drops_has_a_deadline():
+    clock = FakeClock()
+    body = Endless(b"x", after=lambda: setattr(clock, "now", clock.now + 9))
+    with pytest.raises(ChainUnavailable, match="no whole answer"):
+        wire(lambda _: httpx.Response(200, stream=body), clock=clock).get("/")
+    assert body.sent <= DEADLINE_SECONDS / 9 + 1
+
+
+def test_what_is_packed_is_refused():
+    """A megabyte that unpacks to a thousand has passed every bound by then."""
+    packed = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=Endless(b"x"))
+    with pytest.raises(ChainUnavailable, match="no whole answer"):
+        wire(lambda _: packed).get("/")
+
+
+def test_a_server_that_takes_the_question_and_never_answers():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/api"
+        backend = EsploraBackend(url, Network.REGTEST, timeout=httpx.Timeout(0.2))
+        with backend, pytest.raises(ChainUnavailable, match="ReadTimeout"):
+            backend.tip()
+
+
+def test_a_server_that_ends_in_the_middle():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer_half():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(10_000)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n0123")
+
+        thread = threading.Thread(target=answer_half)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
+        broken = pytest.raises(ChainUnavailable, match="RemoteProtocolError")
+        with EsploraBackend(url, Network.REGTEST) as backend, broken:
+            backend.tip()
+        thread.join()
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
+    with (
+        EsploraBackend(url, Network.REGTEST) as backend,
+        pytest.raises(ChainUnavailable, match="ConnectError"),
+    ):
+        backend.tip()
+
+
+def test_after_it_is_closed_it_asks_nobody():
+    closed = wire(lambda _: plain("x"))
+    closed.close()
+    closed.close()
+    with pytest.raises(ChainUnavailable, match="not asked any more"):
+        closed.get("/")
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 502, 503])
+def test_p49_no_sentence_names_the_url(status):
+    asked = wire(lambda _: plain("no", status), url=SECRET_URL)
+    with pytest.raises(ChainUnavailable) as caught:
+        asked.get("/blocks/tip/hash")
+    for secret in ("hunter2", "key-0123456789", "example.org"):
+        assert secret not in str(caught.value)
+        assert secret not in repr(asked)
+
+
+def test_the_user_of_the_url_signs_in():
+    seen = []
+
+    def answer(request):
+        seen.append(request.headers["Authorization"])
+        return plain("x")
+
+    wire(answer, url=SECRET_URL).get("/")
+    assert seen[0].startswith("Basic ")
+
+
+def test_an_explorers_words_are_cut_and_made_printable():
+    shout = "\x1b[31m" + "a" * 5_000 + "\n\x00"
+    answer = wire(lambda _: plain(shout, 400)).post("/tx", b"")
+    assert len(answer.words) == 300
+    assert answer.words.isprintable()
+
+
+def test_no_cookie_is_kept():
+    seen = []
+
+    def answer(request):
+        seen.append(request.headers.get("Cookie"))
+        return httpx.Response(200, headers={"Set-Cookie": "track=1"}, content=b"x")
+
+    asked = wire(answer)
+    asked.get("/")
+    asked.get("/")
+    assert seen == [None, None]
+
+
+class TestPeace:
+    """A watcher looks twice a second: what fails is not asked at every look."""
+
+    @pytest.fixture
+    def clock(self):
+        return FakeClock()
+
+    @pytest.fixture
+    def explorer(self, clock):
+        class Explorer:
+            def __init__(self):
+                self.asked = 0
+                self.answer = plain("x")
+                self.wire = wire(self.handle, pace=Pace(), clock=clock)
+
+            def handle(self, _request):
+                self.asked += 1
+                return self.answer
+
+            def fails(self):
+                with pytest.raises(ChainUnavailable):
+                    self.wire.get("/")
+
+        return Explorer()
+
+    def test_retry_after_is_kept_to(self, explorer, clock):
+        explorer.answer = httpx.Response(429, headers={"Retry-After": "120"})
+        explorer.fails()
+        explorer.answer = plain("x")
+        clock.now += 119
+        with pytest.raises(ChainUnavailable) as caught:
+            explorer.wire.get("/")
+        assert caught.value.retry_after == 1
+        assert explorer.asked == 1
+        clock.now += 1
+        assert explorer.wire.get("/") == b"x"
+
+    @pytest.mark.parametrize("header", ["999999999999", "1" * 400])
+    def test_nobody_sends_us_away_for_ever(self, explorer, clock, header):
+        explorer.answer = httpx.Response(429, headers={"Retry-After": header})
+        explorer.fails()
+        explorer.answer = plain("x")
+        clock.now += LONGEST_RETRY_AFTER
+        assert explorer.wire.get("/") == b"x"
+
+    @pytest.mark.parametrize("header", ["soon", "-5", "", "Wed, 21 Oct 2026 07:28:00 GMT"])
+    def test_without_a_number_the_peace_is_our_own(self, explorer, clock, header):
+        explorer.answer = httpx.Response(429, headers={"Retry-After": header})
+        explorer.fails()
+        explorer.answer = plain("x")
+        clock.now += 1
+        assert explorer.wire.get("/") == b"x"
+
+    def test_each_failure_in_a_row_doubles_it_up_to_a_bound(self, explorer, clock):
+        explorer.answer = plain("broken", 502)
+        begun = clock.now
+        attempts = []
+        while clock.now < begun + 2_000:
+            before = explorer.asked
+            explorer.fails()
+            attempts += [clock.now - begun] * (explorer.asked - before)
+            clock.now += 0.5
+        gaps = [later - earlier for earlier, later in pairwise(attempts)]
+        assert gaps[:9] == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+        assert set(gaps[9:]) == {LONGEST_PEACE}
+
+    def test_a_success_begins_anew(self, explorer, clock):
+        for _ in range(5):
+            explorer.answer = plain("broken", 502)
+            explorer.fails()
+            explorer.answer = plain("x")
+            clock.now += 1
+            assert explorer.wire.get("/") == b"x"

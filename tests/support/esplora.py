@@ -1,0 +1,364 @@
+"""Esplora's HTTP API over an embedded chain, with an explorer's habits, and faults and lies as a test wants them.
+
+The shapes are those of Esplora's API.md and of electrs' rest.rs: newest first in pages, 50 of the mempool, bytes that
+stay known after their block was lost, `{"confirmed": false}` for anything unknown, a node's errors as text with 400.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+
+import httpx
+
+from custody.server.chain.backend import (
+    Accepted,
+    AlreadyKnown,
+    BlockRef,
+    ChainBackend,
+    ChainTransaction,
+    RefusalCode,
+)
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.chain.engine import split_block
+from custody.server.chain.esplora import EsploraBackend
+from custody.server.chain.esplora.pace import Pace
+from multisig.errors import InvalidTransaction
+from multisig.hashes import sha256d
+from multisig.network import Network
+from multisig.transaction import OutPoint, Transaction
+from tests.support.chains import EmbeddedRig
+
+URL = "https://explorer.example.org/api"
+# Asks every time, and again at once after a failure.
+AT_ONCE = Pace(tip_seconds=0, scripts_seconds=0, fees_seconds=0, first_peace=0)
+PAGE, MEMPOOL_PAGE = 25, 50
+GENESIS_HEADER = bytes.fromhex(
+    "01000000" + "00" * 32 + "3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a"
+    "dae5494dffff7f2002000000"
+)
+NODES_WORDS = {
+    RefusalCode.MISSING_INPUTS: (-25, "bad-txns-inputs-missingorspent"),
+    RefusalCode.CONFLICT: (-26, "txn-mempool-conflict"),
+    RefusalCode.NON_FINAL: (-26, "non-final"),
+    RefusalCode.IMMATURE: (
+        -26,
+        "bad-txns-premature-spend-of-coinbase, tried to spend coinbase at depth 1",
+    ),
+    RefusalCode.FEE_TOO_LOW: (-26, "min relay fee not met, 0 < 110"),
+    RefusalCode.FEE_TOO_HIGH: (
+        -25,
+        "Fee exceeds maximum configured by user (e.g. -maxtxfee, maxfeerate)",
+    ),
+    RefusalCode.INVALID_SCRIPT: (
+        -26,
+        "mandatory-script-verify-flag-failed (Witness program hash mismatch)",
+    ),
+    RefusalCode.MALFORMED: (-26, "bad-txns-in-belowout, value in (0.1) < value out (0.2)"),
+    RefusalCode.TOO_LARGE: (-26, "tx-size"),
+}
+ESTIMATES = {"1": 12.345, "2": 12.345, "3": 8.0, "6": 4.0, "25": 2.001, "144": 1.0, "1008": 1.0}
+
+Twist = Callable[[httpx.Response], httpx.Response]
+
+
+def plain(text: str, status: int = 200) -> httpx.Response:
+    return httpx.Response(status, headers={"Content-Type": "text/plain"}, content=text.encode())
+
+
+def as_json(value: object) -> httpx.Response:
+    return httpx.Response(
+        200, headers={"Content-Type": "application/json"}, content=json.dumps(value).encode()
+    )
+
+
+def edited(change: Callable[[object], object]) -> Twist:
+    """An answer whose JSON is another one."""
+    return lambda response: as_json(change(json.loads(response.content)))
+
+
+def merkle_branch(txids: Sequence[str], position: int) -> list[str]:
+    """The siblings from the leaf up, in display order."""
+    level, branch = [bytes.fromhex(txid)[::-1] for txid in txids], []
+    while len(level) > 1:
+        level += level[-1:] * (len(level) % 2)
+        branch.append(level[position ^ 1][::-1].hex())
+        level = [sha256d(left + right) for left, right in zip(level[::2], level[1::2], strict=True)]
+        position //= 2
+    return branch
+
+
+class Explorer(httpx.BaseTransport):
+    """`tests`: whether it has mempool.space's /txs/test. `before` runs before each request, with its path."""
+
+    def __init__(self, chain: Callable[[], EmbeddedChain], *, tests: bool = False) -> None:
+        self._chain_now = chain
+        self._tests = tests
+        self._twists: list[tuple[re.Pattern[str], Twist]] = []
+        self.asked: list[str] = []
+        self.sent: list[str] = []
+        self.before: Callable[[str], None] = lambda path: None
+
+    @property
+    def _chain(self) -> EmbeddedChain:
+        return self._chain_now()
+
+    @contextmanager
+    def answering(self, pattern: str, twist: Twist) -> Iterator[None]:
+        """Meanwhile, answers to paths that match are what `twist` makes of the true ones, or it raises."""
+        mine = (re.compile(pattern), twist)
+        self._twists.append(mine)
+        try:
+            yield
+        finally:
+            self._twists.remove(mine)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.read()
+        path = request.url.path.removeprefix("/api")
+        self.asked.append(path)
+        self.before(path)
+        response = self._route(request.method, path, request.content)
+        for pattern, twist in self._twists:
+            if pattern.fullmatch(path):
+                response = twist(response)
+        return response
+
+    def _route(self, method: str, path: str, body: bytes) -> httpx.Response:
+        with self._chain._lock:
+            for pattern, handler in ROUTES:
+                match = re.fullmatch(pattern, f"{method} {path}")
+                if match:
+                    return handler(self, *match.groups(), **({"body": body} if method == "POST" else {}))
+        return plain(f'endpoint does not exist "{path}"', 404)
+
+    # Blocks
+
+    def tip_hash(self) -> httpx.Response:
+        return plain(self._chain.tip().hash)
+
+    def tip_height(self) -> httpx.Response:
+        return plain(str(self._chain.tip().height))
+
+    def hash_at(self, height: str) -> httpx.Response:
+        block = self._chain.block_at(int(height))
+        return plain("Block not found", 404) if block is None else plain(block.hash)
+
+    def header(self, block_hash: str) -> httpx.Response:
+        return plain(self.header_bytes(block_hash).hex())
+
+    def header_bytes(self, block_hash: str) -> bytes:
+        if block_hash == self._chain.block_at(0).hash:
+            return GENESIS_HEADER
+        return self._chain._store.raw(bytes.fromhex(block_hash)[::-1])[:80]
+
+    def block(self, block_hash: str) -> httpx.Response:
+        ref = next((each.ref for each in self._blocks() if each.ref.hash == block_hash), None)
+        if ref is None:
+            return plain("Block not found", 404)
+        return as_json({"id": ref.hash, "height": ref.height, "timestamp": ref.time, "version": 536870912})
+
+    def _blocks(self):
+        return self._chain._index._blocks
+
+    # Transactions
+
+    def raw(self, txid: str) -> httpx.Response:
+        transaction = self._ever(txid)
+        if transaction is None:
+            return plain("Transaction not found", 404)
+        headers = {"Content-Type": "application/octet-stream"}
+        return httpx.Response(200, headers=headers, content=transaction.serialize())
+
+    def _ever(self, txid: str) -> Transaction | None:
+        known = self._chain.transaction(txid)
+        if known is not None:
+            return known.transaction
+        stored = (each for raw in self._chain._store.blocks() for each in split_block(raw))
+        return next((each for each in stored if each.txid == txid), None)
+
+    def status(self, txid: str) -> httpx.Response:
+        return as_json(self._status(self._chain.transaction(txid)))
+
+    def _status(self, known: ChainTransaction | None) -> dict:
+        if known is None or known.height is None:
+            return {"confirmed": False}
+        block = self._chain.block_at(known.height)
+        return {
+            "confirmed": True,
+            "block_height": block.height,
+            "block_hash": block.hash,
+            "block_time": block.time,
+        }
+
+    def proof(self, txid: str) -> httpx.Response:
+        known = self._chain.transaction(txid)
+        if known is None or known.height is None:
+            return plain("Transaction not found or is unconfirmed", 404)
+        txids = [each.txid for each in self._blocks()[known.height].transactions]
+        position = txids.index(txid)
+        return as_json(
+            {"block_height": known.height, "merkle": merkle_branch(txids, position), "pos": position}
+        )
+
+    def outspend(self, txid: str, vout: str) -> httpx.Response:
+        spend = self._chain.spender(OutPoint(txid, int(vout)))
+        if spend is None:
+            return as_json({"spent": False})
+        status = self._status(self._chain.transaction(spend.txid))
+        return as_json({"spent": True, "txid": spend.txid, "vin": 0, "status": status})
+
+    def send(self, body: bytes) -> httpx.Response:
+        try:
+            transaction = Transaction.parse(bytes.fromhex(body.decode()))
+        except (ValueError, InvalidTransaction):
+            return _rpc_error(-22, "TX decode failed. Make sure the tx has at least one input.")
+        self.sent.append(transaction.txid)
+        outcome = self._chain.broadcast(transaction)
+        if isinstance(outcome, AlreadyKnown) and outcome.confirmed:
+            return _rpc_error(-27, "Transaction outputs already in utxo set")
+        if isinstance(outcome, Accepted | AlreadyKnown):
+            return plain(transaction.txid)
+        return _rpc_error(*NODES_WORDS[outcome.code])
+
+    def test(self, body: bytes) -> httpx.Response:
+        if not self._tests:
+            return plain('endpoint does not exist "/txs/test"', 404)
+        (digits,) = json.loads(body)
+        transaction = Transaction.parse(bytes.fromhex(digits))
+        outcome = self._chain.test_accept(transaction)
+        if isinstance(outcome, Accepted):
+            return as_json([{"txid": transaction.txid, "wtxid": transaction.wtxid, "allowed": True}])
+        if isinstance(outcome, AlreadyKnown):
+            words = "txn-already-known" if outcome.confirmed else "txn-already-in-mempool"
+        elif outcome.code is RefusalCode.FEE_TOO_HIGH:
+            words = "max-fee-exceeded"
+        else:
+            words = NODES_WORDS[outcome.code][1]
+        return as_json([{"txid": transaction.txid, "allowed": False, "reject-reason": words}])
+
+    def estimates(self) -> httpx.Response:
+        return as_json(ESTIMATES)
+
+    # Scripts
+
+    def stats(self, scripthash: str) -> httpx.Response:
+        mined = [known for _, known in self._mined(scripthash)]
+        return as_json(
+            {
+                "scripthash": scripthash,
+                "chain_stats": self._sums(scripthash, mined),
+                "mempool_stats": self._sums(scripthash, self._waiting(scripthash)),
+            }
+        )
+
+    def _sums(self, scripthash: str, transactions: Sequence[Transaction]) -> dict:
+        funded = [out.amount for each in transactions for out in each.outputs if _is(scripthash, out)]
+        spent = [out.amount for each in transactions for out in self._spent(each) if _is(scripthash, out)]
+        return {
+            "tx_count": len(transactions),
+            "funded_txo_count": len(funded),
+            "funded_txo_sum": sum(funded),
+            "spent_txo_count": len(spent),
+            "spent_txo_sum": sum(spent),
+        }
+
+    def history(self, scripthash: str, last_seen: str | None) -> httpx.Response:
+        entries = list(reversed(self._mined(scripthash)))
+        if last_seen is not None:
+            txids = [transaction.txid for _, transaction in entries]
+            entries = entries[txids.index(last_seen) + 1 :] if last_seen in txids else []
+        return as_json([self._entry(transaction) for _, transaction in entries[:PAGE]])
+
+    def mempool(self, scripthash: str) -> httpx.Response:
+        return as_json([self._entry(each) for each in self._waiting(scripthash)[:MEMPOOL_PAGE]])
+
+    def _mined(self, scripthash: str) -> list[tuple[BlockRef, Transaction]]:
+        found = ((block.ref, each) for block in self._blocks() for each in block.transactions)
+        return [(ref, each) for ref, each in found if self._touches(scripthash, each)]
+
+    def _waiting(self, scripthash: str) -> list[Transaction]:
+        entries = (entry.transaction for entry in self._chain._mempool)
+        return [each for each in entries if self._touches(scripthash, each)]
+
+    def _touches(self, scripthash: str, transaction: Transaction) -> bool:
+        return any(_is(scripthash, out) for out in (*transaction.outputs, *self._spent(transaction)))
+
+    def _spent(self, transaction: Transaction):
+        for txin in transaction.inputs:
+            made_by = self._chain.transaction(txin.outpoint.txid)
+            if made_by is not None:
+                yield made_by.transaction.outputs[txin.outpoint.vout]
+
+    def _entry(self, transaction: Transaction) -> dict:
+        return {
+            "txid": transaction.txid,
+            "version": transaction.version,
+            "locktime": transaction.locktime,
+            "vin": [
+                {"txid": each.outpoint.txid, "vout": each.outpoint.vout, "sequence": each.sequence}
+                for each in transaction.inputs
+            ],
+            "vout": [
+                {"scriptpubkey": each.script_pubkey.hex(), "value": each.amount}
+                for each in transaction.outputs
+            ],
+            "weight": transaction.weight,
+            "status": self._status(self._chain.transaction(transaction.txid)),
+        }
+
+
+def _is(scripthash: str, output) -> bool:
+    return sha256(output.script_pubkey).hexdigest() == scripthash
+
+
+def _rpc_error(code: int, message: str) -> httpx.Response:
+    error = json.dumps({"code": code, "message": message}, separators=(",", ":"))
+    return plain(f"sendrawtransaction RPC error: {error}", 400)
+
+
+HASH = "([0-9a-f]{64})"
+ROUTES = (
+    ("GET /blocks/tip/hash", Explorer.tip_hash),
+    ("GET /blocks/tip/height", Explorer.tip_height),
+    ("GET /block-height/([0-9]+)", Explorer.hash_at),
+    (f"GET /block/{HASH}", Explorer.block),
+    (f"GET /block/{HASH}/header", Explorer.header),
+    (f"GET /tx/{HASH}/raw", Explorer.raw),
+    (f"GET /tx/{HASH}/status", Explorer.status),
+    (f"GET /tx/{HASH}/merkle-proof", Explorer.proof),
+    (f"GET /tx/{HASH}/outspend/([0-9]+)", Explorer.outspend),
+    (f"GET /scripthash/{HASH}", Explorer.stats),
+    (f"GET /scripthash/{HASH}/txs/chain(?:/{HASH})?", Explorer.history),
+    (f"GET /scripthash/{HASH}/txs/mempool", Explorer.mempool),
+    ("GET /fee-estimates", Explorer.estimates),
+    ("POST /tx", Explorer.send),
+    ("POST /txs/test", Explorer.test),
+)
+
+
+class EsploraRig(EmbeddedRig):
+    """The contract's rig of an Esplora: the embedded chain moves behind it."""
+
+    def __init__(self, folder, *, tests: bool = False) -> None:
+        super().__init__(folder)
+        self.explorer = Explorer(lambda: self.chain, tests=tests)
+        self._backend = EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=self.explorer)
+
+    @property
+    def backend(self) -> ChainBackend:
+        return self._backend
+
+    def close(self) -> None:
+        self._backend.close()
+        super().close()
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        with self.explorer.answering(".*", _nobody_answers):
+            yield
+
+
+def _nobody_answers(_response: httpx.Response) -> httpx.Response:
+    raise httpx.ConnectError("Connection refused")
