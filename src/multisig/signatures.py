@@ -38,6 +38,14 @@ class SignatureReport:
         """How many signatures every input has at least."""
         return min(len(item.valid) for item in self.inputs)
 
+    def of_signer(self, signer: Fingerprint) -> "SignerProgress":
+        """Which inputs this signer has signed."""
+        done = [signer in item.valid.values() for item in self.inputs]
+        return SignerProgress(
+            tuple(index for index, is_signed in enumerate(done) if is_signed),
+            tuple(index for index, is_signed in enumerate(done) if not is_signed),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SignerProgress:
@@ -224,12 +232,7 @@ def _new_signatures(
 
 def signer_progress(psbt: Psbt, policy: Policy, signer: Fingerprint) -> SignerProgress:
     """Which inputs this signer has signed. Raises as `verify_signatures`."""
-    report = verify_signatures(psbt, policy)
-    done = [signer in item.valid.values() for item in report.inputs]
-    return SignerProgress(
-        tuple(index for index, is_signed in enumerate(done) if is_signed),
-        tuple(index for index, is_signed in enumerate(done) if not is_signed),
-    )
+    return verify_signatures(psbt, policy).of_signer(signer)
 
 
 def progress(psbt: Psbt, policy: Policy) -> int:

@@ -2,7 +2,11 @@
 
 import time
 
+from sqlalchemy.orm import Session
+
 from custody.schemas.proposals import (
+    CancelPsbtRequest,
+    CancelPsbtResponse,
     CreatePsbtRequest,
     CreatePsbtResponse,
     Proposal,
@@ -27,8 +31,11 @@ from custody.server.domain.errors import (
     VaultLimitExceeded,
     WrongNetworkAddress,
 )
+from custody.server.service.proposals.accelerating import Child
 from custody.server.service.proposals.proposals import Prepared
-from custody.server.service.proposals.signing import read_returned
+from custody.server.service.proposals.replacing import Version
+from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
+from custody.server.service.requests.outdated import MAX_TRIES, Outdated
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
 
@@ -39,26 +46,67 @@ RECHECK_SECONDS = 2.0
 
 
 def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
-    """Proposes a send from a vault. Its coins are locked; nothing is signed and nothing reaches the network."""
-    return call.services.proposals.create(call.db, call.caller, call.access, call.body, call.prepared)
+    """Proposes a send from a vault, a version of it that takes its place, or a child that pays for it. Its coins are locked;
+    nothing is signed and nothing reaches the network.
+    """
+    services, asked = call.services, (call.db, call.caller, call.access, call.body)
+    match call.prepared:
+        case Version() as version:
+            return services.replacing.create(*asked, version)
+        case Child() as child:
+            return services.accelerating.create(*asked, child)
+        case prepared:
+            return services.proposals.create(*asked, prepared)
 
 
-def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared:
-    return call.services.proposals.draft(call.db, call.caller, call.access, call.body)
+def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
+    services, request = call.services, call.body
+    if request.replaces_psbt_id is not None:
+        return services.replacing.draft(call.db, call.access, request)
+    if request.accelerates_psbt_id is not None:
+        return services.accelerating.draft(call.db, call.access, request)
+    return services.proposals.draft(call.db, call.caller, call.access, request)
+
+
+def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
+    """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""
+    return call.services.cancelling.cancel(call.db, call.caller, call.access, call.body)
 
 
 def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
     is then broadcast; the answer waits a moment for that.
     """
-    store, signing, request = call.services.store, call.services.signing, call.body
-    with store.read() as db:
-        txid = signing.expect(db, call.caller, call.enter(db, request.workspace_id), request)
-    returned = read_returned(request, txid)
-    with store.write() as db:
-        access = call.enter(db, request.workspace_id)
-        answer = signing.submit(db, call.caller, access, request, returned)
+    answer = _submit(call)
     return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
+
+
+def _submit(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
+    """Verified outside the writers' turn, against the proposal as it was; where others sign all the time, in the end inside."""
+    store, request = call.services.store, call.body
+    with store.read() as db:
+        sought = _expect(call, db)
+    returned = read_returned(request, sought.txid)
+    for _ in range(MAX_TRIES):
+        verified = verify_returned(returned, sought)
+        try:
+            with store.write() as db:
+                return _record(call, db, verified)
+        except Outdated:
+            with store.read() as db:
+                sought = _expect(call, db)
+    with store.write() as db:
+        return _record(call, db, verify_returned(returned, _expect(call, db)))
+
+
+def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
+    access = call.enter(db, call.body.workspace_id)
+    return call.services.signing.expect(db, call.caller, access, call.body)
+
+
+def _record(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
+    access = call.enter(db, call.body.workspace_id)
+    return call.services.signing.submit(db, call.caller, access, call.body, verified)
 
 
 def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> SignPsbtResponse:
@@ -98,6 +146,7 @@ ENDPOINTS = (
             LockedFunds,
             PolicyUnavailable,
             RoleLimitExceeded,
+            StateConflict,
             VaultLimitExceeded,
             WrongNetworkAddress,
         ),
@@ -111,6 +160,16 @@ ENDPOINTS = (
         Unit.OWN,
         PsbtQuery,
         extra=LONG_POLL,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/cancel-psbt",
+        cancel_psbt,
+        CancelPsbtResponse,
+        frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT}),
+        Unit.WRITE,
+        CancelPsbtRequest,
+        refuses=(StateConflict,),
     ),
     Endpoint(
         "POST",

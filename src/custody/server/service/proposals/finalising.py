@@ -1,4 +1,4 @@
-"""The approval that meets the threshold: final transaction, consensus check, outbox and audit, in one transaction."""
+"""The approval that meets the threshold: the final transaction checked by consensus, then stored, queued and recorded in one transaction."""
 
 from sqlalchemy.orm import Session
 
@@ -11,7 +11,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.store.models import Proposal
-from multisig import Policy, Psbt, Transaction, TxOut, finalise, progress
+from multisig import Policy, Psbt, Transaction, TxOut, finalise
 
 BROADCAST = "broadcast"
 
@@ -22,24 +22,15 @@ class Finaliser:
         self._audit = audit
         self._lifecycle = lifecycle
 
-    def finalise_if_complete(
+    def store(
         self,
         db: Session,
         caller: Caller,
         access: WorkspaceAccess,
         proposal: Proposal,
-        psbt: Psbt,
-        policy: Policy,
+        transaction: Transaction,
     ) -> None:
-        """Where every input has M verified signatures: stores the transaction, SIGNED, due for broadcast.
-
-        Raises InvalidSpend where the consensus engine refuses what our own checks let pass: a fault of ours, which
-        must never reach the network.
-        """
-        if progress(psbt, policy) < proposal.m:
-            return
-        transaction = finalise(psbt, policy)
-        verify_transaction(transaction, _spent_outputs(psbt))
+        """What `final_transaction` made: SIGNED, due for broadcast."""
         assert transaction.txid == proposal.txid_expected, "segwit inputs leave the txid alone"
         self._store(db, proposal, transaction)
         self._audit.record(
@@ -55,6 +46,17 @@ class Finaliser:
         proposal.final_tx = transaction.serialize()
         self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
         enqueue(db, BROADCAST, proposal.id, self._clock())
+
+
+def final_transaction(psbt: Psbt, policy: Policy) -> Transaction:
+    """Of a PSBT whose every input has M verified signatures. It needs no database.
+
+    Raises InvalidSpend where the consensus engine refuses what our own checks let pass: a fault of ours, which
+    must never reach the network.
+    """
+    transaction = finalise(psbt, policy)
+    verify_transaction(transaction, _spent_outputs(psbt))
+    return transaction
 
 
 def _spent_outputs(psbt: Psbt) -> list[TxOut]:

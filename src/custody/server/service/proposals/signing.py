@@ -7,34 +7,20 @@ from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import (
-    Fault,
-    Invalid,
-    NotASigner,
-    PsbtDiffers,
-    SignatureInvalid,
-    StateConflict,
-)
+from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.proposals.families import require_newest
 from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
 from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
 from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.proposals.verifying import Sought, Verified
+from custody.server.service.requests.outdated import Outdated
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, Signature
-from multisig import (
-    BadSignature,
-    ForeignSignature,
-    InvalidPsbt,
-    Psbt,
-    PsbtMismatch,
-    PsbtTooLarge,
-    SignerProgress,
-    accept_signatures,
-    signer_progress,
-)
+from multisig import SignerProgress
 
 
 class Signing:
@@ -46,15 +32,16 @@ class Signing:
 
     def expect(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.SignPsbtRequest
-    ) -> str:
-        """The txid that the caller is asked to sign. For a snapshot, before the PSBT is read: only who may sign has that done.
+    ) -> Sought:
+        """What the caller is asked to sign. For a snapshot, before the PSBT is read: only who may sign has that done.
 
         Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
         seat = seat_of(db, caller, access, request.psbt_id)
         if request.psbt_base64 is not None:
             require_live_key(db, seat)
-        return seat.proposal.txid_expected
+        proposal = seat.proposal
+        return Sought(proposal.psbt, proposal.txid_expected, seat.policy, seat.fingerprint, proposal.m)
 
     def submit(
         self,
@@ -62,41 +49,41 @@ class Signing:
         caller: Caller,
         access: WorkspaceAccess,
         request: wire.SignPsbtRequest,
-        returned: Psbt | None,
+        verified: Verified | None,
     ) -> wire.SignPsbtResponse:
-        """Records the caller's decision. The approval that meets the threshold finalises the transaction and puts it
-        into the outbox, all in the transaction of `db`. ``returned``: what `read_returned` made of the request.
+        """Records the caller's decision. The approval that meets the threshold puts the transaction into the outbox, all in
+        the transaction of `db`. ``verified``: what `verify_returned` made of the PSBT; None for a decline.
 
-        Raises NotFound; PermissionDenied; NotASigner (no seat of theirs, or another's signature); KeyIsRevoked; PsbtDiffers;
-        SignatureInvalid; StateConflict (the proposal has ended). Then nothing is kept.
+        Raises Outdated where the proposal has other signatures by now than those that it was verified beside. Raises NotFound;
+        PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or a newer version
+        takes its place). Then nothing is kept.
         """
         seat = seat_of(db, caller, access, request.psbt_id, is_write=True)
-        if returned is None:
+        if verified is None:
             return self._decline(db, caller, access, seat, request.reason)
         require_live_key(db, seat)
-        return self._approve(db, caller, access, seat, returned)
+        if seat.proposal.psbt != verified.base:
+            raise Outdated("Somebody else signed meanwhile.")
+        return self._approve(db, caller, access, seat, verified)
 
     def _approve(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, returned: Psbt
+        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, verified: Verified
     ) -> wire.SignPsbtResponse:
-        proposal = seat.proposal
-        base = Psbt.parse(proposal.psbt)
-        signed = _accept(base, returned, seat)
-        progress = signer_progress(signed, seat.policy, seat.fingerprint)
-        if not progress.signed:
-            raise SignatureInvalid("The PSBT carries no signature of your key.")
-        if signed == base:
+        proposal, progress = seat.proposal, verified.progress
+        if not verified.new:
             return self._answer(db, proposal, progress, "This signature was recorded before.")
         if seat.status is not Status.PENDING:
             return self._too_late(db, seat)
+        require_newest(db, proposal)
         self._require_time_left(proposal)
-        self._keep(db, seat, base, signed, progress)
+        self._keep(db, seat, verified)
         told = told_of(proposal, user_id=caller.user_id, is_complete=progress.is_complete)
         what = _described(seat, progress)
         self._audit.record(
             db, caller, Category.SIGNING, "SIGNATURE_SUBMITTED", what, access=access, told=told
         )
-        self._finaliser.finalise_if_complete(db, caller, access, proposal, signed, seat.policy)
+        if verified.final is not None:
+            self._finaliser.store(db, caller, access, proposal, verified.final)
         return self._answer(db, proposal, progress, None)
 
     def _too_late(self, db: Session, seat: Seat) -> wire.SignPsbtResponse:
@@ -111,25 +98,15 @@ class Signing:
         if self._clock() >= proposal.expires_at:
             raise StateConflict("The proposal has expired.")
 
-    def _keep(self, db: Session, seat: Seat, base: Psbt, signed: Psbt, progress: SignerProgress) -> None:
+    def _keep(self, db: Session, seat: Seat, verified: Verified) -> None:
         now = self._clock()
-        proposal = seat.proposal
-        proposal.psbt = signed.to_bytes()
-        for index, (before, after) in enumerate(zip(base.inputs, signed.inputs, strict=True)):
-            db.add_all(
-                Signature(
-                    proposal_id=proposal.id,
-                    input_index=index,
-                    public_key=key,
-                    key_id=seat.key_id,
-                    signature=signature,
-                    received_at=now,
-                )
-                for key, signature in after.partial_signatures.items()
-                if key not in before.partial_signatures
-            )
-        self._decide(db, seat, "approve", is_complete=progress.is_complete, reason=None)
-        self._lifecycle.touch(db, proposal)
+        seat.proposal.psbt = verified.signed
+        db.add_all(
+            Signature(proposal_id=seat.proposal.id, key_id=seat.key_id, received_at=now, **vars(signature))
+            for signature in verified.new
+        )
+        self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
+        self._lifecycle.touch(db, seat.proposal)
 
     def _decide(
         self, db: Session, seat: Seat, decision: str, *, is_complete: bool, reason: str | None
@@ -184,39 +161,6 @@ class Signing:
             missing_inputs=missing,
             detail=detail,
         )
-
-
-def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
-    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid, PsbtDiffers.
-
-    Without a transaction: two megabytes of outputs take a second to read, for which no writer should wait.
-    """
-    if request.psbt_base64 is None:
-        return None
-    returned = _parse(request.psbt_base64)
-    if returned.tx.txid != txid:
-        raise PsbtDiffers("The PSBT that came back is not about the transaction that was proposed.")
-    return returned
-
-
-def _parse(text: str) -> Psbt:
-    try:
-        return Psbt.parse(text)
-    except (InvalidPsbt, PsbtTooLarge) as error:
-        sentence = str(error)
-        raise Invalid(sentence, faults=(Fault("/psbt_base64", sentence, error.code),)) from error
-
-
-def _accept(base: Psbt, returned: Psbt, seat: Seat) -> Psbt:
-    try:
-        return accept_signatures(base, returned, seat.policy, seat.fingerprint)
-    except PsbtMismatch as error:
-        raise PsbtDiffers(str(error)) from error
-    except ForeignSignature as error:
-        raise NotASigner(str(error)) from error
-    except BadSignature as error:
-        pointer = "/psbt_base64"
-        raise SignatureInvalid(str(error), faults=(Fault(pointer, str(error), error.code),)) from error
 
 
 def _declines(db: Session, proposal: Proposal) -> int:

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from custody.server.service.proposals import signing
+from custody.server.service.proposals import verifying
 from custody.server.service.sign_in.sessions import end_sessions
 from custody.server.store.models import Job, Key, Proposal, Signature
 from multisig import Psbt, Sats, TxOut
@@ -343,19 +343,19 @@ def test_an_expired_proposal_takes_no_signature_and_frees_its_coins(funded, psbt
 
 def test_p10_others_write_while_a_psbt_is_read(funded, psbt_id, monkeypatch):
     """Two megabytes of outputs take a second, and one lock serves all writers of the platform."""
-    read = signing._parse
+    read = verifying._parse
 
     def read_slowly(text: str) -> Psbt:
         ok(funded.admin.post("/api/v1/update-user-info", {"first_name": "Ada"}))
         return read(text)
 
-    monkeypatch.setattr(signing, "_parse", read_slowly)
+    monkeypatch.setattr(verifying, "_parse", read_slowly)
     assert funded.approve("alice", psbt_id)["collected_signatures"] == 1
 
 
 def test_p10_a_psbt_is_read_for_a_signer_alone(funded, psbt_id, monkeypatch):
     """Reading is work: whoever could not sign in any case has none of it done."""
-    monkeypatch.setattr(signing, "_parse", None)
+    monkeypatch.setattr(verifying, "_parse", None)
     body = {"psbt_id": psbt_id, "workspace_id": funded.workspace_id, "psbt_base64": "cHNidP8="}
     refused(funded.admin.post("/api/v1/sign-psbt", body), 403, "NOT_A_SIGNER")
     revoke(funded, "alice", "lost")
@@ -365,13 +365,13 @@ def test_p10_a_psbt_is_read_for_a_signer_alone(funded, psbt_id, monkeypatch):
 def test_a_session_that_was_ended_meanwhile_signs_nothing(funded, psbt_id, monkeypatch):
     """P23: the new password of the account's owner ends a thief's sessions at once."""
     signed, alice = funded.signed("alice", psbt_id), funded.user_ids["alice"]
-    read = signing._parse
+    read = verifying._parse
 
     def read_slowly(text: str) -> Psbt:
         with funded.world.platform.services.store.write() as db:
             end_sessions(db, alice, funded.world.clock(), "password reset", keep=None)
         return read(text)
 
-    monkeypatch.setattr(signing, "_parse", read_slowly)
+    monkeypatch.setattr(verifying, "_parse", read_slowly)
     refused(funded.submit("alice", psbt_id, signed), 401, "UNAUTHENTICATED")
     assert funded.proposal(psbt_id)["collected_signatures"] == 0

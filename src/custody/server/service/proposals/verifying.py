@@ -1,0 +1,116 @@
+"""Reading and verifying what a signer sends back: the work that needs no transaction, and for which no writer should wait.
+
+Two megabytes of outputs take a second to read, and a hundred inputs a tenth of one to verify and to run through the consensus engine.
+"""
+
+from dataclasses import dataclass
+
+from custody.schemas import proposals as wire
+from custody.server.domain.errors import Fault, Invalid, NotASigner, PsbtDiffers, SignatureInvalid
+from custody.server.service.proposals.finalising import final_transaction
+from multisig import (
+    BadSignature,
+    Fingerprint,
+    ForeignSignature,
+    InvalidPsbt,
+    Policy,
+    Psbt,
+    PsbtMismatch,
+    PsbtTooLarge,
+    SignerProgress,
+    Transaction,
+    accept_signatures,
+    verify_signatures,
+)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What a signer is asked for: ``psbt`` is the proposal's as it is stored, with the signatures that others gave."""
+
+    psbt: bytes
+    txid: str
+    policy: Policy
+    fingerprint: Fingerprint
+    m: int
+
+
+@dataclass(frozen=True)
+class NewSignature:
+    """One that the stored PSBT does not have."""
+
+    input_index: int
+    public_key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a signer gave, every signature verified against ``base``, and good for as long as the proposal's PSBT is that.
+
+    ``signed`` is that PSBT with what is ``new``; ``final`` the whole transaction, where it has what it takes.
+    """
+
+    base: bytes
+    signed: bytes
+    new: tuple[NewSignature, ...]
+    progress: SignerProgress
+    final: Transaction | None
+
+
+def read_returned(request: wire.SignPsbtRequest, txid: str) -> Psbt | None:
+    """The PSBT that came back, which is about that transaction; None for a decline. Raises Invalid, PsbtDiffers."""
+    if request.psbt_base64 is None:
+        return None
+    returned = _parse(request.psbt_base64)
+    if returned.tx.txid != txid:
+        raise PsbtDiffers("The PSBT that came back is not about the transaction that was proposed.")
+    return returned
+
+
+def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
+    """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid; InvalidSpend, which is a fault of ours."""
+    if returned is None:
+        return None
+    base = Psbt.parse(sought.psbt)
+    signed = _accept(base, returned, sought)
+    report = verify_signatures(signed, sought.policy)
+    progress = report.of_signer(sought.fingerprint)
+    if not progress.signed:
+        raise SignatureInvalid("The PSBT carries no signature of your key.")
+    return Verified(
+        base=sought.psbt,
+        signed=signed.to_bytes(),
+        new=_new_signatures(base, signed),
+        progress=progress,
+        final=final_transaction(signed, sought.policy) if report.progress >= sought.m else None,
+    )
+
+
+def _new_signatures(base: Psbt, signed: Psbt) -> tuple[NewSignature, ...]:
+    return tuple(
+        NewSignature(index, key, signature)
+        for index, (before, after) in enumerate(zip(base.inputs, signed.inputs, strict=True))
+        for key, signature in after.partial_signatures.items()
+        if key not in before.partial_signatures
+    )
+
+
+def _parse(text: str) -> Psbt:
+    try:
+        return Psbt.parse(text)
+    except (InvalidPsbt, PsbtTooLarge) as error:
+        sentence = str(error)
+        raise Invalid(sentence, faults=(Fault("/psbt_base64", sentence, error.code),)) from error
+
+
+def _accept(base: Psbt, returned: Psbt, sought: Sought) -> Psbt:
+    try:
+        return accept_signatures(base, returned, sought.policy, sought.fingerprint)
+    except PsbtMismatch as error:
+        raise PsbtDiffers(str(error)) from error
+    except ForeignSignature as error:
+        raise NotASigner(str(error)) from error
+    except BadSignature as error:
+        pointer = "/psbt_base64"
+        raise SignatureInvalid(str(error), faults=(Fault(pointer, str(error), error.code),)) from error
