@@ -6,9 +6,11 @@ tests/support/chains.py.
 
 import pytest
 
+from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.chains import EmbeddedRig, Rig
+from tests.support.esplora import EsploraRig
 
-RIGS = ("embedded",)
+RIGS = ("embedded", "esplora", "mempool_space", "bitcoind")
 
 
 @pytest.fixture(params=RIGS)
@@ -19,5 +21,32 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 @pytest.fixture
 def embedded_rig(tmp_path):
     opened = EmbeddedRig(tmp_path / "chain")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def bitcoind_rig(tmp_path_factory):
+    """A real node; one for each process of the test run."""
+    program = find_bitcoind()
+    if program is None:
+        pytest.skip(MISSING)
+    with running_node(program, tmp_path_factory.mktemp("bitcoind")) as node:
+        opened = NodeRig(node)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def esplora_rig(tmp_path):
+    opened = EsploraRig(tmp_path / "chain")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def mempool_space_rig(tmp_path):
+    """The same API with mempool.space's test of acceptance."""
+    opened = EsploraRig(tmp_path / "chain", tests=True)
     yield opened
     opened.close()
