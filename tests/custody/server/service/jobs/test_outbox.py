@@ -1,11 +1,16 @@
 """The outbox: one open job for each subject, leases, retries, and what happens to a worker that dies."""
 
+import threading
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import select
 
-from custody.server.service.jobs.outbox import LEASE, Again, Dead, Done, Outbox, enqueue
+from custody.server.domain.backing_off import FIRST_RETRY, MAX_RETRY
+from custody.server.domain.errors import ChainUnavailable, NotFound
+from custody.server.service.jobs.leases import LEASE, MAX_HOLD
+from custody.server.service.jobs.outbox import MAX_FAILURES, Again, Dead, Done, Outbox, enqueue
+from custody.server.store import Store
 from custody.server.store.models import Job
 from tests.support.platform import Clock
 
@@ -82,14 +87,8 @@ def test_a_dead_job_is_kept_with_its_reason_and_never_run_again(store, clock):
 def test_a_leased_job_is_nobody_elses_until_the_lease_lapses(store, clock):
     add(store, clock)
 
-    class Killed(BaseException):
-        pass
-
-    def die(_task):
-        raise Killed
-
     with pytest.raises(Killed):
-        worker(store, clock, die, "one").run_due()
+        worker(store, clock, raises(Killed()), "one").run_due()
     two = worker(store, clock, always(Done()), "two")
     assert two.run_due() == 0
     clock.now += LEASE - timedelta(seconds=1)
@@ -146,3 +145,199 @@ def test_jobs_are_done_in_the_order_they_fell_due(store, clock):
 
     worker(store, clock, handler).run_due()
     assert seen == ["a", "b", "c"]
+
+
+def raises(error):
+    def handler(_task):
+        raise error
+
+    return handler
+
+
+def wait_out(clock):
+    clock.now += MAX_RETRY
+
+
+def test_a_handler_that_raises_is_tried_again_and_then_given_up(store, clock):
+    add(store, clock)
+    add(store, clock, "b")
+    one = worker(store, clock, raises(KeyError("what nobody should read")))
+    assert one.run_due() == 2
+    assert one.run_due() == 0, "not at once"
+    for _ in range(MAX_FAILURES):
+        wait_out(clock)
+        one.run_due()
+    first, second = jobs(store)
+    assert first.dead_at is not None
+    assert second.dead_at is not None
+    assert first.attempts == MAX_FAILURES
+    assert first.last_error.startswith("KeyError in test_outbox.py, line ")
+
+
+def test_an_error_of_ours_is_told_in_its_own_words(store, clock):
+    add(store, clock)
+    worker(store, clock, raises(NotFound("There is no such proposal."))).run_due()
+    assert jobs(store)[0].last_error == "There is no such proposal."
+
+
+def test_a_chain_that_is_away_is_no_failure(store, clock):
+    add(store, clock)
+    one = worker(store, clock, raises(ChainUnavailable("The node does not answer.")))
+    for _ in range(MAX_FAILURES + 1):
+        one.run_due()
+        wait_out(clock)
+    (job,) = jobs(store)
+    assert (job.dead_at, job.failures, job.last_error) == (None, 0, "The node does not answer.")
+
+
+def test_what_must_not_end_is_never_given_up(store, clock):
+    """A signed payment whose coins are locked: STALLED is tried for ever, at most a minute apart (P14)."""
+    add(store, clock)
+    one = Outbox(store, clock, "one", {"work": raises(KeyError())}, endless={"work"})
+    for _ in range(3 * MAX_FAILURES):
+        wait_out(clock)
+        assert one.run_due() == 1
+    assert jobs(store)[0].dead_at is None
+
+
+class Killed(BaseException):
+    """The process ends: nothing after it is run."""
+
+
+def test_a_job_that_kills_its_worker_is_given_up_before_it_killed_them_all(store, clock):
+    add(store, clock, "poison")
+    killed = 0
+    for _ in range(2 * MAX_FAILURES):
+        try:
+            worker(store, clock, raises(Killed()), f"worker {killed}").run_due()
+        except Killed:
+            killed += 1
+        clock.now += LEASE + MAX_RETRY
+    assert killed == MAX_FAILURES
+    (job,) = jobs(store)
+    assert job.dead_at is not None
+    assert job.last_error == "The worker ended in the middle of it."
+
+
+def test_after_a_second_death_others_are_not_led_into_the_trap_at_once(store, clock):
+    add(store, clock, "poison")
+    add(store, clock, "good")
+    for _ in range(2):
+        with pytest.raises(Killed):
+            worker(store, clock, raises(Killed())).run_due()
+        clock.now += LEASE
+    done = []
+
+    def handler(task):
+        done.append(task.subject)
+        return lambda _db: Done()
+
+    worker(store, clock, handler).run_due()
+    assert done == ["good"]
+    wait_out(clock)
+    worker(store, clock, handler).run_due()
+    assert done == ["good", "poison"]
+
+
+def test_an_answer_forgets_earlier_failures(store, clock):
+    add(store, clock)
+    for _ in range(3):
+        worker(store, clock, raises(KeyError())).run_due()
+        wait_out(clock)
+    worker(store, clock, always(Again("later"))).run_due()
+    assert jobs(store)[0].failures == 0
+
+
+def test_what_failed_together_does_not_come_back_together(store, clock):
+    for number in range(20):
+        add(store, clock, str(number))
+    one = worker(store, clock, always(Again("the node is away")))
+    one.run_due()
+    waits = {(job.run_at - clock.now) / FIRST_RETRY for job in jobs(store)}
+    assert len(waits) == 20
+    assert all(0.5 <= wait <= 1 for wait in waits)
+
+
+def test_a_heartbeat_keeps_what_takes_longer_than_a_lease(store, clock):
+    add(store, clock)
+    two = worker(store, clock, always(Done()), "two")
+
+    def slow(_task):
+        for _ in range(5):
+            clock.now += LEASE / 2
+            one.renew()
+            assert two.run_due() == 0
+        return lambda _db: Done({"by": "one"})
+
+    one = worker(store, clock, slow, "one")
+    one.run_due()
+    assert jobs(store)[0].payload["result"] == {"by": "one"}
+
+
+def test_no_heartbeat_keeps_what_hangs(store, clock):
+    add(store, clock)
+    two = worker(store, clock, always(Done({"by": "two"})), "two")
+
+    def hang(_task):
+        clock.now += MAX_HOLD + LEASE
+        one.renew()
+        assert two.run_due() == 1
+        return lambda _db: Done({"by": "one"})
+
+    one = worker(store, clock, hang, "one")
+    one.run_due()
+    assert jobs(store)[0].payload["result"] == {"by": "two"}
+
+
+def test_what_is_given_back_is_anybodys_at_once_and_its_late_answer_does_not_count(store, clock):
+    add(store, clock)
+    two = worker(store, clock, always(Done({"by": "two"})), "two")
+
+    def slow(_task):
+        one.release()
+        assert two.run_due() == 1
+        return lambda _db: Done({"by": "one"})
+
+    one = worker(store, clock, slow, "one")
+    one.run_due()
+    (job,) = jobs(store)
+    assert (job.payload["result"], job.failures) == ({"by": "two"}, 0)
+
+
+def test_a_thread_of_the_same_worker_is_another(store, clock):
+    """Its lease lapsed while it was in the middle: the one that took over has the same name."""
+    add(store, clock)
+    slept = []
+
+    def slow(task):
+        if not slept:
+            slept.append(task)
+            clock.now += LEASE
+            assert one.run_due() == 1
+        return lambda _db: Done({"attempt": task.attempts})
+
+    one = worker(store, clock, slow, "one")
+    one.run_due()
+    assert jobs(store)[0].payload["result"] == {"attempt": 2}
+
+
+def test_several_workers_take_different_jobs(database, store, clock):
+    """Two programs with connections of their own: no job is taken twice, none is left."""
+    for number in range(30):
+        add(store, clock, str(number))
+    other, taken = Store.open(database), []
+
+    def handler(task):
+        taken.append(task.subject)
+        return lambda _db: Done()
+
+    threads = [
+        threading.Thread(target=worker(each, clock, handler, f"{number}").run_due)
+        for number, each in enumerate((store, other, store, other))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.close()
+    assert sorted(taken, key=int) == [str(number) for number in range(30)]

@@ -1,0 +1,171 @@
+"""One process at a time: taken, kept, lapsed, taken over; and who slept past its lease writes nothing."""
+
+import secrets
+import threading
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.service.jobs.leases import LEASE, MAX_HOLD, Lead, LeaseLost
+from custody.server.service.jobs.workers import alone
+from custody.server.store.models import Lease
+from tests.support.platform import Clock
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def leads(store, clock):
+    return [Lead(store, clock, secrets.token_bytes, "watcher of regtest") for _ in range(2)]
+
+
+def has_it(lead, **how):
+    with lead.work(**how) as held:
+        return held is not None
+
+
+def stored(store):
+    with store.read() as db:
+        return db.scalars(select(Lease)).all()
+
+
+def test_one_has_it_and_keeps_it(leads, clock):
+    first, second = leads
+    for _ in range(30):
+        assert (has_it(first), has_it(second)) == (True, False)
+        clock.advance(seconds=5)
+
+
+def test_a_lapsed_one_is_taken_over_and_not_before(leads, clock):
+    first, second = leads
+    assert has_it(first)
+    clock.now += LEASE - timedelta(milliseconds=1)
+    assert not has_it(second)
+    clock.advance(milliseconds=1)
+    assert has_it(second)
+    assert not has_it(first)
+
+
+def test_a_released_one_is_free_at_once_and_only_its_holder_releases_it(leads):
+    first, second = leads
+    assert has_it(first)
+    second.release()
+    assert not has_it(second)
+    first.release()
+    first.release()
+    assert has_it(second)
+
+
+def test_who_slept_past_its_lease_writes_nothing(store, leads, clock):
+    """It read the chain, was stopped, another followed the chain meanwhile: its view is the older one (P36)."""
+    first, second = leads
+    with first.work() as held:
+        clock.now += LEASE
+        with second.work() as other, store.write() as db:
+            other.require(db)
+        with store.write() as db, pytest.raises(LeaseLost):
+            held.require(db)
+
+
+def test_neither_does_who_has_it_again_by_then(store, leads, clock):
+    """Slept through the whole turn of another: the name of the process is the same, the lease is not."""
+    first, second = leads
+    with first.work() as before:
+        clock.now += LEASE
+        assert has_it(second)
+        second.release()
+        with first.work() as after:
+            assert after != before
+            with store.write() as db:
+                after.require(db)
+        with store.write() as db, pytest.raises(LeaseLost):
+            before.require(db)
+
+
+def test_a_lapsed_one_that_nobody_took_is_as_good_as_before(store, leads, clock):
+    first, _ = leads
+    with first.work() as held:
+        clock.now += 2 * LEASE
+        with store.write() as db:
+            held.require(db)
+    with first.work() as again:
+        assert again == held
+
+
+def test_renewed_while_the_work_lasts_and_not_for_ever(leads, clock):
+    first, second = leads
+    began = clock.now
+    with first.work():
+        while clock.now + LEASE / 2 <= began + MAX_HOLD:
+            clock.now += LEASE / 2
+            first.renew()
+            assert not has_it(second)
+        clock.now += 2 * LEASE
+        first.renew()
+        assert has_it(second), "whoever hangs does not hold on for ever"
+        first.renew()
+        assert has_it(second), "what was lost is not taken again by a heartbeat"
+
+
+def test_nothing_is_renewed_between_two_rounds(leads, clock):
+    first, second = leads
+    assert has_it(first)
+    clock.now += LEASE / 2
+    first.renew()
+    clock.now += LEASE / 2
+    assert has_it(second)
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_a_clock_that_was_wrong_keeps_nobody_out_for_longer_than_a_lease(leads, clock, days):
+    first, second = leads
+    assert has_it(first)
+    clock.advance(days=days)
+    assert has_it(second)
+    clock.advance(seconds=1)
+    assert has_it(second)
+
+
+def test_by_right_it_is_taken_from_whoever_had_it_before(store, leads):
+    """The embedded chain's own lock says that the earlier holder is dead."""
+    first, second = leads
+    with first.work() as held:
+        assert has_it(second, by_right=True)
+        with store.write() as db, pytest.raises(LeaseLost):
+            held.require(db)
+
+
+def test_two_at_the_same_moment_have_one_winner(leads):
+    both = threading.Barrier(2)
+    won = []
+
+    def take(lead):
+        both.wait()
+        if has_it(lead):
+            won.append(lead)
+
+    threads = [threading.Thread(target=take, args=(lead,)) for lead in leads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+
+
+def test_sweeps_are_done_by_one_of_all(store, leads):
+    done = []
+    loops = [
+        alone("sweeps", lead, lambda number=number: done.append(number), 1)
+        for number, lead in enumerate(leads)
+    ]
+    for loop in (*loops, *loops):
+        loop.round()
+    assert done == [0, 0]
+    loops[0].release()
+    loops[1].round()
+    assert done == [0, 0, 1]
+    assert len(stored(store)) == 1
