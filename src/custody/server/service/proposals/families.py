@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, and_, delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import ENDED
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
 
@@ -43,6 +44,16 @@ def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
     members = members_of(db, proposal.family_id)
     place = next(index for index, member in enumerate(members) if member.id == proposal.id)
     return [member for member in members[place + 1 :] if not has_ended(member)]
+
+
+def require_newest(db: Session, proposal: Proposal) -> None:
+    """Signatures are taken for the newest version only: what is taken back must not be completed here after all.
+
+    Raises StateConflict.
+    """
+    newer = newer_than(db, proposal)
+    if newer:
+        raise StateConflict(f"It was replaced by {newer[-1].id}: sign that one. Nothing was recorded.")
 
 
 def settle_family(db: Session, proposal: Proposal) -> None:
