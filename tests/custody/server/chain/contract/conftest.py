@@ -9,8 +9,9 @@ import pytest
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.chains import EmbeddedRig, Rig
 from tests.support.esplora import EsploraRig
+from tests.support.fake_bitcoind import FakeNodeRig
 
-RIGS = ("embedded", "esplora", "mempool_space", "bitcoind")
+RIGS = ("embedded", "esplora", "mempool_space", "core", "bitcoind")
 
 
 @pytest.fixture(params=RIGS)
@@ -21,6 +22,13 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 @pytest.fixture
 def embedded_rig(tmp_path):
     opened = EmbeddedRig(tmp_path / "chain")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def core_rig(tmp_path):
+    opened = FakeNodeRig(tmp_path / "chain")
     yield opened
     opened.close()
 

@@ -1,0 +1,331 @@
+"""A bitcoind in this process: JSON-RPC over real HTTP before the embedded chain, and every fault a test may want.
+
+What it answers is true, for the chain validates; how it answers can be spoilt: see Faults.
+"""
+
+import json
+import threading
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from custody.server.chain.backend import Accepted, AlreadyKnown, RefusalCode
+from custody.server.chain.core import CoreBackend, Password
+from custody.server.chain.embedded import EmbeddedChain
+from multisig.errors import InvalidTransaction
+from multisig.network import Network
+from multisig.transaction import OutPoint, Transaction
+from tests.support.chains import EmbeddedRig
+
+USER, PASSWORD = "platform", "correct horse"
+# The first block of regtest (Bitcoin Core, kernel/chainparams.cpp): the embedded chain does not keep its bytes.
+GENESIS = bytes.fromhex(
+    "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e67768f617fc8"
+    "1bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000000000000000000000000000000000000000000000"
+    "000000000000000000ffffffff4d04ffff001d0104455468652054696d65732030332f4a616e2f32303039204368616e63656c6c6f7220"
+    "6f6e206272696e6b206f66207365636f6e64206261696c6f757420666f722062616e6b73ffffffff0100f2052a01000000434104678afd"
+    "b0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c"
+    "702b6bf11d5fac00000000"
+)
+# Core's words for what the embedded mempool refuses.
+REASONS = {
+    RefusalCode.MISSING_INPUTS: "missing-inputs",
+    RefusalCode.CONFLICT: "insufficient fee",
+    RefusalCode.NON_FINAL: "non-final",
+    RefusalCode.IMMATURE: "bad-txns-premature-spend-of-coinbase",
+    RefusalCode.FEE_TOO_LOW: "min relay fee not met",
+    RefusalCode.FEE_TOO_HIGH: "max-fee-exceeded",
+    RefusalCode.INVALID_SCRIPT: "mandatory-script-verify-flag-failed (Witness program hash mismatch)",
+    RefusalCode.MALFORMED: "bad-txns-in-belowout",
+    RefusalCode.TOO_LARGE: "tx-size",
+}
+
+
+class Refusal(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass
+class Faults:
+    """Nothing is wrong until a test says so."""
+
+    chain: str = "regtest"
+    fetching: bool = False
+    headers_ahead: int = 0
+    pruned: bool = False
+    # Whether it is synced, of each index that the node has.
+    indexes: dict[str, bool] = field(
+        default_factory=lambda: {"txindex": True, "basic block filter index": True}
+    )
+    index_behind: int = 0
+    starting: bool = False
+    unknown: set[str] = field(default_factory=set)
+    # The connection is closed without a word.
+    hangs_up: bool = False
+    # An HTTP answer in place of the true one.
+    status: int = 200
+    body: bytes | None = None
+    # Only so much of the answer is sent, and then the connection is closed.
+    cut_at: int | None = None
+    # No answer before it is set.
+    held: threading.Event | None = None
+    # Called once, before the method is carried out.
+    before: dict[str, Callable[[], object]] = field(default_factory=dict)
+    # In place of the method.
+    instead: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+
+class FakeBitcoind:
+    """Serves until it is closed."""
+
+    def __init__(self, chain: Callable[[], EmbeddedChain]) -> None:
+        self._chain = chain
+        self.faults = Faults()
+        self.secret = (USER, PASSWORD)
+        self.asked: list[str] = []
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.node = self
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def connect(self, network: Network = Network.REGTEST, **options: Any) -> CoreBackend:
+        return CoreBackend(
+            network, self.url, Password(USER, SecretStr(PASSWORD)), **{"answer_seconds": 20.0} | options
+        )
+
+    def close(self) -> None:
+        if self.faults.held is not None:
+            self.faults.held.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def authorised(self, header: str | None) -> bool:
+        return header == "Basic " + b64encode(":".join(self.secret).encode()).decode()
+
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        method, params = request["method"], request.get("params", [])
+        self.asked.append(method)
+        try:
+            result = self._carry_out(method, params)
+        except Refusal as refusal:
+            error = {"code": refusal.code, "message": str(refusal)}
+            return {"result": None, "error": error, "id": request["id"]}
+        return {"result": result, "error": None, "id": request["id"]}
+
+    def _carry_out(self, method: str, params: list[Any]) -> Any:
+        if self.faults.starting:
+            raise Refusal(-28, "Loading block index…")
+        known = getattr(self, f"do_{method}", None)
+        if known is None or method in self.faults.unknown:
+            raise Refusal(-32601, "Method not found")
+        self.faults.before.pop(method, lambda: None)()
+        return self.faults.instead.get(method, known)(*params)
+
+    # The methods
+
+    def do_getblockchaininfo(self) -> dict[str, Any]:
+        tip = self._chain().tip()
+        return {
+            "chain": self.faults.chain,
+            "blocks": tip.height,
+            "headers": tip.height + self.faults.headers_ahead,
+            "bestblockhash": tip.hash,
+            "time": tip.time,
+            "initialblockdownload": self.faults.fetching,
+            "pruned": self.faults.pruned,
+        }
+
+    def do_getindexinfo(self) -> dict[str, Any]:
+        height = self._chain().tip().height - self.faults.index_behind
+        return {
+            name: {"synced": synced, "best_block_height": height}
+            for name, synced in self.faults.indexes.items()
+        }
+
+    def do_getblockhash(self, height: int) -> str:
+        block = self._chain().block_at(height)
+        if block is None:
+            raise Refusal(-8, "Block height out of range")
+        return block.hash
+
+    def do_getblockheader(self, block_hash: str) -> dict[str, Any]:
+        for height in range(self._chain().tip().height + 1):
+            block = self._chain().block_at(height)
+            if block is not None and block.hash == block_hash:
+                return {"hash": block_hash, "height": height, "time": block.time, "confirmations": 1}
+        raise Refusal(-5, "Block not found")
+
+    def do_getblock(self, block_hash: str, verbosity: int) -> str:
+        assert verbosity == 0
+        if block_hash == self.do_getblockhash(0):
+            return GENESIS.hex()
+        return self._chain()._store.raw(bytes.fromhex(block_hash)[::-1]).hex()
+
+    def do_getrawtransaction(self, txid: str, verbosity: int = 0, block_hash: str | None = None) -> Any:
+        known = self._chain().transaction(txid)
+        if known is None or (block_hash is not None and known.block_hash != block_hash):
+            raise Refusal(
+                -5, "No such mempool or blockchain transaction. Use gettransaction for wallet ones."
+            )
+        raw = known.transaction.serialize().hex()
+        if verbosity == 0:
+            return raw
+        found = {"hex": raw, "txid": txid}
+        if known.block_hash is not None:
+            found |= {"blockhash": known.block_hash, "confirmations": 1}
+        return found | ({} if block_hash is None else {"in_active_chain": True})
+
+    def do_getrawmempool(self) -> list[str]:
+        return [entry.transaction.txid for entry in self._chain()._mempool]
+
+    def do_gettxspendingprevout(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        mempool = self._chain()._mempool
+        spends = (mempool.spender(OutPoint(each["txid"], each["vout"])) for each in outputs)
+        return [
+            each | ({} if spend is None else {"spendingtxid": spend.txid})
+            for each, spend in zip(outputs, spends, strict=True)
+        ]
+
+    def do_scanblocks(
+        self, action: str, scripts: list[str], start: int, stop: int, kind: str
+    ) -> dict[str, Any]:
+        """Filters match by chance now and then: one block in seven does here."""
+        assert (action, kind) == ("start", "basic")
+        index = self._chain()._index
+        wanted = {bytes.fromhex(script.removeprefix("raw(").removesuffix(")")) for script in scripts}
+        covered = range(start, min(stop, index.tip.height - self.faults.index_behind) + 1)
+        found = [height for height in covered if height % 7 == 0 or wanted & set(self._touched(height))]
+        return {
+            "from_height": start,
+            "to_height": stop,
+            "relevant_blocks": [self.do_getblockhash(height) for height in found],
+            "completed": True,
+        }
+
+    def _touched(self, height: int) -> Iterator[bytes]:
+        index = self._chain()._index
+        for transaction in index._blocks[height].transactions:
+            yield from (out.script_pubkey for out in transaction.outputs)
+            coins = (index.coin(txin.outpoint) for txin in transaction.inputs)
+            yield from (coin.output.script_pubkey for coin in coins if coin is not None)
+
+    def do_testmempoolaccept(self, raws: list[str], maxfeerate: str) -> list[dict[str, Any]]:
+        assert maxfeerate == "0.10"
+        transaction = _parse(raws[0])
+        outcome = self._chain().test_accept(transaction)
+        found = {"txid": transaction.txid, "wtxid": transaction.wtxid, "allowed": False}
+        if isinstance(outcome, Accepted):
+            return [found | {"allowed": True}]
+        if isinstance(outcome, AlreadyKnown):
+            return [found | {"reject-reason": self._known_as(transaction, confirmed=outcome.confirmed)}]
+        return [found | {"reject-reason": REASONS[outcome.code]}]
+
+    def _known_as(self, transaction: Transaction, *, confirmed: bool) -> str:
+        """A node knows a confirmed transaction by its unspent outputs alone."""
+        if not confirmed:
+            return "txn-already-in-mempool"
+        index = self._chain()._index
+        outpoints = (OutPoint(transaction.txid, vout) for vout in range(len(transaction.outputs)))
+        unspent = any(index.spender(outpoint) is None for outpoint in outpoints)
+        return "txn-already-known" if unspent else "missing-inputs"
+
+    def do_sendrawtransaction(self, raw: str, maxfeerate: str, maxburnamount: str) -> str:
+        assert (maxfeerate, maxburnamount) == ("0.10", "0")
+        transaction = _parse(raw)
+        outcome = self._chain().broadcast(transaction)
+        match outcome:
+            case Accepted() | AlreadyKnown(confirmed=False):
+                return transaction.txid
+            case AlreadyKnown():
+                raise Refusal(-27, "Transaction outputs already in utxo set")
+            case _ if outcome.code is RefusalCode.MISSING_INPUTS:
+                raise Refusal(-25, "bad-txns-inputs-missingorspent")
+            case _:
+                raise Refusal(-26, f"{REASONS[outcome.code]}, {outcome.reason}")
+
+    def do_estimatesmartfee(self, target: int, mode: str) -> dict[str, Any]:
+        assert 1 <= target <= 1_008
+        return {"errors": ["Insufficient data or no feerate found"], "blocks": target}
+
+
+def _parse(raw: str) -> Transaction:
+    try:
+        return Transaction.parse(bytes.fromhex(raw))
+    except InvalidTransaction as error:
+        raise Refusal(-22, "TX decode failed. Make sure the tx has at least one input.") from error
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    node: FakeBitcoind
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Head and body in one piece, at once: else each answer waits 40 ms for the kernel's acknowledgement of its head.
+    wbufsize = -1
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def log_message(self, *_args: Any) -> None:
+        """Nothing: it would go to standard error."""
+
+    def do_POST(self) -> None:
+        node, faults = self.server.node, self.server.node.faults
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        if faults.held is not None:
+            faults.held.wait(60)
+        if faults.hangs_up:
+            self.close_connection = True
+            return
+        if not node.authorised(self.headers["Authorization"]):
+            self._answer(401, b"")
+            return
+        body = json.dumps([node.reply(each) for each in json.loads(content)]).encode()
+        self._answer(faults.status, body if faults.body is None else faults.body)
+
+    def _answer(self, status: int, body: bytes) -> None:
+        cut = self.server.node.faults.cut_at
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:cut])
+        if cut is not None:
+            self.close_connection = True
+
+
+class FakeNodeRig(EmbeddedRig):
+    """The Core backend before a simulated node."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.node = FakeBitcoind(lambda: self.chain)
+        self.core = self.node.connect()
+
+    @property
+    def backend(self) -> CoreBackend:
+        return self.core
+
+    def close(self) -> None:
+        self.core.close()
+        self.node.close()
+        super().close()
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        self.node.faults.hangs_up = True
+        yield
+        self.node.faults.hangs_up = False
