@@ -1,0 +1,40 @@
+"""When a delivery is tried again, when it is given up, and how long a receiver that fails is left in peace."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+# Soon at first, for a restart; then less and less often. Eleven attempts in three days, as Stripe's and Svix's deliveries.
+RETRIES: Final = (
+    timedelta(seconds=10),
+    timedelta(minutes=1),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=20),
+    timedelta(hours=20),
+)
+GIVEN_UP_AFTER: Final = timedelta(days=3)
+# A receiver that failed at everything for so long, while something was tried, is told nothing more.
+DISABLED_AFTER: Final = timedelta(days=5)
+SHORTEST_PEACE: Final = timedelta(seconds=5)
+LONGEST_PEACE: Final = timedelta(hours=1)
+
+
+def next_attempt(attempts: int, queued_at: datetime, now: datetime) -> datetime | None:
+    """After so many attempts that failed, one at least; None where it is given up."""
+    if attempts > len(RETRIES):
+        return None
+    following = now + RETRIES[attempts - 1]
+    return following if following <= queued_at + GIVEN_UP_AFTER else None
+
+
+def quiet_until(failing_since: datetime, now: datetime) -> datetime:
+    """Longer, the longer it fails: one that hangs would keep a worker for ten seconds with every event there is."""
+    return now + min(LONGEST_PEACE, max(SHORTEST_PEACE, (now - failing_since) / 8))
+
+
+def is_hopeless(failing_since: datetime, now: datetime) -> bool:
+    return now - failing_since >= DISABLED_AFTER

@@ -1,0 +1,101 @@
+"""A webhook's URL, read once and strictly: what cannot be read in just one way is refused (P51)."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import idna
+
+MAX_URL: Final = 1_000
+HTTPS_PORT: Final = 443
+# Below are other protocols' well-known ports (RFC 6335): nobody has us knock at a mail server.
+FIRST_FREE_PORT: Final = 1_024
+MAX_PORT: Final = 65_535
+MAX_NAME: Final = 253
+# Names that lead to the machine itself, to its own network, or nowhere (RFC 6761, 6762, 7686, 8375, 9476; ICANN's internal).
+SPECIAL_NAMES: Final = frozenset({
+    "localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "arpa",
+    "test", "example", "invalid", "onion", "alt",
+})  # fmt: skip
+
+# RFC 3986's characters and nothing else: no space, backslash, control, bracket or raw non-ASCII. A fragment or a user's name
+# and password find no place in it.
+_URL = re.compile(
+    r"https://(?P<host>[^/?#@:\\\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<path>/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*)?"
+    r"(?P<query>\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"
+)
+_LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+# What the URL standard takes for an IPv4 address by its end, and C libraries do (inet_aton): 2130706433, 0x7f.1, 0177.0.0.1.
+_NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
+
+
+class BadUrl(ValueError):
+    """What is wrong with it, for the one who wrote it."""
+
+
+@dataclass(frozen=True)
+class WebhookUrl:
+    """``host`` as the DNS has it; ``target`` is the path with its query. ``is_allowed``: by the operator, wherever it leads."""
+
+    host: str
+    port: int
+    target: str
+    is_allowed: bool = False
+
+    @property
+    def authority(self) -> str:
+        return self.host if self.port == HTTPS_PORT else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"https://{self.authority}{self.target}"
+
+
+def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
+    """``allowed``: hosts that the operator lets webhooks call, in small letters. Raises BadUrl."""
+    if len(text) > MAX_URL:
+        raise BadUrl(f"A webhook's URL has at most {MAX_URL} characters.")
+    found = _URL.fullmatch(text)
+    if found is None:
+        raise BadUrl(
+            "A webhook's URL is https://, a host's name, perhaps a port, and a path: no user, password or fragment, and "
+            "other characters percent-encoded."
+        )
+    host = found["host"].lower()
+    is_allowed = host in allowed
+    return WebhookUrl(
+        host=host if is_allowed else _name(host),
+        port=_port(found["port"], is_allowed=is_allowed),
+        target=(found["path"] or "/") + (found["query"] or ""),
+        is_allowed=is_allowed,
+    )
+
+
+def _port(text: str | None, *, is_allowed: bool) -> int:
+    port = HTTPS_PORT if text is None else int(text)
+    lowest = 1 if is_allowed else FIRST_FREE_PORT
+    if port != HTTPS_PORT and not lowest <= port <= MAX_PORT:
+        raise BadUrl(f"A webhook's port is {HTTPS_PORT}, or one from {FIRST_FREE_PORT} to {MAX_PORT}.")
+    return port
+
+
+def _name(host: str) -> str:
+    """A full name in the DNS, internationalised ones encoded (RFC 5891); never an address, in whatever way it is written."""
+    name = _encoded(host)
+    labels = name.split(".")
+    if len(name) > MAX_NAME or not all(_LABEL.fullmatch(label) for label in labels):
+        raise BadUrl("The URL's host is no name of the DNS; an address or a trailing dot is none.")
+    if _NUMBER.fullmatch(labels[-1]):
+        raise BadUrl("The URL's host is an address; give a name.")
+    if len(labels) == 1 or labels[-1] in SPECIAL_NAMES:
+        raise BadUrl("The URL's host is no name on the Internet.")
+    return name
+
+
+def _encoded(host: str) -> str:
+    """Without the mappings of UTS 46, which make dots and digits of characters that only look like them."""
+    try:
+        return idna.encode(host, strict=True).decode()
+    except (idna.IDNAError, UnicodeError):
+        raise BadUrl("The URL's host is no name of the DNS; an address or a trailing dot is none.") from None

@@ -1,0 +1,190 @@
+"""One attempt at a delivery: to a public address that was checked, under TLS, without redirects, over by a deadline (P51)."""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Final, Self
+
+from custody.server.domain.public_addresses import is_public_text
+from custody.server.domain.webhook_urls import WebhookUrl
+
+# For all of an attempt: the name, the connection, TLS, and the answer's status.
+ATTEMPT_SECONDS: Final = 10.0
+# A resolver's own time-outs are longer, and cannot be set from here.
+NAME_SECONDS: Final = 4.0
+# Of a receiver's addresses so many are tried: one that is dead must not use up the time of the others.
+MAX_ADDRESSES: Final = 3
+CONNECT_SECONDS: Final = 3.0
+
+# The addresses of a name, as text. Raises OSError.
+Resolve = Callable[[str], Sequence[str]]
+# A connection to an address and port, within seconds. Raises OSError.
+Connect = Callable[[tuple[str, int], float], socket.socket]
+
+
+class Trouble(StrEnum):
+    """Why an attempt failed, for those who run the receiver: in our words, never in what somebody answered."""
+
+    NAME_NOT_FOUND = "name-not-found"
+    ADDRESS_NOT_PUBLIC = "address-not-public"
+    UNREACHABLE = "unreachable"
+    TLS_FAILED = "tls-failed"
+    TIMED_OUT = "timed-out"
+    BAD_ANSWER = "bad-answer"
+    REDIRECTED = "redirected"
+    REFUSED = "refused"
+    # Of our own: the secret that signs cannot be read.
+    SECRET_UNREADABLE = "secret-unreadable"  # noqa: S105 - a name
+    DISABLED = "webhook-disabled"
+
+
+class Undelivered(Exception):
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.value)
+        self.trouble = trouble
+
+
+def look_up(host: str) -> list[str]:
+    """What the system's resolver says."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    # Each once, in the resolver's order of preference.
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class Sender:
+    """``ca_file``: a private authority beside the usual ones, for receivers that the operator allows.
+
+    Nothing of the environment is asked: a proxy would resolve the name itself, after our check.
+    """
+
+    def __init__(
+        self,
+        resolve: Resolve = look_up,
+        ca_file: Path | None = None,
+        *,
+        connect: Connect = socket.create_connection,
+        seconds: float = ATTEMPT_SECONDS,
+    ) -> None:
+        self._resolve = resolve
+        self._connect_to = connect
+        self._seconds = seconds
+        self._context = ssl.create_default_context()
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if ca_file is not None:
+            self._context.load_verify_locations(ca_file)
+
+    def post(self, url: WebhookUrl, body: bytes, headers: Mapping[str, str]) -> int:
+        """The answer's status, whatever it is; the rest of the answer is not read. Raises Undelivered."""
+        with _Deadline(self._seconds) as deadline:
+            line = self._connect(url, deadline)
+            with line:
+                secured = self._secure(line, url, deadline)
+                with secured:
+                    return _exchange(secured, url, body, headers, deadline)
+
+    def _connect(self, url: WebhookUrl, deadline: "_Deadline") -> socket.socket:
+        """To an address that was checked, and not to the name: asked again, it might lead elsewhere (DNS rebinding)."""
+        for address in self._addresses(url)[:MAX_ADDRESSES]:
+            with suppress(OSError):
+                line = self._connect_to((address, url.port), min(CONNECT_SECONDS, deadline.left()))
+                deadline.watch(line)
+                return line
+        raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.UNREACHABLE)
+
+    def _addresses(self, url: WebhookUrl) -> Sequence[str]:
+        """All of them must be public: a name with a public and a private one is somebody's try."""
+        # The dot at the end keeps a resolver from trying the domains of our own network behind it.
+        name = url.host if url.is_allowed else f"{url.host}."
+        found = _within(min(NAME_SECONDS, self._seconds), lambda: self._resolve(name))
+        if not found:
+            raise Undelivered(Trouble.NAME_NOT_FOUND)
+        if not url.is_allowed and not all(is_public_text(address) for address in found):
+            raise Undelivered(Trouble.ADDRESS_NOT_PUBLIC)
+        return found
+
+    def _secure(self, line: socket.socket, url: WebhookUrl, deadline: "_Deadline") -> ssl.SSLSocket:
+        line.settimeout(deadline.left())
+        try:
+            return self._context.wrap_socket(line, server_hostname=url.host)
+        except ssl.SSLCertVerificationError as error:
+            raise Undelivered(Trouble.TLS_FAILED) from error
+        except OSError as error:
+            raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.TLS_FAILED) from error
+
+
+def _exchange(
+    line: ssl.SSLSocket, url: WebhookUrl, body: bytes, headers: Mapping[str, str], deadline: "_Deadline"
+) -> int:
+    connection = HTTPConnection(url.host, url.port)
+    # It is connected already, and never connects by itself.
+    connection.sock, connection.auto_open = line, 0
+    line.settimeout(deadline.left())
+    try:
+        connection.request("POST", url.target, body, {"Host": url.authority, **headers})
+        status = connection.getresponse().status
+    except HTTPException as error:
+        raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.BAD_ANSWER) from error
+    except OSError as error:
+        raise Undelivered(Trouble.TIMED_OUT if deadline.is_over else Trouble.UNREACHABLE) from error
+    finally:
+        connection.close()
+    if deadline.is_over:
+        # To http.client, headers that are cut off have come to their end.
+        raise Undelivered(Trouble.TIMED_OUT)
+    return status
+
+
+def _within(seconds: float, ask: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """What it answers in time; nothing else. A daemon thread: a resolver that hangs ends by its own time-outs."""
+    found: list[Sequence[str]] = []
+
+    def run() -> None:
+        with suppress(OSError, UnicodeError):
+            found.append(ask())
+
+    thread = threading.Thread(target=run, name="resolver", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return found[0] if found else ()
+
+
+class _Deadline:
+    """A socket's time-out is for one read, and a receiver that drips bytes would hold us for ever: the line is cut."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends = time.monotonic() + seconds
+        self._line: socket.socket | None = None
+        self._timer = threading.Timer(seconds, self._cut)
+        self._timer.daemon = True
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._ends
+
+    def left(self) -> float:
+        """Never nothing: to a socket, no time is no time-out."""
+        return max(0.001, self._ends - time.monotonic())
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._timer.cancel()
+        if self._line is not None:
+            self._line.close()
+
+    def watch(self, line: socket.socket) -> None:
+        """A handle of our own: TLS takes the other one over."""
+        self._line = line.dup()
+
+    def _cut(self) -> None:
+        with suppress(OSError):
+            if self._line is not None:
+                self._line.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,154 @@
+"""A program that receives webhooks, in the test's own process: TLS on a free port of loopback, with answers as scripted."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+HOST = "hooks.example.org"
+# Public, and nobody's that a test may call: `Wire` leads the connection to the receiver.
+PUBLIC = "8.8.4.4"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@dataclass(frozen=True)
+class Request:
+    """As it came. Names of headers in small letters."""
+
+    line: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Answer = Callable[[ssl.SSLSocket, "Receiver"], None]
+
+
+def answering(raw: bytes) -> Answer:
+    return lambda line, _receiver: line.sendall(raw)
+
+
+def status(code: int, *headers: str) -> Answer:
+    lines = [f"HTTP/1.1 {code} X", "Content-Length: 0", *headers, "", ""]
+    return answering("\r\n".join(lines).encode())
+
+
+TAKEN = answering(OK)
+
+
+@dataclass
+class Receiver:
+    """``answer`` is given each connection after its request was read. ``closing``: the test is over."""
+
+    port: int = 0
+    arrived: list[Request] = field(default_factory=list)
+    answer: Answer = TAKEN
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def url(self, path: str = "/hook", host: str = HOST) -> str:
+        return f"https://{host}:{self.port}{path}"
+
+
+@dataclass
+class Wire:
+    """What a `Sender` is given for a network: names have the addresses that are listed, and every address is loopback.
+
+    ``asked`` and ``called``: which names were looked up, and which addresses connected to.
+    """
+
+    addresses: list[list[str]] = field(default_factory=lambda: [[PUBLIC]])
+    asked: list[str] = field(default_factory=list)
+    called: list[tuple[str, int]] = field(default_factory=list)
+
+    def resolve(self, host: str) -> list[str]:
+        """The lists one after the other; the last one stays."""
+        self.asked.append(host)
+        return self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
+
+    def connect(self, place: tuple[str, int], seconds: float) -> socket.socket:
+        self.called.append(place)
+        return socket.create_connection(("127.0.0.1", place[1]), seconds)
+
+
+@contextmanager
+def receiver(context: ssl.SSLContext) -> Iterator[Receiver]:
+    own = Receiver()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        own.port = listening.getsockname()[1]
+        threads = [threading.Thread(target=_accept, args=(listening, context, own), name="receiver")]
+        threads[0].start()
+        try:
+            yield own
+        finally:
+            own.closing.set()
+            # Wakes the thread that accepts; closing alone does not.
+            listening.shutdown(socket.SHUT_RDWR)
+            threads[0].join(10)
+
+
+def _accept(listening: socket.socket, context: ssl.SSLContext, own: Receiver) -> None:
+    workers: list[threading.Thread] = []
+    while not own.closing.is_set():
+        with suppress(OSError):
+            line, _ = listening.accept()
+            worker = threading.Thread(target=_serve, args=(line, context, own), name="receiver's answer")
+            worker.start()
+            workers.append(worker)
+    for worker in workers:
+        worker.join(10)
+
+
+def _serve(line: socket.socket, context: ssl.SSLContext, own: Receiver) -> None:
+    line.settimeout(10)
+    with suppress(OSError), context.wrap_socket(line, server_side=True) as secured:
+        own.arrived.append(_read(secured))
+        own.answer(secured, own)
+        with suppress(OSError):
+            secured.unwrap()
+
+
+def _read(line: ssl.SSLSocket) -> Request:
+    with line.makefile("rb") as file:
+        first = file.readline().decode().strip()
+        headers: dict[str, str] = {}
+        while text := file.readline().decode().strip():
+            name, _, value = text.partition(":")
+            headers[name.lower()] = value.strip()
+        return Request(first, headers, file.read(int(headers.get("content-length", "0"))))
+
+
+def certificate_for(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
+    """One that vouches for itself: the file to trust, and a server's context."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(each) for each in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    chain, keyfile = folder / f"{names[0]}.pem", folder / f"{names[0]}.key"
+    chain.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    keyfile.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(chain, keyfile)
+    return chain, context
