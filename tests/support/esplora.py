@@ -24,6 +24,7 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import split_block
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.chain.esplora.pace import Pace
+from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
@@ -146,7 +147,10 @@ class Explorer(httpx.BaseTransport):
         return plain("Block not found", 404) if block is None else plain(block.hash)
 
     def header(self, block_hash: str) -> httpx.Response:
-        return plain(self.header_bytes(block_hash).hex())
+        try:
+            return plain(self.header_bytes(block_hash).hex())
+        except ChainUnavailable:
+            return plain("Block not found", 404)
 
     def header_bytes(self, block_hash: str) -> bytes:
         if block_hash == self._chain.block_at(0).hash:

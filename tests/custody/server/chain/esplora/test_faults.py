@@ -1,0 +1,273 @@
+"""An explorer that fails: whatever comes back, an answer of ours is the truth, or ChainUnavailable."""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+
+import httpx
+import pytest
+
+from custody.server.chain.backend import Accepted, Refused
+from custody.server.chain.esplora.backend import FOR_GOOD, MAX_READS
+from custody.server.domain.errors import ChainUnavailable
+from multisig.script import p2wsh
+from multisig.units import FeeRate
+from tests.support.chains import confirmed_coin
+from tests.support.esplora import AT_ONCE, URL, EsploraBackend, Network, as_json, edited, plain
+from tests.support.regtest import coin_of, open_script, spend
+
+PATHS = (
+    "/blocks/tip/hash",
+    "/block-height/.*",
+    "/block/[0-9a-f]*",
+    "/block/.*/header",
+    "/scripthash/[0-9a-f]*",
+    "/scripthash/.*/txs/chain.*",
+    "/scripthash/.*/txs/mempool",
+    "/tx/.*/raw",
+    "/tx/.*/status",
+    "/tx/.*/merkle-proof",
+    "/tx/.*/outspend/.*",
+    "/tx",
+    "/txs/test",
+    "/fee-estimates",
+)
+
+
+def time_out(_response):
+    raise httpx.ReadTimeout("slow")
+
+
+def broken_off(_response):
+    raise httpx.RemoteProtocolError("peer closed connection")
+
+
+FAULTS = {
+    "slow": time_out,
+    "broken off": broken_off,
+    "a gateway's page": lambda _: plain("<html>502 Bad Gateway</html>", 502),
+    "too many requests": lambda _: httpx.Response(429, headers={"Retry-After": "1"}),
+    "sent elsewhere": lambda _: httpx.Response(302, headers={"Location": "https://elsewhere.example.org"}),
+    "a page of a hotel": lambda _: plain("<html>Welcome! Please sign in.</html>"),
+    "nothing": lambda _: plain(""),
+    "truncated": lambda true: httpx.Response(200, content=true.content[: len(true.content) // 2]),
+    "no such thing": lambda _: plain("Not found", 404),
+    "a refusal": lambda _: plain("Invalid hex string", 400),
+    "null": lambda _: as_json(None),
+    "an empty list": lambda _: as_json([]),
+    "an empty object": lambda _: as_json({}),
+    "a number": lambda _: as_json(1e308),
+    "deep": lambda _: plain("[" * 100_000),
+    "other bytes": lambda _: httpx.Response(200, content=bytes(range(256))),
+}
+
+
+def fresh_backend(rig):
+    return EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=rig.explorer)
+
+
+class Scene:
+    """A confirmed coin that is spent in the mempool, and one that waits to be spent."""
+
+    def __init__(self, rig):
+        self.first, number = confirmed_coin(rig)
+        self.second, other = confirmed_coin(rig)
+        self.elsewhere = p2wsh(open_script(rig.fresh()))
+        self.sent = spend(self.first, number, to=self.elsewhere)
+        rig.send(self.sent)
+        self.unsent = spend(self.second, other, to=self.elsewhere)
+        self.scripts = [self.first.script_pubkey, self.second.script_pubkey, self.elsewhere]
+
+    def questions(self, backend):
+        """Each with what an explorer may make of its answer undetected: hide, forget, refuse for now."""
+        yield backend.tip, exactly
+        yield lambda: backend.block_at(self.first.height), exactly
+        yield lambda: backend.block_at(10_000), exactly
+        yield lambda: backend.outputs_to(self.scripts), fewer
+        yield lambda: backend.transaction(self.first.outpoint.txid), perhaps
+        yield lambda: backend.transaction(self.sent.txid), perhaps
+        yield lambda: backend.transaction("ab" * 32), exactly
+        yield lambda: backend.test_accept(self.unsent), refused_for_now
+        yield lambda: backend.broadcast(self.sent), sent
+
+
+def exactly(found, true):
+    return found == true
+
+
+def perhaps(found, true):
+    return found is None or found == true
+
+
+def fewer(found, true):
+    unspent = {replace(each, spent=None) for each in true}
+    return all(each in true or each in unspent for each in found)
+
+
+def refused_for_now(found, true):
+    return found == true or (isinstance(found, Refused) and found.code not in FOR_GOOD)
+
+
+def sent(found, true):
+    return found in {true, Accepted(true.txid)}
+
+
+@pytest.fixture
+def scene(rig):
+    return Scene(rig)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_fault_of_every_answer_is_noticed_or_harmless(rig, scene, path):
+    """Asked by a backend that knows nothing yet and by one that knows all."""
+    true = [ask() for ask, _ in scene.questions(rig.backend)]
+    noticed = 0
+    for fault in FAULTS.values():
+        for backend in (fresh_backend(rig), rig.backend):
+            with rig.explorer.answering(path, fault):
+                for (ask, may_be), expected in zip(scene.questions(backend), true, strict=True):
+                    try:
+                        found = ask()
+                    except ChainUnavailable:
+                        noticed += 1
+                        continue
+                    assert may_be(found, expected), (fault, found)
+    assert noticed or path in {"/fee-estimates", "/txs/test"}
+
+
+def test_an_explorer_that_falls_behind_is_not_believed(rig):
+    rig.mine(5)
+    tip = rig.backend.tip()
+    before = rig.backend.block_at(tip.height - 1)
+    with (
+        rig.explorer.answering("/blocks/tip/hash", lambda _: plain(before.hash)),
+        pytest.raises(ChainUnavailable, match="behind"),
+    ):
+        rig.backend.tip()
+    assert rig.backend.tip() == tip
+
+
+def test_the_tip_that_moves_between_the_pages_is_read_again(rig):
+    number = rig.fresh()
+    for _ in range(60):
+        rig.fund(number, 1_000)
+        rig.mine()
+    moves = [rig.mine] * 2
+
+    def move(path):
+        if "/txs/chain/" in path and moves:
+            moves.pop()()
+
+    rig.explorer.before = move
+    found = fresh_backend(rig).outputs_to([p2wsh(open_script(number))])
+    assert moves == []
+    assert len(found) == 60
+    assert all(each.block_hash == rig.chain.block_at(each.height).hash for each in found)
+
+
+def test_a_branch_that_comes_between_the_pages_is_read_again(rig):
+    number = rig.fresh()
+    for _ in range(30):
+        rig.fund(number, 1_000)
+        rig.mine()
+    branches = [lambda: rig.reorganise(3, 4)]
+
+    def move(path):
+        if "/txs/chain/" in path and branches:
+            branches.pop()()
+
+    rig.explorer.before = move
+    found = fresh_backend(rig).outputs_to([p2wsh(open_script(number))])
+    assert branches == []
+    assert sorted(each.height is None for each in found) == [False] * 27 + [True] * 3
+
+
+def test_a_tip_that_moves_at_every_look_is_given_up(rig, scene):
+    rig.explorer.before = lambda path: rig.mine() if path == "/blocks/tip/hash" else None
+    with pytest.raises(ChainUnavailable, match="at every look"):
+        rig.backend.outputs_to(scene.scripts)
+    assert len(rig.explorer.asked) < 400
+
+
+@pytest.mark.parametrize("count", [3, 2**40])
+def test_a_history_that_never_reaches_its_count_is_given_up(rig, scene, count):
+    def more(stats):
+        return stats | {"chain_stats": stats["chain_stats"] | {"tx_count": count}}
+
+    with rig.explorer.answering("/scripthash/[0-9a-f]*", edited(more)), pytest.raises(ChainUnavailable):
+        rig.backend.outputs_to(scene.scripts)
+    assert len(rig.explorer.asked) < 200
+
+
+def test_a_page_that_comes_again_and_again_is_given_up(rig):
+    number = rig.fresh()
+    for _ in range(60):
+        rig.fund(number, 1_000)
+    rig.mine()
+    first = []
+
+    def repeat(true):
+        first.append(true.content)
+        return httpx.Response(200, content=first[0])
+
+    with rig.explorer.answering("/scripthash/.*/txs/chain.*", repeat), pytest.raises(ChainUnavailable):
+        rig.backend.outputs_to([p2wsh(open_script(number))])
+    assert len(first) <= 3 * MAX_READS
+
+
+def test_more_than_fifty_wait_and_fifty_are_shown(rig):
+    """The API has no more; the rest is seen when it is in a block."""
+    number = rig.fresh()
+    for _ in range(60):
+        rig.fund(number, 1_000)
+    assert len(rig.backend.outputs_to([p2wsh(open_script(number))])) == 50
+    rig.mine()
+    assert len(rig.backend.outputs_to([p2wsh(open_script(number))])) == 60
+
+
+def test_a_long_absence_is_caught_up_with(rig, scene):
+    rig.backend.outputs_to(scene.scripts)
+    rig.mine(200)
+    assert rig.backend.tip() == rig.chain.tip()
+    assert coin_of(rig.backend, scene.sent.txid, scene.elsewhere).height == scene.second.height + 1
+
+
+class TestEstimates:
+    @pytest.mark.parametrize(
+        ("target", "rate"), [(1, 12_345), (2, 12_345), (5, 8_000), (72, 2_001), (5_000, 1_000)]
+    )
+    def test_the_slowest_target_that_is_fast_enough(self, rig, target, rate):
+        assert rig.backend.fee_estimate(target) == FeeRate(rate)
+
+    @pytest.mark.parametrize("estimates", [{}, {"6": 4.0}, {"2": 0}, {"2": -5}, {"2": 1e300}])
+    def test_none_where_it_cannot_tell(self, rig, estimates):
+        with rig.explorer.answering("/fee-estimates", lambda _: as_json(estimates)):
+            assert rig.backend.fee_estimate(2) is None
+
+    @pytest.mark.parametrize("body", ['{"2": "much"}', '{"two": 1}', "[]", '{"2": NaN}', '{"2": Infinity}'])
+    def test_nonsense_is_no_rate(self, rig, body):
+        with rig.explorer.answering("/fee-estimates", lambda _: plain(body)), suppress(ChainUnavailable):
+            assert rig.backend.fee_estimate(2) is None
+
+    def test_a_rate_is_rounded_up(self, rig):
+        with rig.explorer.answering("/fee-estimates", lambda _: plain('{"2": 1.0001}')):
+            assert rig.backend.fee_estimate(2) == FeeRate(1_001)
+
+    def test_an_explorer_without_estimates(self, rig):
+        with rig.explorer.answering("/fee-estimates", lambda _: plain("endpoint does not exist", 404)):
+            assert rig.backend.fee_estimate(2) is None
+
+
+def test_the_simulated_explorer_shows_what_esplora_shows(rig, scene):
+    """The fields that we read, in the words of its API.md."""
+    with httpx.Client(base_url=URL, transport=rig.explorer) as http:
+        entry = json.loads(http.get(f"/scripthash/{_hash(scene.scripts[0])}/txs/chain").content)[0]
+        assert {"txid", "vin", "vout", "status"} <= entry.keys()
+        assert entry["status"].keys() == {"confirmed", "block_height", "block_hash", "block_time"}
+        assert http.get(f"/tx/{'ab' * 32}/status").json() == {"confirmed": False}
+        assert http.get("/nowhere").status_code == 404
+
+
+def _hash(script):
+    return sha256(script).hexdigest()

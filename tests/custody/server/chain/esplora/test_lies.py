@@ -1,0 +1,400 @@
+"""An explorer that lies, as well as it can: what is found out, and what a lie costs (docs/operating/chain.md)."""
+
+import json
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
+from custody.server.chain.embedded.blocks import build_block
+from custody.server.chain.engine import block_hash
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from multisig.script import p2wsh
+from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
+from multisig.units import Sats
+from tests.support.chains import confirmed_coin
+from tests.support.esplora import (
+    AT_ONCE,
+    GENESIS_HEADER,
+    NODES_WORDS,
+    URL,
+    EsploraBackend,
+    EsploraRig,
+    as_json,
+    edited,
+    plain,
+)
+from tests.support.regtest import coin_of, open_script, spend
+
+
+class Liar:
+    """Puts transactions of its own into a script's history, mempool and everywhere that it is asked of them."""
+
+    def __init__(self, rig, transaction, status):
+        self.rig, self.transaction, self.status = rig, transaction, status
+
+    def __enter__(self):
+        txid = self.transaction.txid
+        entry = {"txid": txid, "status": self.status}
+        pages = "chain" if self.status["confirmed"] else "mempool"
+        self.answers = [
+            self.rig.explorer.answering(
+                f"/scripthash/[^/]*/txs/{pages}", edited(lambda page: [entry, *page])
+            ),
+            self.rig.explorer.answering("/scripthash/[0-9a-f]*", edited(self._count)),
+            self.rig.explorer.answering(f"/tx/{txid}/raw", lambda _: self._raw()),
+            self.rig.explorer.answering(f"/tx/{txid}/status", lambda _: as_json(self.status)),
+        ]
+        for each in self.answers:
+            each.__enter__()
+
+    def __exit__(self, *_):
+        for each in self.answers:
+            each.__exit__(None, None, None)
+
+    def _count(self, stats):
+        kind = "chain_stats" if self.status["confirmed"] else "mempool_stats"
+        return stats | {kind: stats[kind] | {"tx_count": stats[kind]["tx_count"] + 1}}
+
+    def _raw(self):
+        return httpx.Response(200, content=self.transaction.serialize())
+
+
+def in_block(block):
+    return {
+        "confirmed": True,
+        "block_height": block.height,
+        "block_hash": block.hash,
+        "block_time": block.time,
+    }
+
+
+WAITING = {"confirmed": False}
+
+
+def stranger_to(rig):
+    """A backend that has seen nothing yet."""
+    return EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=rig.explorer)
+
+
+def invented_deposit(number, amount=1_000_000_000):
+    """Pays us out of coins that do not exist."""
+    txin = TxIn(OutPoint("77" * 32, 0), 0xFFFFFFFD, b"", (b"\x01",))
+    return Transaction(2, (txin,), (TxOut(Sats(amount), p2wsh(open_script(number))),), 0)
+
+
+@pytest.fixture
+def coin(rig):
+    coin, _ = confirmed_coin(rig)
+    return coin
+
+
+@pytest.fixture
+def number(rig, coin):
+    return rig._used
+
+
+class TestDeposits:
+    def test_an_invented_confirmation_has_no_proof(self, rig):
+        number = rig.fresh()
+        (block,) = rig.mine()
+        lie = Liar(rig, invented_deposit(number), in_block(block))
+        with lie, pytest.raises(ChainUnavailable):
+            rig.backend.outputs_to([p2wsh(open_script(number))])
+        assert rig.backend.outputs_to([p2wsh(open_script(number))]) == ()
+
+    @pytest.mark.parametrize("branch", [[], ["11" * 32], ["11" * 32] * 17, ["11" * 32] * 18])
+    @pytest.mark.parametrize("position", [0, 1])
+    def test_nor_does_it_help_to_invent_the_proof(self, rig, branch, position):
+        number = rig.fresh()
+        (block,) = rig.mine()
+        transaction = invented_deposit(number)
+        proof = as_json({"block_height": block.height, "merkle": branch, "pos": position})
+        with (
+            Liar(rig, transaction, in_block(block)),
+            rig.explorer.answering(f"/tx/{transaction.txid}/merkle-proof", lambda _: proof),
+            pytest.raises(ChainUnavailable),
+        ):
+            rig.backend.outputs_to([p2wsh(open_script(number))])
+
+    def test_a_proof_of_another_transaction_or_block_is_none(self, rig, coin):
+        """The waiting deposit is said to be where a real one is, and proven by that one's branch."""
+        number = rig.fresh()
+        txid = rig.fund(number, 5_000)
+        waiting = rig.chain.transaction(txid).transaction
+        rig.chain._mempool._entries.pop(txid)
+        block = rig.chain.block_at(coin.height)
+        true = rig.explorer.proof(coin.outpoint.txid)
+        with (
+            Liar(rig, waiting, in_block(block)),
+            rig.explorer.answering(f"/tx/{txid}/merkle-proof", lambda _: true),
+            pytest.raises(ChainUnavailable, match="wrong"),
+        ):
+            rig.backend.outputs_to([p2wsh(open_script(number))])
+
+    @pytest.mark.parametrize("change", [{"block_height": 1}, {"block_time": 5}, {"block_hash": "12" * 32}])
+    def test_a_block_that_is_not_the_one_named_is_noticed(self, rig, coin, change):
+        def lie(entries):
+            return [each | {"status": each["status"] | change} for each in entries]
+
+        with (
+            rig.explorer.answering("/scripthash/.*/txs/chain.*", edited(lie)),
+            pytest.raises(ChainUnavailable),
+        ):
+            stranger_to(rig).outputs_to([coin.script_pubkey])
+        with (
+            rig.explorer.answering("/tx/.*/status", edited(lambda status: status | change)),
+            pytest.raises(ChainUnavailable),
+        ):
+            rig.backend.transaction(coin.outpoint.txid)
+
+    def test_amounts_and_scripts_of_the_json_are_never_read(self, rig, coin):
+        def lie(entries):
+            output = {"scriptpubkey": coin.script_pubkey.hex(), "value": 2_100_000_000_000_000}
+            return [each | {"vout": [output] * 5, "vin": []} for each in entries]
+
+        with rig.explorer.answering("/scripthash/.*/txs/.*", edited(lie)):
+            assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
+
+    def test_a_transaction_that_has_nothing_to_do_with_it_makes_no_coin(self, rig, coin):
+        with Liar(rig, invented_deposit(rig.fresh()), WAITING):
+            assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
+
+    def test_the_bytes_of_another_transaction(self, rig, coin, number):
+        other, _ = confirmed_coin(rig)
+        forged = rig.explorer.raw(other.outpoint.txid)
+        with (
+            rig.explorer.answering(f"/tx/{coin.outpoint.txid}/raw", lambda _: forged),
+            pytest.raises(ChainUnavailable, match="another transaction"),
+        ):
+            stranger_to(rig).outputs_to([coin.script_pubkey])
+
+    def test_what_a_liar_may_do_hide_and_announce(self, rig, coin):
+        """Both are the explorer's to say; nothing confirmed is among it, and nothing of it can be spent."""
+        invented = invented_deposit(rig._used)
+        with Liar(rig, invented, WAITING):
+            found = coin_of(rig.backend, invented.txid, coin.script_pubkey)
+            assert (found.height, found.spent) == (None, None)
+        with rig.explorer.answering(
+            "/scripthash/[0-9a-f]*",
+            edited(lambda stats: stats | {"chain_stats": stats["chain_stats"] | {"tx_count": 0}}),
+        ):
+            assert stranger_to(rig).outputs_to([coin.script_pubkey]) == ()
+
+
+class TestSpends:
+    """A spend frees a proposal's coins for another payment, so that a false one could have money sent twice."""
+
+    @pytest.mark.parametrize("confirmed", [False, True])
+    def test_nobody_invents_a_spend_without_our_keys(self, rig, coin, number, confirmed):
+        (block,) = rig.mine()
+        theft = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=(open_script(number + 1),))
+        status = in_block(block) if confirmed else WAITING
+        with Liar(rig, theft, status), pytest.raises(ChainUnavailable):
+            rig.backend.outputs_to([coin.script_pubkey])
+        assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
+
+    def test_nor_is_it_remembered_as_true(self, rig, coin, number):
+        theft = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=())
+        with Liar(rig, theft, WAITING):
+            for _ in range(3):
+                with pytest.raises(ChainUnavailable, match="script forbids"):
+                    rig.backend.outputs_to([coin.script_pubkey])
+
+    def test_a_valid_spend_is_not_said_to_be_confirmed_when_it_waits(self, rig, coin, number):
+        (block,) = rig.mine()
+        rival = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+        with Liar(rig, rival, in_block(block)), pytest.raises(ChainUnavailable):
+            rig.backend.outputs_to([coin.script_pubkey])
+        with Liar(rig, rival, WAITING):
+            (found,) = rig.backend.outputs_to([coin.script_pubkey])
+            assert found.spent == Spend(rival.txid, None)
+
+    def test_two_spends_of_one_coin(self, rig, coin, number):
+        rig.send(spend(coin, number, to=p2wsh(open_script(rig.fresh()))))
+        rival = spend(coin, number, to=p2wsh(open_script(rig.fresh())), fee=3_000)
+        with Liar(rig, rival, WAITING), pytest.raises(ChainUnavailable):
+            rig.backend.outputs_to([coin.script_pubkey])
+
+    def test_outspends_say_nothing_about_our_coins(self, rig, coin):
+        lie = {"spent": True, "txid": "55" * 32, "vin": 0, "status": WAITING}
+        with rig.explorer.answering("/tx/.*/outspend.*", lambda _: as_json(lie)):
+            assert rig.backend.outputs_to([coin.script_pubkey]) == (coin,)
+
+
+class TestBlocks:
+    def test_the_header_of_another_block(self, rig):
+        first, second = rig.mine(2)
+        forged = rig.explorer.header(first.hash)
+        with (
+            rig.explorer.answering(f"/block/{second.hash}/header", lambda _: forged),
+            pytest.raises(ChainUnavailable, match="another block"),
+        ):
+            rig.backend.tip()
+
+    def test_a_header_without_work(self, rig):
+        (tip,) = rig.mine()
+        raw = rig.explorer.header_bytes(tip.hash)
+        idle = next(
+            made
+            for made in (raw[:76] + nonce.to_bytes(4, "little") for nonce in range(100))
+            if block_hash(made)[-1] >= 0x80
+        )
+        name = block_hash(idle)[::-1].hex()
+        block = as_json({"id": name, "height": tip.height + 1, "timestamp": tip.time})
+        with (
+            rig.explorer.answering("/blocks/tip/hash", lambda _: plain(name)),
+            rig.explorer.answering(f"/block/{name}", lambda _: block),
+            rig.explorer.answering(f"/block/{name}/header", lambda _: plain(idle.hex())),
+            pytest.raises(ChainUnavailable, match="proof of work"),
+        ):
+            rig.backend.tip()
+
+    def test_a_tip_whose_time_is_not_its_headers(self, rig):
+        rig.mine()
+        with (
+            rig.explorer.answering("/block/[0-9a-f]*", edited(lambda block: block | {"timestamp": 7})),
+            pytest.raises(ChainUnavailable, match="another time"),
+        ):
+            rig.backend.tip()
+
+    def test_blocks_that_do_not_follow_each_other(self, rig):
+        blocks = rig.mine(6)
+        rig.backend.tip()
+        stranger = build_block(
+            parent=bytes.fromhex(blocks[0].hash)[::-1],
+            height=blocks[1].height,
+            time=blocks[1].time + 5,
+            transactions=(),
+            fees=Sats(0),
+            extra_nonce=999_999,
+        )
+        name = block_hash(stranger)[::-1].hex()
+        assert rig.backend.block_at(blocks[2].height) == blocks[2]
+        with (
+            rig.explorer.answering(f"/block-height/{blocks[1].height}", lambda _: plain(name)),
+            rig.explorer.answering(f"/block/{name}/header", lambda _: plain(stranger[:80].hex())),
+            pytest.raises(ChainUnavailable, match="follow each other"),
+        ):
+            rig.backend.block_at(blocks[1].height)
+        assert rig.backend.block_at(blocks[1].height) == blocks[1]
+
+    @pytest.mark.parametrize("network", [Network.MAINNET, Network.TESTNET4, Network.SIGNET])
+    def test_another_network_is_refused_at_every_call(self, rig, coin, number, network):
+        backend = EsploraBackend(URL, network, pace=AT_ONCE, transport=rig.explorer)
+        payment = spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+        for ask in (
+            backend.tip,
+            lambda: backend.block_at(0),
+            lambda: backend.outputs_to([coin.script_pubkey]),
+            lambda: backend.transaction(coin.outpoint.txid),
+            lambda: backend.test_accept(payment),
+            lambda: backend.broadcast(payment),
+            lambda: backend.fee_estimate(2),
+        ):
+            with pytest.raises(ChainUnavailable, match="another network"):
+                ask()
+        assert rig.explorer.sent == []
+
+    def test_an_address_that_serves_another_chain_by_now(self, rig, tmp_path):
+        """Nothing of what was known is left: the first block is looked at again."""
+        rig.mine(3)
+        rig.backend.tip()
+        other = EsploraRig(tmp_path / "other")
+        other.mine(40)
+        rig.explorer._chain_now = lambda: other.chain
+        with (
+            rig.explorer.answering("/block-height/0", lambda _: plain("00" * 32)),
+            pytest.raises(ChainUnavailable, match="another network"),
+        ):
+            rig.backend.tip()
+        other.close()
+
+    def test_the_genesis_header_of_the_simulation_is_the_real_one(self):
+        assert block_hash(GENESIS_HEADER)[::-1].hex().startswith("0f9188f13cb7")
+
+
+class TestBroadcast:
+    @pytest.fixture
+    def payment(self, rig, coin, number):
+        return spend(coin, number, to=p2wsh(open_script(rig.fresh())))
+
+    @pytest.mark.parametrize(
+        "code", [RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE]
+    )
+    def test_a_refusal_for_good_is_not_believed_where_the_rules_allow_it(self, rig, payment, code):
+        """It would free the coins of a payment that the liar keeps to send later."""
+        words = plain(f"sendrawtransaction RPC error: {json.dumps({'message': NODES_WORDS[code][1]})}", 400)
+        tested = as_json([{"txid": payment.txid, "allowed": False, "reject-reason": NODES_WORDS[code][1]}])
+        with (
+            rig.explorer.answering("/tx", lambda _: words),
+            pytest.raises(ChainUnavailable, match="rules allow"),
+        ):
+            rig.backend.broadcast(payment)
+        with (
+            rig.explorer.answering("/txs/test", lambda _: tested),
+            pytest.raises(ChainUnavailable, match="rules allow"),
+        ):
+            rig.backend.test_accept(payment)
+
+    def test_a_refusal_for_good_that_is_true_is_found_by_ourselves(self, rig, coin, number):
+        wrong = spend(coin, number, to=p2wsh(open_script(rig.fresh())), witness=(open_script(number + 1),))
+        refused = rig.backend.broadcast(wrong)
+        assert isinstance(refused, Refused)
+        assert refused.code is RefusalCode.INVALID_SCRIPT
+        assert "Input 0" in refused.reason
+
+    @pytest.mark.parametrize("words", ["mempool full", "dust", "database is locked", ""])
+    def test_what_is_no_verdict_is_tried_again_later(self, rig, payment, words):
+        with rig.explorer.answering("/tx", lambda _: plain(words, 400)), pytest.raises(ChainUnavailable):
+            rig.backend.broadcast(payment)
+        assert rig.backend.broadcast(payment).txid == payment.txid
+
+    def test_the_id_of_another_transaction(self, rig, payment):
+        with (
+            rig.explorer.answering("/tx", lambda _: plain("12" * 32)),
+            pytest.raises(ChainUnavailable, match="another transaction"),
+        ):
+            rig.backend.broadcast(payment)
+
+    def test_a_confirmation_that_is_only_said_counts_as_none(self, rig, payment):
+        said = plain("sendrawtransaction RPC error: Transaction outputs already in utxo set", 400)
+        with rig.explorer.answering("/tx", lambda _: said):
+            assert rig.backend.broadcast(payment).confirmed is False
+
+    def test_the_test_of_another_transaction(self, rig, payment):
+        answer = as_json([{"txid": "12" * 32, "allowed": True}])
+        with (
+            rig.explorer.answering("/txs/test", lambda _: answer),
+            pytest.raises(ChainUnavailable, match="another transaction"),
+        ):
+            rig.backend.test_accept(payment)
+
+    def test_a_bump_is_judged_by_what_it_pays(self, rig, coin, number):
+        """Where nobody can be asked, a rival in the mempool is measured (BIP-125)."""
+        here = p2wsh(open_script(rig.fresh()))
+        rig.send(spend(coin, number, to=here, fee=1_000))
+        vsize = spend(coin, number, to=here).vsize
+        for fee, accepted in (
+            (1_000, False),
+            (1_000 + vsize - 1, False),
+            (1_000 + vsize, True),
+            (9_000, True),
+        ):
+            bump = spend(coin, number, to=here, fee=fee)
+            outcome = rig.backend.test_accept(replace(bump, locktime=1))
+            assert isinstance(outcome, Accepted) is accepted
+            if not accepted:
+                assert outcome.code is RefusalCode.CONFLICT
+
+    @pytest.mark.parametrize(
+        ("sequence", "final"), [(1, True), (2, False), ((1 << 22) | 0, True), ((1 << 22) | 1, False)]
+    )
+    def test_relative_locks(self, rig, coin, number, sequence, final):
+        """BIP-68: in blocks, and in units of 512 seconds of the median time."""
+        locked = spend(coin, number, to=p2wsh(open_script(rig.fresh())), sequence=sequence)
+        outcome = rig.backend.test_accept(locked)
+        assert isinstance(outcome, Accepted) is final
+        assert final or outcome.code is RefusalCode.NON_FINAL
