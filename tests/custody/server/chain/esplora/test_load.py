@@ -1,0 +1,138 @@
+"""How much an explorer is asked: the load that the documentation promises."""
+
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+
+from custody.server.chain.esplora.pace import Pace
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from multisig.script import p2wsh
+from tests.support.chains import confirmed_coin
+from tests.support.esplora import URL, EsploraBackend, plain
+from tests.support.regtest import FakeClock, open_script, spend
+
+PACE = Pace()
+
+
+class Watched:
+    """A hundred scripts, of which a few were paid, looked at as the watcher does."""
+
+    def __init__(self, rig):
+        self.rig, self.clock = rig, FakeClock()
+        self.coin, self.number = confirmed_coin(rig)
+        rig.mine(3)
+        self.scripts = [self.coin.script_pubkey] + [p2wsh(open_script(10_000 + each)) for each in range(99)]
+        self.backend = EsploraBackend(
+            URL, Network.REGTEST, pace=PACE, transport=rig.explorer, clock=self.clock
+        )
+
+    def look(self, since=0):
+        """The kinds of questions that one look makes, and how many of each."""
+        self.rig.explorer.asked.clear()
+        for target in (2, 6, 72):
+            self.backend.fee_estimate(target)
+        tip = self.backend.tip()
+        self.found = self.backend.outputs_to(self.scripts, since_height=since)
+        self.backend.block_at(tip.height)
+        assert self.backend.tip().height >= tip.height
+        return Counter(path.split("/")[1] for path in self.rig.explorer.asked)
+
+
+@pytest.fixture
+def watched(rig):
+    seen = Watched(rig)
+    seen.look()
+    return seen
+
+
+def test_the_first_look_asks_each_script_once_and_each_transaction_twice(rig):
+    asked = Watched(rig).look()
+    assert asked["scripthash"] == 100 + 1, "statistics of each, and one page of the one that was paid"
+    assert asked["tx"] == 2, "its bytes and its proof"
+    assert asked["fee-estimates"] == 1
+
+
+def test_the_next_looks_ask_nothing(watched):
+    assert watched.look() == {}
+    watched.clock.now += PACE.tip_seconds
+    assert watched.look() == {"blocks": 1}
+
+
+def test_unchanged_scripts_cost_one_small_request_each_in_a_period(watched):
+    watched.clock.now += PACE.scripts_seconds
+    asked = watched.look()
+    assert asked["scripthash"] == 100
+    assert asked["tx"] == 0
+    assert watched.found == (watched.coin,)
+
+
+def test_a_new_block_asks_each_script_once_and_links_by_itself(watched, rig):
+    rig.mine()
+    watched.clock.now += PACE.tip_seconds
+    assert watched.look() == {"blocks": 2, "block": 2, "scripthash": 100}
+
+
+def test_a_new_deposit_asks_for_itself_alone(watched, rig):
+    """Nothing that is known already is read again, however long the history."""
+    rig.fund(watched.number, 7_000)
+    rig.mine()
+    watched.clock.now += PACE.tip_seconds
+    asked = watched.look()
+    assert (asked["scripthash"], asked["tx"]) == (101, 2)
+    assert len(watched.found) == 2
+
+
+def test_what_was_broadcast_is_looked_for_at_once(watched, rig):
+    payment = spend(watched.coin, watched.number, to=p2wsh(open_script(20_000)))
+    watched.backend.broadcast(payment)
+    watched.look()
+    assert [each.spent.txid for each in watched.found] == [payment.txid]
+
+
+def test_what_waits_is_read_again_though_its_count_is_the_same(watched, rig):
+    """A bump of somebody else's payment to us is another transaction under the same numbers."""
+    source, number = confirmed_coin(rig)
+    first = spend(source, number, to=watched.coin.script_pubkey)
+    second = spend(source, number, to=watched.coin.script_pubkey, sequence=0xFFFFFFFE)
+    rig.send(first)
+    watched.clock.now += PACE.scripts_seconds
+    watched.look()
+    rig.forget()
+    rig.send(second)
+    watched.clock.now += PACE.scripts_seconds
+    watched.look()
+    assert {each.outpoint.txid for each in watched.found if each.height is None} == {second.txid}
+
+
+def test_many_scripts_are_asked_less_often():
+    pace = Pace(scripts_seconds=30, requests_per_second=20)
+    assert pace.scripts_period(100) == 30
+    assert pace.scripts_period(10_000) == 500
+
+
+def test_a_lie_is_not_asked_for_at_every_look(watched, rig):
+    """A watcher looks twice a second, and every lie would cost a sweep of all scripts."""
+    sweeps = 0
+    with rig.explorer.answering("/scripthash/.*", lambda _: plain("<html>")):
+        for _ in range(240):
+            watched.clock.now += 0.5
+            rig.explorer.asked.clear()
+            with suppress(ChainUnavailable):
+                watched.look()
+            sweeps += any("scripthash" in path for path in rig.explorer.asked)
+    assert sweeps <= 5
+
+
+def test_an_explorer_that_is_away_is_left_in_peace(watched, rig):
+    watched.clock.now += PACE.tip_seconds
+    rig.explorer.asked.clear()
+    with rig.down():
+        for _ in range(240):
+            with pytest.raises(ChainUnavailable):
+                watched.backend.tip()
+            watched.clock.now += 0.5
+    assert 3 <= len(rig.explorer.asked) <= 8
+    watched.clock.now += 300
+    assert watched.backend.tip() == rig.chain.tip()
