@@ -55,20 +55,20 @@ class Backoff:
                 f"The explorer failed, or asked for peace: it is asked again in {left} s.", retry_after=left
             )
 
-    def failed(self, retry_after: float | None = None) -> None:
+    def failed(self, retry_after: float = 0.0) -> None:
         """Leave it in peace: as long as it asks for, or longer at each failure in a row."""
         with self._lock:
-            if retry_after is None and self._clock() < self._until:
-                # Questions that were under way together fail together, and count once.
-                return
-            own = min(self._first * 2**self._failures, LONGEST_PEACE)
-            wanted = 0.0 if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER)
-            self._until = max(self._until, self._clock() + max(own, wanted))
-            self._failures = min(self._failures + 1, 32)
+            # Questions that were under way together fail together, and count once.
+            first = self._clock() >= self._until
+            own = min(self._first * 2**self._failures, LONGEST_PEACE) if first else 0.0
+            self._until = max(self._until, self._clock() + max(own, min(retry_after, LONGEST_RETRY_AFTER)))
+            self._failures = min(self._failures + first, 32)
 
     def lied(self) -> None:
         """What it answers cannot be true: asking again at once would tell the same."""
-        self.failed(PEACE_AFTER_A_LIE * self._first)
+        with self._lock:
+            if self._clock() >= self._until:
+                self._until = self._clock() + PEACE_AFTER_A_LIE * self._first
 
     def worked(self) -> None:
         with self._lock:

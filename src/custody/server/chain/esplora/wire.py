@@ -136,7 +136,7 @@ class Wire:
         self._backoff.worked()
         return answer
 
-    def _exchange(self, method: str, path: str, content: bytes | None) -> tuple[Answer, float | None]:
+    def _exchange(self, method: str, path: str, content: bytes | None) -> tuple[Answer, float]:
         ends = self._clock() + DEADLINE_SECONDS
         self._http.cookies.clear()
         with self._http.stream(method, path, content=content) as response:
@@ -147,11 +147,11 @@ class Wire:
                 body += piece
                 if len(body) > MAX_BODY_BYTES or self._clock() > ends:
                     raise _TooMuch
-            return Answer(response.status_code, bytes(body)), _seconds(response.headers.get("Retry-After"))
+            return Answer(response.status_code, bytes(body)), _seconds(
+                response.headers.get("Retry-After", "")
+            )
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def _seconds(retry_after: str) -> float:
     """Retry-After in seconds; its other form, a date, is treated as none."""
-    if retry_after is None or not (retry_after.isascii() and retry_after.isdigit()):
-        return None
-    return float(retry_after[:9])
+    return float(retry_after[:9]) if retry_after.isascii() and retry_after.isdigit() else 0.0
