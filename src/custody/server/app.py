@@ -55,7 +55,11 @@ from custody.server.service.services import Services
 from custody.server.service.sign_in.passwords import Passwords
 from custody.server.service.sign_in.services import SignInServices, wire_sign_in
 from custody.server.service.vaults.vaults import Vaults
+from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.events import WebhookEvents
+from custody.server.service.webhooks.secrets import WebhookSecrets
+from custody.server.service.webhooks.sending import Resolve, Sender, look_up
+from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__
@@ -101,6 +105,15 @@ class Settings(BaseSettings):
     # Where people's own page is, for links in mails; without it a mail says in words what to do.
     public_url: str | None = None
 
+    # Hosts, with commas between them, that webhooks may call though they are no public names or have private addresses; and
+    # a private authority for their certificates, beside the usual ones. Anybody who may make webhooks can then reach them.
+    webhook_allow: str = ""
+    webhook_ca_file: Path | None = None
+
+    @property
+    def webhook_hosts(self) -> frozenset[str]:
+        return frozenset(host.strip().lower() for host in self.webhook_allow.split(",") if host.strip())
+
     @property
     def chain_folder(self) -> Path:
         return self.state / "chain"
@@ -140,6 +153,8 @@ class Outside:
     policies: PolicyStore = field(default_factory=StoredPolicies)
     # Which coins, where the change stands, the lock time: unpredictable, so that the chain tells less.
     rng: RandomSource = field(default_factory=secrets.SystemRandom)
+    # Which addresses a webhook's host has.
+    resolve: Resolve = look_up
 
 
 @dataclass(frozen=True)
@@ -219,6 +234,14 @@ def _background(
         backends=backends,
         chain_folder=settings.chain_folder,
         mail_jobs=mail_jobs,
+        webhook_jobs=WebhookJobs(
+            store,
+            world.clock,
+            audit,
+            WebhookSecrets(Secrets(settings.secrets_path, world.random)),
+            Sender(world.resolve, settings.webhook_ca_file),
+            settings.webhook_hosts,
+        ),
         works=settings.with_workers,
         hands=settings.worker_threads,
         span=timedelta(seconds=settings.lease_seconds),
@@ -264,6 +287,13 @@ def _wire(
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
         logs=Logs(audit),
         purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),
+        webhooks=Webhooks(
+            clock,
+            random,
+            audit,
+            WebhookSecrets(Secrets(settings.secrets_path, random)),
+            settings.webhook_hosts,
+        ),
         broadcast_wait_seconds=settings.broadcast_wait_seconds,
     )
     return services, Setup(store, clock, audit, account.passwords)

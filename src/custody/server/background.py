@@ -33,7 +33,9 @@ from custody.server.service.proposals.expiry import Expiry
 from custody.server.service.proposals.finalising import BROADCAST
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
-from custody.server.service.webhooks.events import WebhookEvents
+from custody.server.service.webhooks.delivery import WebhookJobs
+from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.service.webhooks.forgetting import WebhookForgetting
 from custody.server.service.webhooks.telling import Deposits
 from custody.server.store import Store
 
@@ -68,6 +70,7 @@ class Background:
     backends: dict[str, ChainBackend]
     chain_folder: Path
     mail_jobs: MailJobs
+    webhook_jobs: WebhookJobs
     works: bool = True
     has_embedded_chain: bool = True
     hands: int = HANDS
@@ -138,7 +141,11 @@ class Background:
         )
 
     def _work(self) -> list[Loop]:
-        outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox()}
+        outboxes = {
+            "outbox": self.outbox(),
+            "mail": self.mail_outbox(),
+            "webhooks": self.webhook_outbox(),
+        }
         watched = [(watcher, self._lead(f"watcher of {watcher.chain}")) for watcher in self.watchers()]
         sweeping = self._lead("sweeps")
         renewals = [outbox.renew for outbox in outboxes.values()]
@@ -176,6 +183,13 @@ class Background:
         """A worker of its own for mail: a mail server that hangs must not keep a transaction from the network."""
         return Outbox(self.store, self.clock, new_id(self.random), {MAIL: self.mail_jobs}, span=self.span)
 
+    def webhook_outbox(self) -> Outbox:
+        """Another for webhooks, whose receivers are strangers; each delivery knows itself when it is to be given up."""
+        handlers = {WEBHOOK: self.webhook_jobs}
+        return Outbox(
+            self.store, self.clock, new_id(self.random), handlers, endless={WEBHOOK}, span=self.span
+        )
+
     def outbox(self) -> Outbox:
         """A worker for every other kind of job that this process can do."""
         broadcaster = Broadcaster(self.store, self.backends, self.audit, self.lifecycle)
@@ -208,7 +222,8 @@ class Background:
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
-        return Sweeps((proposals, invitations, self.checkpoints, Tidying(self.store, self.clock)))
+        forgetting = (Tidying(self.store, self.clock), WebhookForgetting(self.store, self.clock))
+        return Sweeps((proposals, invitations, self.checkpoints, *forgetting))
 
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:

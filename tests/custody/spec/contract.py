@@ -37,6 +37,13 @@ PERMISSIONS: dict[str, set[str]] = {
     "POST /api/v1/rename-whitelist-address": WHO_KEEPS_ADDRESSES,
     "POST /api/v1/remove-whitelist-address": WHO_KEEPS_ADDRESSES,
     "GET /api/v1/get-logs": {VIEW_LOGS},
+    "GET /api/v1/webhooks": {MANAGE_WORKSPACE},
+    "POST /api/v1/create-webhook": {MANAGE_WORKSPACE},
+    "POST /api/v1/update-webhook": {MANAGE_WORKSPACE},
+    "POST /api/v1/delete-webhook": {MANAGE_WORKSPACE},
+    "GET /api/v1/webhook-deliveries": {MANAGE_WORKSPACE},
+    "POST /api/v1/redeliver-webhook": {MANAGE_WORKSPACE},
+    "POST /api/v1/test-webhook": {MANAGE_WORKSPACE},
 }
 DOORS: dict[str, tuple[str, ...]] = {
     NOBODY_SIGNED_IN: (

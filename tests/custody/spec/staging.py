@@ -71,6 +71,7 @@ class Stage:
             "invited_email": f"{role_id}@example.org", "work_email": f"{role_id}@example.net",
             "transaction_limit": "1", "new_transaction_limit": "1", "amount_to_check": "1", "tx_type": "send",
             "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
+            "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none", "delivery_id": "none",
         }  # fmt: skip
 
     def _nobody(self) -> tuple[int, int]:

@@ -37,13 +37,14 @@ def rotate_secret_command(
 ) -> None:
     """Makes a new secret of the platform's own, while servers run.
 
-    Older ones go on reading what was made with them, until --finish. Authenticators' secrets are encrypted anew at once,
-    and their old secret is dropped. Interrupted, it is safe to run again.
+    Older ones go on reading what was made with them, until --finish. Secrets of authenticators and webhooks are encrypted
+    anew at once, and the old one is dropped. Interrupted, it is safe to run again.
     """
     with refusals(), platform_at(state) as platform:
         rotation = platform.services.account.rotation
         done = rotation.finish(purpose) if finish else rotation.rotate(purpose)
-    sealed = f" {done.sealed_anew} accounts were encrypted anew." if purpose is Purpose.TOTP else ""
+    what = {Purpose.TOTP: "accounts", Purpose.WEBHOOK: "webhooks"}.get(purpose)
+    sealed = f" {done.sealed_anew} {what} were encrypted anew." if what else ""
     said = "No new" if finish else "A new"
     typer.echo(
         f"{said} {purpose} secret.{sealed} Old ones dropped: {done.dropped}, still read: {done.still_read}."

@@ -26,6 +26,7 @@ class Purpose(StrEnum):
     TOTP = "totp"  # encrypts the secrets of authenticators
     PURCHASE_WEBHOOK = "purchase-webhook"  # what the purchase provider signs with
     CHECKPOINT = "checkpoint"  # signs the audit log's checkpoints
+    WEBHOOK = "webhook"  # encrypts the secrets that sign what webhooks are told
 
 
 class _Stored(BaseModel):

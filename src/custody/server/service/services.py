@@ -27,6 +27,7 @@ from custody.server.service.sign_in.services import SignInServices
 from custody.server.service.sign_in.sessions import Sessions
 from custody.server.service.sign_in.signin import SignIn
 from custody.server.service.vaults.vaults import Vaults
+from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
 
 
@@ -58,5 +59,6 @@ class Services:
     signing: Signing
     logs: Logs
     purchases: Purchases
+    webhooks: Webhooks
     # How long an approval that met the threshold waits for the broadcast before it answers.
     broadcast_wait_seconds: float

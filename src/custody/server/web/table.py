@@ -14,6 +14,7 @@ from custody.server.web import (
     purchases,
     roles,
     vaults,
+    webhooks,
     workspaces,
 )
 from custody.server.web.endpoint import Endpoint
@@ -33,4 +34,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *proposals.ENDPOINTS,
     *logs.ENDPOINTS,
     *purchases.ENDPOINTS,
+    *webhooks.ENDPOINTS,
 )

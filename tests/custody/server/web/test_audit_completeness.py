@@ -17,7 +17,7 @@ from sqlalchemy import select, update
 from custody.server.domain.purchases import webhook_key
 from custody.server.service.audit.log import verify
 from custody.server.service.secrets import Purpose
-from custody.server.store.models import AuditEvent, User
+from custody.server.store.models import AuditEvent, User, WebhookDelivery
 from custody.server.web.endpoint import Endpoint, Unit
 from custody.server.web.table import ENDPOINTS
 from tests.support.accounts import (
@@ -311,6 +311,37 @@ def _(story: Story) -> httpx.Response:
     return deliver(story.world, transaction(SHOP))
 
 
+@example("POST /api/v1/create-webhook")
+def _(story: Story) -> httpx.Response:
+    kinds = ["proposal.created", "member.added"]
+    return story.keep("webhook", story.here("create-webhook", url="https://hooks.example.org/", kinds=kinds))
+
+
+@example("POST /api/v1/update-webhook")
+def _(story: Story) -> httpx.Response:
+    return story.here("update-webhook", webhook_id=story.kept["webhook"]["webhook_id"], rotate_secret=True)
+
+
+@example("POST /api/v1/test-webhook")
+def _(story: Story) -> httpx.Response:
+    made = story.here("test-webhook", webhook_id=story.kept["webhook"]["webhook_id"])
+    return story.keep("delivery", made)
+
+
+@example("POST /api/v1/redeliver-webhook")
+def _(story: Story) -> httpx.Response:
+    """As if the three days of its attempts were over."""
+    delivery_id = story.kept["delivery"]["delivery_id"]
+    with story.world.platform.services.store.write() as db:
+        db.execute(update(WebhookDelivery).where(WebhookDelivery.id == delivery_id).values(status="failed"))
+    return story.here("redeliver-webhook", delivery_id=delivery_id)
+
+
+@example("POST /api/v1/delete-webhook")
+def _(story: Story) -> httpx.Response:
+    return story.here("delete-webhook", webhook_id=story.kept["webhook"]["webhook_id"])
+
+
 def invite(story: Story, email: str) -> httpx.Response:
     body = {"invited_email": email, "workspace_context": 1, "org_id": 1, "role_id": roles(story, 1)["Signer"]}
     return story.admin.post("/api/v1/invite-to-workspace", body)
@@ -340,6 +371,7 @@ def secrets_of(story: Story) -> list[str]:
     mailed = [token for mail in story.world.mail.sent for token in re.findall(r"[\w-]{43}", mail.text)]
     token = story.admin.headers["Authorization"].removeprefix("Bearer ")
     found = [PASSWORD, NEW_PASSWORD, story.kept["totp"]["secret"], token, *own, *mailed]
+    found.append(story.kept["webhook"]["secret"])
     assert all(len(secret) >= 20 for secret in found), "none that chance could write"
     return found
 

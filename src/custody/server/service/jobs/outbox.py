@@ -50,9 +50,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Again:
-    """Not yet: try again, later and later."""
+    """Not yet: try again, later and later; or after just so long, where the handler keeps a timetable of its own."""
 
     reason: str
+    after: timedelta | None = None
 
 
 @dataclass(frozen=True)
@@ -232,9 +233,9 @@ class Outbox:
                 job.done_at = now
                 if result is not None:
                     job.payload = {**job.payload, "result": result}
-            case Again(reason):
+            case Again(reason, after):
                 job.last_error = reason
-                job.run_at = now + delay_after(job.attempts, str(job.id))
+                job.run_at = now + (delay_after(job.attempts, str(job.id)) if after is None else after)
             case Dead(reason):
                 job.last_error = reason
                 job.dead_at = now

@@ -20,6 +20,7 @@ class Template(StrEnum):
     INVITATION = "invitation"
     ONBOARDING_APPROVED = "onboarding-approved"
     ONBOARDING_REJECTED = "onboarding-rejected"
+    WEBHOOK_DISABLED = "webhook-disabled"
 
 
 # Second factors, as mails and the audit log call them.
@@ -121,5 +122,11 @@ TEXTS: Mapping[Template, Text] = {
     Template.ONBOARDING_REJECTED: Text(
         "Your request was not approved",
         "Your request for {organisation} was not approved.\n\nNote of the reviewer: {note}\n",
+    ),
+    Template.WEBHOOK_DISABLED: Text(
+        "A webhook of {workspace} was disabled",
+        "The webhook to {host} that you made in the workspace {workspace} is told nothing more: the receiver failed for\n"
+        "days, or said that it is gone.\n\n"
+        "Look into its deliveries, repair the receiver, and enable the webhook again.\n",
     ),
 }

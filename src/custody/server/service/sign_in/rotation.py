@@ -1,6 +1,9 @@
 """Changing the platform's own secrets, in an order that a kill at any point leaves readable."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
 
 from custody.server.domain.audit import Category
 from custody.server.domain.errors import StateConflict
@@ -8,6 +11,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.setup import OPERATOR
 from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.sign_in.totp_secrets import TotpSecrets
+from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.store import Store
 
 
@@ -22,19 +26,25 @@ class Rotated:
 
 
 class Rotation:
-    def __init__(self, store: Store, audit: AuditLog, secrets: Secrets, totp: TotpSecrets) -> None:
+    def __init__(
+        self, store: Store, audit: AuditLog, secrets: Secrets, totp: TotpSecrets, webhooks: WebhookSecrets
+    ) -> None:
         self._store = store
         self._audit = audit
         self._secrets = secrets
-        self._totp = totp
+        # What is stored encrypted, and how it is encrypted anew.
+        self._sealed: Mapping[Purpose, Callable[[Session], int]] = {
+            Purpose.TOTP: totp.seal_anew,
+            Purpose.WEBHOOK: webhooks.seal_anew,
+        }
 
     def rotate(self, purpose: Purpose) -> Rotated:
-        """A new secret in front; older ones go on reading, but for authenticators', which are sealed anew at once.
+        """A new secret in front; older ones go on reading, but for those that encrypt: all is sealed anew at once.
 
         Killed before the end, it leaves some old secrets that still read; the next rotation ends what was begun.
         """
         self._secrets.rotate(purpose)
-        if purpose is Purpose.TOTP:
+        if purpose in self._sealed:
             return self._leave(purpose, "SECRET_ROTATED")
         with self._store.write() as db:
             self._audit.record(db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", purpose.value)
@@ -51,7 +61,7 @@ class Rotation:
         old = self._secrets.of(purpose)[1:]
         with self._store.write() as db:
             # Read inside the transaction, like every seal: what is stored after it was sealed with a newer secret.
-            count = self._totp.seal_anew(db) if purpose is Purpose.TOTP else 0
+            count = self._sealed[purpose](db) if purpose in self._sealed else 0
             self._audit.record(db, OPERATOR, Category.ACCESS, action, purpose.value)
         self._secrets.drop(purpose, old)
         return self._done(purpose, count, len(old))

@@ -22,6 +22,7 @@ from custody.server.service.sign_in.throttle import AttemptLimit
 from custody.server.service.sign_in.totp import Authenticators
 from custody.server.service.sign_in.totp_secrets import TotpSecrets
 from custody.server.service.sign_in.two_factor import TwoFactor
+from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.store import Store
 
 
@@ -65,5 +66,5 @@ def wire_sign_in(
         password_changes=PasswordChanges(store, clock, random, audit, passwords, check, failures),
         authenticators=authenticators,
         two_factor=TwoFactor(store, clock, audit, check),
-        rotation=Rotation(store, audit, secrets, totp_secrets),
+        rotation=Rotation(store, audit, secrets, totp_secrets, WebhookSecrets(secrets)),
     )
