@@ -1,0 +1,17 @@
+import pytest
+
+from tests.support.fake_bitcoind import FakeNodeRig
+
+
+@pytest.fixture
+def rig(tmp_path):
+    """The Core backend before a simulated node, with a first block, so that there is something to tell."""
+    opened = FakeNodeRig(tmp_path / "chain")
+    opened.mine()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def faults(rig):
+    return rig.node.faults

@@ -1,0 +1,292 @@
+"""What the backend keeps between two looks, and what it does when the chain moves under it."""
+
+import pytest
+
+from custody.server.chain.backend import Spend
+from custody.server.chain.core import follower, mempool
+from custody.server.domain.errors import ChainUnavailable
+from multisig.script import p2wsh
+from tests.support.chains import confirmed_coin
+from tests.support.regtest import coin_of, open_script, spend
+
+
+def script(number):
+    return p2wsh(open_script(number))
+
+
+def blocks_read(rig):
+    """How many blocks were fetched whole since the last call."""
+    count = rig.node.asked.count("getblock")
+    rig.node.asked.clear()
+    return count
+
+
+def test_a_block_is_read_once(rig):
+    coin, number = confirmed_coin(rig)
+    rig.backend.outputs_to([script(number)])
+    blocks_read(rig)
+    assert rig.backend.outputs_to([script(number)]) == (coin,)
+    assert blocks_read(rig) == 0
+    rig.mine(2)
+    rig.backend.outputs_to([script(number)])
+    assert blocks_read(rig) == 2
+
+
+def test_a_new_script_is_read_from_the_beginning_and_then_followed_with_the_others(rig):
+    first, number = confirmed_coin(rig)
+    other, unknown = confirmed_coin(rig)
+    assert rig.backend.outputs_to([script(number)]) == (first,)
+    assert set(rig.backend.outputs_to([script(number), script(unknown)])) == {first, other}
+    blocks_read(rig)
+    rig.mine()
+    assert set(rig.backend.outputs_to([script(number), script(unknown)])) == {first, other}
+    assert blocks_read(rig) == 1
+
+
+def test_a_long_past_is_scanned_and_few_of_its_blocks_are_read(rig):
+    coin, number = confirmed_coin(rig)
+    rig.mine(90)
+    blocks_read(rig)
+    assert rig.backend.outputs_to([script(number)]) == (coin,)
+    assert blocks_read(rig) < 40
+
+
+def test_below_the_first_height_nothing_is_looked_for(rig):
+    coin, number = confirmed_coin(rig)
+    rig.mine(40)
+    later, other = confirmed_coin(rig)
+    young = rig.node.connect(first_height=coin.height + 1)
+    assert young.outputs_to([script(number), script(other)]) == (later,)
+    ahead = rig.node.connect(first_height=later.height + 1_000)
+    assert ahead.outputs_to([script(other)]) == ()
+    young.close()
+    ahead.close()
+
+
+def test_a_reorganisation_deeper_than_what_is_remembered_is_read_anew(rig, monkeypatch):
+    monkeypatch.setattr(follower, "KEPT_HASHES", 30)
+    coin, number = confirmed_coin(rig)
+    rig.mine(40)
+    assert rig.backend.outputs_to([script(number)]) == (coin,)
+    rig.reorganise(rig.chain.tip().height - coin.height + 1, 45)
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).height is None
+    (block,) = rig.mine()
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
+
+
+def test_a_chain_that_became_shorter_is_followed_back(rig, faults):
+    """A node whose operator invalidated a block, or that was started again from an older copy."""
+    coin, number = confirmed_coin(rig)
+    assert rig.backend.outputs_to([script(number)]) == (coin,)
+    before = rig.chain.block_at(coin.height - 1)
+    info, true = rig.node.do_getblockchaininfo(), rig.node.do_getblockhash
+
+    def shorter(height):
+        return true(height if height < coin.height else 10**6)
+
+    faults.instead["getblockchaininfo"] = lambda: (
+        info
+        | {
+            "blocks": before.height,
+            "bestblockhash": before.hash,
+            "time": before.time,
+        }
+    )
+    faults.instead["getblockhash"] = shorter
+    assert rig.backend.outputs_to([script(number)]) == ()
+    faults.instead.clear()
+    assert rig.backend.outputs_to([script(number)]) == (coin,)
+
+
+def test_the_whole_answer_is_of_one_tip(rig, faults):
+    """The block comes after the blocks were read and before the mempool is: the payment is in neither."""
+    number = rig.fresh()
+    rig.backend.outputs_to([script(number)])
+    txid = rig.fund(number, 50_000)
+    mined = []
+    faults.before["getrawmempool"] = lambda: mined.extend(rig.mine())
+    found = coin_of(rig.backend, txid, script(number))
+    assert [(found.height, found.block_hash)] == [(block.height, block.hash) for block in mined]
+
+
+@pytest.mark.parametrize("method", ["getrawmempool", "gettxspendingprevout", "getblock", "getrawtransaction"])
+def test_a_reorganisation_in_the_middle_of_a_look(rig, faults, method):
+    coin, number = confirmed_coin(rig)
+    rig.backend.outputs_to([script(number)])
+    rig.mine()
+    rig.fund(rig.fresh(), 20_000)
+    branches = []
+    faults.before[method] = lambda: branches.extend(rig.reorganise(2, 3))
+    found = coin_of(rig.backend, coin.outpoint.txid, script(number))
+    assert branches
+    assert found.height is None
+    (block,) = rig.mine()
+    assert coin_of(rig.backend, coin.outpoint.txid, script(number)).block_hash == block.hash
+
+
+def test_a_chain_that_moves_at_every_look_is_unavailable_and_then_is_not(rig, faults):
+    coin, number = confirmed_coin(rig)
+    true = rig.node.do_getrawmempool
+    faults.instead["getrawmempool"] = lambda: rig.mine() and true()
+    with pytest.raises(ChainUnavailable, match="changes at every look"):
+        rig.backend.outputs_to([script(number)])
+    faults.instead.clear()
+    assert rig.backend.outputs_to([script(number)]) == (coin,)
+
+
+def test_filters_that_are_not_built_yet_are_waited_for(rig, faults):
+    """The node passes over them in silence: a deposit would be missed for ever."""
+    _, number = confirmed_coin(rig)
+    rig.mine(20)
+    late, other = confirmed_coin(rig)
+    rig.mine(20)
+    new = rig.node.connect()
+    faults.index_behind = 35
+    with pytest.raises(ChainUnavailable, match="filter index is behind"):
+        new.outputs_to([script(number), script(other)])
+    faults.index_behind = 0
+    assert late in new.outputs_to([script(number), script(other)])
+    new.close()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"completed": False},
+        {"completed": None},
+        {"to_height": 3},
+        {"from_height": 3},
+        {"relevant_blocks": ["00"]},
+    ],
+)
+def test_a_scan_that_was_broken_off_is_no_answer(rig, faults, changes):
+    coin, number = confirmed_coin(rig)
+    rig.mine(60)
+    true = rig.node.do_scanblocks
+    faults.instead["scanblocks"] = lambda *asked: true(*asked) | changes
+    with pytest.raises(ChainUnavailable):
+        rig.backend.outputs_to([script(number)])
+    faults.instead.clear()
+    assert rig.backend.outputs_to([script(number)]) == (coin,)
+
+
+def test_a_scan_tells_only_of_what_it_was_asked(rig, faults):
+    rig.mine(60)
+    true = rig.node.do_scanblocks
+    elsewhere = rig.chain.tip().hash
+    faults.instead["scanblocks"] = lambda *asked: true(*asked) | {"relevant_blocks": [elsewhere]}
+    with pytest.raises(ChainUnavailable, match="outside"):
+        rig.backend.outputs_to([script(rig.fresh())])
+
+
+def test_what_one_look_cannot_read_the_next_one_goes_on_with(rig, monkeypatch):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=script(rig.fresh()))
+    rig.send(payment)
+    rig.mine(95)
+    monkeypatch.setattr(follower, "BLOCKS_PER_SCAN", 20)
+    monkeypatch.setattr(follower, "LOOK_SECONDS", 2)
+    ticks = iter(range(10**6))
+    new = rig.node.connect()
+    monkeypatch.setattr(new._follower, "_clock", lambda: next(ticks))
+    for _ in range(3):
+        with pytest.raises(ChainUnavailable, match="still being read: block"):
+            new.outputs_to([script(number)])
+    assert coin.height - 20 < new._follower._backfill.next <= coin.height + 95
+    monkeypatch.undo()
+    (found,) = new.outputs_to([script(number)])
+    assert found.spent == Spend(payment.txid, coin.height + 1)
+    new.close()
+
+
+def test_the_node_is_scanning_for_somebody_else(rig):
+    rig.mine(60)
+    true = rig.node.reply
+
+    def busy(request):
+        if request["method"] == "scanblocks":
+            error = {"code": -8, "message": 'Scan already in progress, use action "abort" or "status"'}
+            return {"id": request["id"], "result": None, "error": error}
+        return true(request)
+
+    rig.node.reply = busy
+    with pytest.raises(ChainUnavailable, match="Scan already in progress"):
+        rig.backend.outputs_to([script(rig.fresh())])
+
+
+# The mempool
+
+
+def fetched(rig):
+    count = rig.node.asked.count("getrawtransaction")
+    rig.node.asked.clear()
+    return count
+
+
+def test_what_waits_is_fetched_once(rig):
+    numbers = [rig.fresh() for _ in range(3)]
+    txids = [rig.fund(number, 10_000) for number in numbers[:2]]
+    ours = [script(number) for number in numbers]
+    assert {coin.outpoint.txid for coin in rig.backend.outputs_to(ours)} == set(txids)
+    fetched(rig)
+    assert len(rig.backend.outputs_to(ours)) == 2
+    assert fetched(rig) == 0
+    rig.fund(numbers[2], 10_000)
+    assert len(rig.backend.outputs_to(ours)) == 3
+    assert fetched(rig) == 1
+
+
+def test_a_script_that_comes_later_is_found_among_what_was_examined_before(rig):
+    early, late = rig.fresh(), rig.fresh()
+    rig.fund(rig.fresh(), 10_000)
+    txid = rig.fund(late, 10_000)
+    assert rig.backend.outputs_to([script(early)]) == ()
+    fetched(rig)
+    assert coin_of(rig.backend, txid, script(late)).height is None
+    assert fetched(rig) == 1
+
+
+def test_a_transaction_that_leaves_while_it_is_fetched_is_no_fault(rig, faults):
+    number = rig.fresh()
+    txid = rig.fund(number, 10_000)
+    faults.before["getrawtransaction"] = rig.forget
+    assert rig.backend.outputs_to([script(number)]) == ()
+    assert txid not in rig.backend._mempool._examined
+
+
+def test_what_left_the_mempool_is_forgotten(rig):
+    number = rig.fresh()
+    rig.fund(number, 10_000)
+    rig.backend.outputs_to([script(number)])
+    rig.mine()
+    rig.backend.outputs_to([script(number)])
+    assert rig.backend._mempool._examined == {}
+    assert rig.backend._mempool._paying == {}
+
+
+def test_a_full_mempool_is_read_in_several_looks(rig, monkeypatch):
+    numbers = [rig.fresh() for _ in range(5)]
+    for number in numbers:
+        rig.fund(number, 10_000)
+    ours = [script(number) for number in numbers]
+    monkeypatch.setattr(mempool, "TRANSACTIONS_PER_CALL", 2)
+    monkeypatch.setattr(mempool, "LOOK_SECONDS", 1)
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(rig.backend._mempool, "_clock", lambda: next(ticks))
+    for _ in range(2):
+        with pytest.raises(ChainUnavailable, match="mempool is still being read"):
+            rig.backend.outputs_to(ours)
+    assert len(rig.backend.outputs_to(ours)) == 5
+
+
+def test_spenders_of_many_coins_are_asked_for_in_parts(rig, monkeypatch):
+    monkeypatch.setattr("custody.server.chain.core.node.OUTPOINTS_PER_CALL", 2)
+    numbers = [rig.fresh() for _ in range(5)]
+    txids = [rig.fund(number, 10_000) for number in numbers]
+    rig.mine()
+    last = coin_of(rig.chain, txids[-1], script(numbers[-1]))
+    payment = spend(last, numbers[-1], to=script(rig.fresh()))
+    rig.send(payment)
+    found = rig.backend.outputs_to([script(number) for number in numbers])
+    assert [coin.spent for coin in found if coin.spent is not None] == [Spend(payment.txid, None)]
+    assert len(found) == 5

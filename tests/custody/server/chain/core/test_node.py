@@ -1,0 +1,254 @@
+"""Only the right node is believed, and only while it is up to date; and what it says must make sense."""
+
+import pytest
+
+from custody.server.chain.backend import RefusalCode, Refused
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from multisig.script import p2wsh
+from multisig.units import FeeRate
+from tests.support.chains import confirmed_coin
+from tests.support.fake_bitcoind import PASSWORD, USER
+from tests.support.regtest import open_script, spend
+
+SCRIPT = p2wsh(open_script(1))
+
+
+def every_question(backend, payment):
+    return (
+        backend.tip,
+        lambda: backend.block_at(0),
+        lambda: backend.outputs_to([SCRIPT]),
+        lambda: backend.transaction("ab" * 32),
+        lambda: backend.test_accept(payment),
+        lambda: backend.broadcast(payment),
+        lambda: backend.fee_estimate(6),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"chain": "main"}, "serves another chain than regtest"),
+        ({"chain": "test"}, "serves another chain than regtest"),
+        ({"chain": None}, "serves another chain than regtest"),
+        ({"fetching": True}, "still fetching the chain"),
+        ({"headers_ahead": 4}, "It catches up"),
+        ({"pruned": True}, "prune=0"),
+        ({"indexes": {"basic block filter index": True}}, "has no txindex. Run it with txindex=1"),
+        ({"indexes": {"txindex": True}}, "blockfilterindex=1"),
+        ({"indexes": {"txindex": False, "basic block filter index": True}}, "still building its txindex"),
+        ({"indexes": {"txindex": True, "basic block filter index": False}}, "still building its basic block"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else ",".join(value),
+)
+def test_whatever_is_asked_the_node_must_be_the_right_one_and_up_to_date(rig, faults, changes, words):
+    """A node that was exchanged between two questions is noticed at the second."""
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=SCRIPT)
+    vars(faults).update(changes)
+    for ask in every_question(rig.backend, payment):
+        with pytest.raises(ChainUnavailable, match=words):
+            ask()
+    assert rig.chain.transaction(payment.txid) is None
+
+
+def test_a_header_that_comes_before_its_block_is_no_fault(rig, faults):
+    faults.headers_ahead = 1
+    assert rig.backend.tip() == rig.chain.tip()
+
+
+def test_the_configured_chain_decides_and_nothing_is_inferred(rig, faults):
+    mainnet = rig.node.connect(Network.MAINNET)
+    with pytest.raises(ChainUnavailable, match="mainnet node serves another chain than main"):
+        mainnet.tip()
+    faults.chain = "main"
+    assert mainnet.tip() == rig.chain.tip()
+    assert mainnet.network is Network.MAINNET
+    mainnet.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [
+        ("getblockhash", "00"),
+        ("getblockhash", "AB" * 32),
+        ("getblockhash", None),
+        ("getblockheader", {"height": "1", "time": 1}),
+        ("getblockheader", {"height": 1, "time": -1}),
+        ("getblockheader", {"height": 2, "time": 1}),
+        ("getblockheader", []),
+    ],
+)
+def test_a_block_that_makes_no_sense_is_no_answer(rig, faults, method, answer):
+    faults.instead[method] = lambda *_: answer
+    with pytest.raises(ChainUnavailable):
+        rig.backend.block_at(1)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda raw: raw[:-2],
+        lambda raw: raw[:160] + "00" + raw[162:],
+        lambda raw: "zz" + raw[2:],
+        lambda raw: "01" + raw[2:],
+        lambda raw: None,
+        lambda raw: "",
+    ],
+    ids=["cut short", "other body", "no hexadecimal", "other header", "null", "empty"],
+)
+def test_a_block_is_believed_as_far_as_it_hangs_together(rig, faults, spoil):
+    true = rig.node.do_getblock
+    faults.instead["getblock"] = lambda *asked: spoil(true(*asked))
+    with pytest.raises(ChainUnavailable):
+        rig.backend.outputs_to([SCRIPT])
+    del faults.instead["getblock"]
+    assert rig.backend.outputs_to([SCRIPT]) == ()
+
+
+def test_a_block_whose_header_does_not_commit_to_its_transactions_is_refused(rig, faults):
+    """The header is the true one; an output of the coinbase pays somebody else."""
+    script = p2wsh(rig.coinbase_script(1))
+    true = rig.node.do_getblock
+
+    def swap(*asked):
+        return true(*asked).replace(script.hex(), SCRIPT.hex())
+
+    faults.instead["getblock"] = swap
+    with pytest.raises(ChainUnavailable, match="commits to"):
+        rig.backend.outputs_to([SCRIPT])
+
+
+def test_a_transaction_must_be_the_one_asked_for(rig, faults):
+    coin, _ = confirmed_coin(rig)
+    other = rig.chain.transaction(rig.fund(rig.fresh(), 10_000)).transaction
+    faults.instead["getrawtransaction"] = lambda *_: {"hex": other.serialize().hex()}
+    with pytest.raises(ChainUnavailable, match="another transaction"):
+        rig.backend.transaction(coin.outpoint.txid)
+
+
+def test_a_transaction_of_a_branch_that_lost_is_unknown(rig, faults):
+    coin, _ = confirmed_coin(rig)
+    found = rig.node.do_getrawtransaction(coin.outpoint.txid, 1)
+    faults.instead["getrawtransaction"] = lambda *_: found | {"confirmations": 0}
+    assert rig.backend.transaction(coin.outpoint.txid) is None
+
+
+def test_a_known_block_saves_the_transaction_index(rig):
+    coin, number = confirmed_coin(rig)
+    assert rig.backend.outputs_to([p2wsh(open_script(number))]) == (coin,)
+    asked = []
+    true = rig.node.do_getrawtransaction
+    rig.node.faults.instead["getrawtransaction"] = lambda *given: asked.append(given) or true(*given)
+    assert rig.backend.transaction(coin.outpoint.txid).block_hash == coin.block_hash
+    assert asked == [(coin.outpoint.txid, 1, coin.block_hash)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        {},
+        [{"txid": "ab" * 32, "allowed": True}],
+        [{"allowed": True}],
+        [{"allowed": "yes"}],
+    ],
+)
+def test_an_acceptance_that_makes_no_sense_is_none(rig, faults, answer):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=SCRIPT)
+    faults.instead["testmempoolaccept"] = lambda *_: [
+        {"txid": payment.txid} | each if "allowed" in each and each["allowed"] == "yes" else each
+        for each in answer
+    ]
+    with pytest.raises(ChainUnavailable):
+        rig.backend.test_accept(payment)
+
+
+def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig, faults):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=SCRIPT)
+    faults.instead["testmempoolaccept"] = lambda *_: [
+        {"txid": payment.txid, "allowed": False, "reject-reason": "datacarrier\n" + "x" * 500}
+    ]
+    refused = rig.backend.test_accept(payment)
+    assert (refused.code, refused.reason[:12]) == (RefusalCode.POLICY, "datacarrier ")
+    assert len(refused.reason) <= 200
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "expected"),
+    [
+        (-26, "dust, tx with dust output must be 0-fee", RefusalCode.POLICY),
+        (-26, "mempool full", RefusalCode.POLICY),
+        (-25, "Unspendable output exceeds maximum configured by user (maxburnamount)", RefusalCode.POLICY),
+        (
+            -25,
+            "Fee exceeds maximum configured by user (e.g. -maxtxfee, maxfeerate)",
+            RefusalCode.FEE_TOO_HIGH,
+        ),
+        (-26, "txn-mempool-conflict", RefusalCode.CONFLICT),
+    ],
+)
+def test_what_passed_the_test_may_still_be_refused_when_sent(rig, faults, code, message, expected):
+    """The mempool moves on between the two."""
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=SCRIPT)
+    refuse_with(rig, code, message)
+    assert rig.backend.broadcast(payment) == Refused(payment.txid, expected, message)
+
+
+def refuse_with(rig, code, message):
+    true = rig.node.reply
+
+    def reply(request):
+        if request["method"] == "sendrawtransaction":
+            return {"id": request["id"], "result": None, "error": {"code": code, "message": message}}
+        return true(request)
+
+    rig.node.reply = reply
+
+
+def test_what_the_node_cannot_do_now_is_no_verdict(rig):
+    coin, number = confirmed_coin(rig)
+    refuse_with(rig, -7, "Out of memory")
+    with pytest.raises(ChainUnavailable, match="does not answer sendrawtransaction: Out of memory"):
+        rig.backend.broadcast(spend(coin, number, to=SCRIPT))
+
+
+def test_a_txid_that_is_not_ours_is_no_success(rig, faults):
+    coin, number = confirmed_coin(rig)
+    faults.instead["sendrawtransaction"] = lambda *_: "ab" * 32
+    with pytest.raises(ChainUnavailable, match="sendrawtransaction"):
+        rig.backend.broadcast(spend(coin, number, to=SCRIPT))
+
+
+def test_it_is_announced_again_while_it_waits(rig):
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=SCRIPT)
+    rig.backend.broadcast(payment)
+    rig.node.asked.clear()
+    rig.backend.broadcast(payment)
+    assert "sendrawtransaction" in rig.node.asked
+
+
+@pytest.mark.parametrize(
+    ("feerate", "expected"),
+    [(0.00001234, FeeRate(1_234)), (0.5, FeeRate(50_000_000)), (0, None), (0.000000001, None), (None, None)],
+)
+def test_an_estimate_is_read_exactly(rig, faults, feerate, expected):
+    faults.instead["estimatesmartfee"] = lambda *_: {"blocks": 6, "feerate": feerate}
+    assert rig.backend.fee_estimate(6) == expected
+
+
+@pytest.mark.parametrize("feerate", [-1, 1e30, "0.1", True, [], float("inf"), float("nan")])
+def test_an_estimate_that_makes_no_sense_is_no_answer(rig, faults, feerate):
+    faults.instead["estimatesmartfee"] = lambda *_: {"blocks": 6, "feerate": feerate}
+    with pytest.raises(ChainUnavailable):
+        rig.backend.fee_estimate(6)
+
+
+def test_no_secret_is_in_what_is_said_of_a_backend(rig):
+    assert PASSWORD not in repr(rig.backend)
+    assert USER not in repr(rig.backend)

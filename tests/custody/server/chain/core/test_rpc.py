@@ -1,0 +1,155 @@
+"""Whatever goes wrong on the way to the node: one error, in words that say what to do, and nothing told of secrets."""
+
+import socket
+import threading
+
+import pytest
+from pydantic import SecretStr
+
+from custody.server.chain.core import CookieFile, CoreBackend, Password
+from custody.server.chain.core.rpc import Call, Rpc
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from tests.support.fake_bitcoind import PASSWORD, USER
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"hangs_up": True}, "cannot be reached"),
+        ({"cut_at": 20}, "cannot be reached"),
+        ({"status": 403}, "rpcwhitelist"),
+        ({"status": 404}, "HTTP status 404: that is not a bitcoind"),
+        ({"status": 302}, "HTTP status 302"),
+        ({"status": 503}, "work queue full"),
+        ({"status": 500, "body": b"<html>"}, "not JSON-RPC"),
+        ({"body": b""}, "not JSON-RPC"),
+        ({"body": b"[" * 100_000}, "not JSON-RPC"),
+        ({"body": b"1" * 5_000}, "not JSON-RPC"),
+        ({"body": b"[]"}, "not one reply for each call"),
+        ({"body": b"7"}, "not one reply for each call"),
+        ({"body": b"[1, 2]"}, "replies to other calls"),
+        ({"body": b'[{"id": 0, "result": 1}, {"id": 0, "result": 1}]'}, "replies to other calls"),
+        ({"body": b'[{"id": 0}, {"id": 1}]'}, "without result"),
+        ({"body": b'{"result": null, "error": {"code": -32700, "message": "Parse error"}}'}, "one reply"),
+        ({"body": b'[{"id": 0, "error": "no"}, {"id": 1, "result": {}}]'}, "an error without a code"),
+        ({"starting": True}, "still starting: Loading block index"),
+        ({"unknown": {"getindexinfo"}}, "does not know getindexinfo. Bitcoin Core 25"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else ",".join(value),
+)
+def test_a_fault_on_the_way_is_unavailable_and_is_over_when_it_is_over(rig, faults, changes, words):
+    tip = rig.backend.tip()
+    before = dict(vars(faults))
+    vars(faults).update(changes)
+    with pytest.raises(ChainUnavailable, match=words) as caught:
+        rig.backend.tip()
+    assert PASSWORD not in str(caught.value)
+    vars(faults).update(before)
+    assert rig.backend.tip() == tip
+
+
+def test_a_node_that_does_not_answer_in_time(rig, faults):
+    impatient = rig.node.connect(answer_seconds=0.2)
+    faults.held = threading.Event()
+    with pytest.raises(ChainUnavailable, match="in time"):
+        impatient.tip()
+    faults.held.set()
+    faults.held = None
+    assert impatient.tip().height == 1
+    impatient.close()
+
+
+def test_an_answer_that_drips_is_not_waited_for(rig):
+    """Each piece comes in time; all of them together do not."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        enough = threading.Event()
+
+        def drip():
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+                while not enough.wait(0.02):
+                    connection.sendall(b" ")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        rpc = Rpc(address, Password(USER, SecretStr(PASSWORD)), answer_seconds=0.3)
+        with pytest.raises(ChainUnavailable, match="too slowly"):
+            rpc.ask(Call("getblockcount"))
+        enough.set()
+        thread.join()
+        rpc.close()
+
+
+def test_an_answer_is_read_up_to_a_bound(rig, faults):
+    rpc = Rpc(rig.node.url, Password(USER, SecretStr(PASSWORD)), max_answer_bytes=1_000)
+    assert rpc.ask(Call("getblockhash", (0,)))
+    faults.body = b" " * 1_001
+    with pytest.raises(ChainUnavailable, match="more than 1000 bytes"):
+        rpc.ask(Call("getblockhash", (0,)))
+    rpc.close()
+
+
+def test_nobody_listens():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    backend = CoreBackend(Network.REGTEST, f"http://127.0.0.1:{port}", Password(USER, SecretStr(PASSWORD)))
+    with pytest.raises(ChainUnavailable, match=r"regtest node cannot be reached \(ConnectError\)"):
+        backend.tip()
+    backend.close()
+
+
+def test_a_proxy_of_the_environment_is_not_shown_the_password(rig, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    backend = rig.node.connect()
+    assert backend.tip() == rig.backend.tip()
+    backend.close()
+
+
+def test_a_wrong_password_is_said_to_be_one(rig):
+    rig.node.secret = (USER, "another")
+    with pytest.raises(ChainUnavailable, match=r"refuses the user or the password.*rpcauth"):
+        rig.backend.tip()
+
+
+def test_the_password_is_nowhere_to_be_read():
+    password = Password(USER, SecretStr(PASSWORD))
+    assert PASSWORD not in repr(password)
+    assert PASSWORD not in repr(vars(Rpc("http://127.0.0.1:1", password)))
+
+
+def test_the_cookie_is_read_again_when_the_node_was_started_again(rig, tmp_path):
+    cookie = tmp_path / "cookie"
+    cookie.write_text(f"__cookie__:{'11' * 32}")
+    rig.node.secret = ("__cookie__", "11" * 32)
+    backend = CoreBackend(Network.REGTEST, rig.node.url, CookieFile(cookie))
+    tip = backend.tip()
+    rig.node.secret = ("__cookie__", "22" * 32)
+    with pytest.raises(
+        ChainUnavailable, match=r"refuses the user or the password.*cookie file is this node's"
+    ):
+        backend.tip()
+    cookie.write_text(f"__cookie__:{'22' * 32}\n")
+    assert backend.tip() == tip
+    backend.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read.*rpccookieperms"),
+        ("", "does not hold a cookie"),
+        ("no colon", "does not hold a cookie"),
+        (":secret", "does not hold a cookie"),
+        ("user:" + "x" * 2_000, "does not hold a cookie"),
+    ],
+)
+def test_a_cookie_file_that_is_none(tmp_path, content, words):
+    file = tmp_path / "cookie"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(ChainUnavailable, match=words):
+        CookieFile(file).read()
