@@ -1,0 +1,161 @@
+"""A platform whose chain is an Esplora, from the deposit to the confirmation and through a reorganisation."""
+
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from custody.server.chain.esplora import EsploraBackend
+from custody.server.domain.errors import ChainUnavailable
+from multisig.network import Network
+from multisig.transaction import Transaction
+from tests.support.custody import ok, open_desk
+from tests.support.esplora import AT_ONCE, URL, Explorer, as_json, edited, plain
+
+
+@contextmanager
+def explored(folder, database=None, *, tests=False):
+    """The desk and the explorer between its platform and its chain."""
+    with open_desk(folder, database_url=database) as desk:
+        explorer = Explorer(lambda: desk.chain, tests=tests)
+        backend = EsploraBackend(URL, Network.REGTEST, pace=AT_ONCE, transport=explorer)
+        desk.world.platform.background.backends["regtest"] = backend
+        with backend:
+            yield desk, explorer
+
+
+def money(desk):
+    (vault,) = desk.wallets()
+    return vault["confirmed_sats"], vault["unconfirmed_sats"], vault["locked_sats"]
+
+
+def signed(desk, amount=150_000):
+    psbt_id = ok(desk.propose(amount))["psbt_id"]
+    desk.approve("alice", psbt_id)
+    assert desk.approve("bob", psbt_id)["status"] == "SIGNED"
+    return psbt_id
+
+
+@pytest.mark.parametrize("tests", [False, True], ids=["Blockstream's", "mempool.space's"])
+def test_a_payment_from_its_deposit_to_its_confirmation(tmp_path, database, tests):
+    with explored(tmp_path, database, tests=tests) as (desk, explorer):
+        (deposit,) = desk.deposit(500_000)
+        assert money(desk) == (500_000, 0, 0)
+        psbt_id = signed(desk)
+        assert money(desk)[2] == 500_000
+        desk.settle()
+        sent = desk.proposal(psbt_id)
+        assert (sent["status"], explorer.sent) == ("BROADCASTING", [sent["txid"]])
+        assert desk.chain.transaction(sent["txid"]).height is None
+        (block,) = desk.chain.mine(1)
+        desk.watcher.look()
+        done = desk.proposal(psbt_id)
+        assert (done["status"], done["block_hash"]) == ("CONFIRMED", block.hash)
+        assert deposit not in str(explorer.sent)
+        assert 0 < sum(money(desk)[:2]) < 350_000
+
+
+def test_a_reorganisation_takes_the_confirmation_back_and_gives_it_again(tmp_path):
+    with explored(tmp_path) as (desk, _):
+        desk.deposit(500_000)
+        psbt_id = signed(desk)
+        desk.settle()
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert desk.proposal(psbt_id)["status"] == "CONFIRMED"
+        desk.chain.reorganise(1, 2)
+        desk.watcher.look()
+        shown = desk.proposal(psbt_id)
+        assert (shown["status"], shown["confirmations"], shown["block_hash"]) == ("BROADCASTING", 0, None)
+        (block,) = desk.chain.mine(1)
+        desk.watcher.look()
+        again = desk.proposal(psbt_id)
+        assert (again["status"], again["block_hash"]) == ("CONFIRMED", block.hash)
+
+
+def test_a_deposit_that_a_branch_leaves_out_is_unconfirmed_and_then_back(tmp_path):
+    with explored(tmp_path) as (desk, _):
+        desk.deposit(500_000, blocks=1)
+        assert money(desk) == (500_000, 0, 0)
+        desk.chain.reorganise(1, 2)
+        desk.watcher.look()
+        assert money(desk) == (0, 500_000, 0)
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert money(desk) == (500_000, 0, 0)
+
+
+def test_an_explorer_that_is_away_stalls_the_broadcast_and_nothing_else(tmp_path):
+    def nobody(_response):
+        raise httpx.ConnectError("Connection refused")
+
+    with explored(tmp_path) as (desk, explorer):
+        desk.deposit(500_000)
+        psbt_id = signed(desk)
+        with explorer.answering(".*", nobody):
+            desk.outbox.run_due()
+            with pytest.raises(ChainUnavailable):
+                desk.watcher.look()
+        stalled = desk.proposal(psbt_id)
+        assert (stalled["status"], stalled["failure_code"]) == ("STALLED", "BACKEND_UNAVAILABLE")
+        assert money(desk) == (500_000, 0, 500_000)
+        desk.world.clock.advance(seconds=61)
+        desk.settle()
+        assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
+
+
+def test_p36_a_liar_cannot_free_the_coins_of_a_signed_payment(tmp_path):
+    """Twice paid: the coins are free, the payment is made anew from others, and the liar sends the first one, too."""
+    with explored(tmp_path) as (desk, explorer):
+        desk.deposit(500_000)
+        psbt_id = signed(desk)
+        final = desk.proposal(psbt_id)["txid_expected"]
+        refused = plain("mandatory-script-verify-flag-failed (Invalid signature)", 400)
+        with explorer.answering("/tx", lambda _: refused):
+            desk.outbox.run_due()
+        assert desk.proposal(psbt_id)["status"] == "STALLED"
+        assert money(desk)[2] == 500_000
+
+        # The same by a spend that is said to be in a block: it needs our signatures and the block's proof.
+        tip = desk.chain.tip()
+        forged = forged_spend(desk, psbt_id)
+        entry = {
+            "txid": forged.txid,
+            "status": {
+                "confirmed": True,
+                "block_height": tip.height,
+                "block_hash": tip.hash,
+                "block_time": tip.time,
+            },
+        }
+        proof = as_json({"block_height": tip.height, "merkle": [], "pos": 0})
+        raw = httpx.Response(200, content=forged.serialize())
+        with (
+            explorer.answering("/scripthash/.*/txs/chain", edited(lambda page: [entry, *page])),
+            explorer.answering("/scripthash/[0-9a-f]*", edited(one_more)),
+            explorer.answering(f"/tx/{forged.txid}/raw", lambda _: raw),
+            explorer.answering(f"/tx/{forged.txid}/merkle-proof", lambda _: proof),
+            pytest.raises(ChainUnavailable),
+        ):
+            desk.watcher.look()
+        assert desk.proposal(psbt_id)["status"] == "STALLED"
+        assert money(desk) == (500_000, 0, 500_000)
+        desk.world.clock.advance(seconds=61)
+        desk.settle()
+        assert desk.proposal(psbt_id)["txid"] == final
+
+
+def forged_spend(desk, psbt_id):
+    """The final transaction with another output: its signatures do not fit."""
+    from dataclasses import replace
+
+    from custody.server.store.models import Proposal
+
+    with desk.world.platform.services.store.read() as db:
+        final = Transaction.parse(db.get_one(Proposal, psbt_id).final_tx)
+    return replace(final, outputs=final.outputs[:1])
+
+
+def one_more(stats):
+    chain = stats["chain_stats"]
+    return stats | {"chain_stats": chain | {"tx_count": chain["tx_count"] + (1 if chain["tx_count"] else 0)}}
