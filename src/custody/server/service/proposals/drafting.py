@@ -100,7 +100,7 @@ class Drafter:
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
-        pool, selection = self._select(db, Purse.of_vault(vault.id, quote.tip.height), plan)
+        pool, selection = choose_coins(db, Purse.of_vault(vault.id, quote.tip.height), plan, self._rng)
         try:
             return self._build(db, vault, intent, plan, quote, pool, selection)
         except PsbtTooLarge:
@@ -111,15 +111,6 @@ class Drafter:
         except PsbtTooLarge as error:
             sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
-
-    def _select(self, db: Session, purse: Purse, plan: Plan) -> tuple[list[Holding], Selection]:
-        """The selection, and the coins that it was made from."""
-        for tier in Tier:
-            pool = purse.pool(db, tier, plan)
-            selection = select_from(_candidates(pool), plan, self._rng)
-            if selection is not None:
-                return pool, selection
-        raise _too_little(db, purse, plan)
 
     def _build(
         self,
@@ -152,6 +143,16 @@ class Drafter:
             place = self._rng.randrange(len(placed) + 1)
             placed.insert(place, ChangeTo(selection.change, CHANGE, change_index))
         return tuple(placed)
+
+
+def choose_coins(db: Session, purse: Purse, plan: Plan, rng: RandomSource) -> tuple[list[Holding], Selection]:
+    """The selection, and the coins that it was made from. Raises LockedFunds, InsufficientFunds."""
+    for tier in Tier:
+        pool = purse.pool(db, tier, plan)
+        selection = select_from(_candidates(pool), plan, rng)
+        if selection is not None:
+            return pool, selection
+    raise _too_little(db, purse, plan)
 
 
 def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
