@@ -48,3 +48,19 @@ def signed_forward(desk: Desk, name: str, psbt_id: str) -> Psbt:
 
 def approve_forward(desk: Desk, name: str, psbt_id: str) -> dict:
     return ok(desk.submit(name, psbt_id, signed_forward(desk, name, psbt_id)))
+
+
+def grant(desk: Desk, role: str, permission: str) -> None:
+    _change(desk, "add-perm-to-role", role, permission)
+
+
+def take_away(desk: Desk, role: str, permission: str) -> None:
+    """Also where a vault then has too few signers."""
+    _change(desk, "remove-perm-from-role", role, permission, force=True)
+
+
+def _change(desk: Desk, path: str, role: str, permission: str, **more: object) -> None:
+    roles = ok(desk.admin.get("/api/v1/get-roles-and-perms-detailed", workspace_id=desk.workspace_id))
+    (role_id,) = [each["RoleId"] for each in roles if each["Name"] == role]
+    body = {"workspace_id": desk.workspace_id, "role_id": role_id, "rule_name": permission}
+    ok(desk.admin.post(f"/api/v1/{path}", body | more))

@@ -1,6 +1,7 @@
 """Every call, described once. ``Client`` and ``AsyncClient`` inherit these as plain and as awaitable methods."""
 
 from custody.client.calls.address_book import AddressBookCalls
+from custody.client.calls.forwards import ForwardCalls
 from custody.client.calls.invitations import InvitationCalls
 from custody.client.calls.keys import KeyCalls
 from custody.client.calls.limits import LimitCalls
@@ -24,6 +25,7 @@ class Api(
     KeyCalls,
     VaultCalls,
     ProposalCalls,
+    ForwardCalls,
     AddressBookCalls,
     InvitationCalls,
     OnboardingCalls,

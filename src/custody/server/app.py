@@ -43,6 +43,7 @@ from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.finalising import Finaliser
+from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.proposals.transitions import Lifecycle
@@ -284,6 +285,7 @@ def _wire(
         vaults=Vaults(clock, random, audit, limits),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
+        forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
         logs=Logs(audit),
         purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),

@@ -4,7 +4,6 @@ A name that is built must leave this list: a test says so.
 """
 
 ENDPOINTS = {
-    "/api/v1/forward-to-vault": 6,
     "/api/v1/add-to-contract-whitelist": 8,
     "/api/v1/call-contract": 8,
     "/api/v1/contract": 8,

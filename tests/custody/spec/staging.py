@@ -70,6 +70,7 @@ class Stage:
             "signers": list(self.desk.user_ids.values()),
             "invited_email": f"{role_id}@example.org", "work_email": f"{role_id}@example.net",
             "transaction_limit": "1", "new_transaction_limit": "1", "amount_to_check": "1", "tx_type": "send",
+            "sweep": True, "fee_sats": 1_000,
             "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
             "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none", "delivery_id": "none",
         }  # fmt: skip

@@ -14,10 +14,14 @@ from multisig import Network, encode_address
 from tests.custody.spec.samples import sample
 from tests.custody.spec.staging import TESTER, Stage
 from tests.support.custody import ok, refused
-from tests.support.platform import As, key_offer, seed
+from tests.support.platform import As, key_offer, register_key, seed
+from tests.support.profiles import policy_of
 from tests.support.wallets import foreign_script
 
 ROWS = [pytest.param(row, id=row.path) for row in ENDPOINTS if row.creates]
+
+FORWARD = "/api/v1/forward-to-vault"
+FORWARDER = seed(99)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,8 @@ class Repeated:
         if row.path_ids:
             numbers = dict.fromkeys(row.path_ids, self._request())
         self.path = row.path.format(**numbers)
+        if row.path == FORWARD:
+            self._fill_profile()
 
     def body(self, number: int) -> dict[str, Any]:
         """Another one for each number."""
@@ -53,11 +59,16 @@ class Repeated:
                 "role_uid": 1 if number else 2,
             },
             "/api/v1/register-key": {"vault_accounts": device["vault_accounts"]},
+            FORWARD: {"fee_sats": 1_000 + number},
             "/api/v1/onboarding-requests/{uid}/review": {"review_note": f"note {number}"},
         }.get(self.row.path, {})
 
     def ask(self, key: str, body: dict[str, Any], user: As | None = None):
         return (user or self.stage.tester).post(self.path, body, **{"Idempotency-Key": key})
+
+    def _fill_profile(self) -> None:
+        ok(register_key(self.stage.tester, FORWARDER, replace=True))
+        self.stage.desk.deposit(100_000, to=policy_of(FORWARDER).address(0, 0))
 
     def _request(self) -> int:
         row = next(row for row in ENDPOINTS if row.path == "/api/v1/onboarding-requests" and row.creates)

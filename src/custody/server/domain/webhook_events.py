@@ -31,6 +31,7 @@ CARRIES: Final[Mapping[EventKind, tuple[str, ...]]] = {
 # Whoever records one of these in a workspace's log tells its webhooks as well: no use case can forget it.
 TOLD_BY_AUDIT: Final[Mapping[str, EventKind]] = {
     "PROPOSAL_CREATED": EventKind.PROPOSAL_CREATED,
+    "FORWARD_PROPOSED": EventKind.PROPOSAL_CREATED,
     "SIGNATURE_SUBMITTED": EventKind.PROPOSAL_APPROVED,
     "PROPOSAL_DECLINED": EventKind.PROPOSAL_DECLINED,
     "SIGNATURE_WITHDRAWN": EventKind.PROPOSAL_APPROVAL_WITHDRAWN,

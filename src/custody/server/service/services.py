@@ -16,6 +16,7 @@ from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.workspaces import Workspaces
+from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes
@@ -56,6 +57,7 @@ class Services:
     vaults: Vaults
     limits: LimitAdministration
     proposals: Proposals
+    forwarding: Forwarding
     signing: Signing
     logs: Logs
     purchases: Purchases

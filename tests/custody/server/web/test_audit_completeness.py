@@ -31,6 +31,7 @@ from tests.support.accounts import (
 )
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import PASSWORD, As, World, register_key, seed
+from tests.support.profiles import forward, grant, pay_profile
 from tests.support.purchases import deliver, transaction
 
 EXEMPT: Final = {
@@ -295,6 +296,13 @@ def _(story: Story) -> httpx.Response:
     return story.keep("proposal", story.desk.propose(20_000))
 
 
+@example("POST /api/v1/forward-to-vault")
+def _(story: Story) -> httpx.Response:
+    grant(story.desk, "Signer", "PAYMENT_INIT")
+    pay_profile(story.desk, "alice", 100_000)
+    return forward(story.desk, "alice", 20_000)
+
+
 @example("POST /api/v1/sign-psbt")
 def _(story: Story) -> httpx.Response:
     psbt_id = story.kept["proposal"]["psbt_id"]
@@ -407,6 +415,7 @@ def test_every_change_is_recorded_under_its_trace_id(story: Story) -> None:
     assert seen["POST /api/v1/sign-psbt"][0] == ("SIGNING", "SIGNATURE_SUBMITTED"), (
         "the specification's words"
     )
+    assert seen["POST /api/v1/forward-to-vault"] == [("FORWARDING", "FORWARD_PROPOSED")]
     assert seen["GET /api/v1/export-audit-logs"] == [("AUDIT", "EXPORTED")]
     assert verify(story.world.platform.services.store) == ()
     exported = ok(story.admin.get("/api/v1/export-audit-logs", org_uid=1, workspace_uid=1))["csv"]

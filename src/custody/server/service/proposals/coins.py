@@ -60,7 +60,9 @@ class Purse:
 
     @classmethod
     def of_vault(cls, vault_id: str, tip_height: int) -> Self:
-        return cls(ChainCoin.vault_id == vault_id, Proposal.vault_id == vault_id, tip_height)
+        # What a member forwards into it is a deposit like any other's: its maker could take it back while it waits.
+        makers = and_(Proposal.vault_id == vault_id, Proposal.profile_key_id.is_(None))
+        return cls(ChainCoin.vault_id == vault_id, makers, tip_height)
 
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
         """Coins of the tier from which a selection can be made whenever it can be made from all of them.

@@ -2,8 +2,8 @@
 
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Literal, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, cast
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -20,6 +20,14 @@ from custody.server.store.models import (
 )
 from multisig import FeeRate
 
+
+class Place(NamedTuple):
+    """A key whose decision counts, and whose it is."""
+
+    key_id: str
+    user_id: int
+
+
 DecisionWord = Literal["approve", "reject"]
 
 
@@ -33,7 +41,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Pr
     return [
         _record(
             proposal,
-            [_signer(seat, decisions[proposal.id].get(seat.key_id)) for seat in seats[proposal.vault_id]],
+            [_signer(seat, decisions[proposal.id].get(seat.key_id)) for seat in _whose(proposal, seats)],
             collected[proposal.id],
             tips.get(proposal.vault_id, 0),
         )
@@ -72,6 +80,13 @@ def _seats(db: Session, vault_ids: Iterable[str]) -> dict[str, list[VaultSigner]
     return found
 
 
+def _whose(proposal: Proposal, seats: Mapping[str, Sequence[VaultSigner]]) -> list[Place]:
+    """A forward has one signer, its owner."""
+    if proposal.profile_key_id is not None:
+        return [Place(proposal.profile_key_id, proposal.created_by)]
+    return [Place(seat.key_id, seat.user_id) for seat in seats[proposal.vault_id]]
+
+
 def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, Decision]]:
     found: dict[str, dict[str, Decision]] = defaultdict(dict)
     for decision in db.scalars(select(Decision).where(Decision.proposal_id.in_(list(proposal_ids)))):
@@ -89,7 +104,7 @@ def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
     return {vault_id: int(height) for vault_id, height in db.execute(query)}
 
 
-def _signer(seat: VaultSigner, decision: Decision | None) -> wire.ProposalSigner:
+def _signer(seat: Place, decision: Decision | None) -> wire.ProposalSigner:
     if decision is None:
         return wire.ProposalSigner(key_id=seat.key_id, is_signed=False, user_id=str(seat.user_id))
     is_signed = decision.decision == "approve" and decision.is_complete

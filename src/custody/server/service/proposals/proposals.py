@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Exists, Select, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Exists, Select, and_, exists, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
@@ -267,8 +267,13 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
     return query
 
 
-def _has_seat(user_id: int) -> Exists:
-    return exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
+def _has_seat(user_id: int) -> ColumnElement[bool]:
+    """A place in the vault's quorum; of a forward, being the one whose money it moves."""
+    is_signer = exists().where(VaultSigner.vault_id == Proposal.vault_id, VaultSigner.user_id == user_id)
+    return or_(
+        and_(Proposal.profile_key_id.is_(None), is_signer),
+        and_(Proposal.profile_key_id.is_not(None), Proposal.created_by == user_id),
+    )
 
 
 def _has_decided(user_id: int) -> Exists:

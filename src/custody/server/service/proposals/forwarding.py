@@ -1,0 +1,288 @@
+"""Forwards: a member's own money from the profile into one of the workspace's vaults, as a proposal that its owner alone signs.
+
+It counts against no limit: the limits measure what leaves a vault, and this comes in (docs/limits.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from custody.schemas.forwards import ForwardToVaultRequest
+from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import (
+    Fault,
+    InsufficientFunds,
+    Invalid,
+    KeyIsRevoked,
+    LockedFunds,
+    NotFound,
+    WalletAddressMismatch,
+)
+from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, require_sensible
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.selection import RandomSource
+from custody.server.domain.timing import PROPOSAL_LIFETIME, SEQUENCE, choose_locktime
+from custody.server.domain.tokens import new_id
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.keys.profiles import OwnProfile, no_profile, own_profiles
+from custody.server.service.network.market import Market, Quote
+from custody.server.service.network.profile_watching import CHANGE_INDEX
+from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
+from custody.server.service.proposals.profile_coins import ProfilePurse
+from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.requests.outdated import Outdated
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.webhooks.telling import told_of
+from custody.server.store.models import Proposal, ProposalInput, Vault
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    ChangeTo,
+    FeeRate,
+    MultisigError,
+    Network,
+    Psbt,
+    PsbtTooLarge,
+    Sats,
+    TxOut,
+    build_psbt,
+    decode_address,
+    dust_threshold,
+    estimate_vsize,
+)
+from multisig import Profile as Policy
+
+
+@dataclass(frozen=True)
+class ForwardDraft:
+    """A forward that is ready to be proposed. ``receive_index``: which address of the vault it pays."""
+
+    key_id: str
+    receive_index: int
+    holdings: tuple[Holding, ...]
+    payment: Sats
+    vsize: int
+    psbt: Psbt
+
+
+class Forwarding:
+    def __init__(
+        self,
+        clock: Clock,
+        random: RandomBytes,
+        audit: AuditLog,
+        lifecycle: Lifecycle,
+        market: Market,
+        rng: RandomSource,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._audit = audit
+        self._lifecycle = lifecycle
+        self._market = market
+        self._rng = rng
+
+    def draft(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: ForwardToVaultRequest
+    ) -> ForwardDraft:
+        """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for it.
+
+        Raises NotFound (vault, profile), WalletAddressMismatch, KeyIsRevoked, Invalid, Dust, InsufficientFunds,
+        LockedFunds, ChainUnavailable.
+        """
+        if request.network != access.network:
+            raise _invalid("/network", f"The workspace is on {access.network}.")
+        vault = _vault(db, access, request.vault_id)
+        own = _profile_of(db, caller, access, request.wallet_address)
+        policy = own.policy(db)
+        # An address is used up when the chain shows a payment to it: forwards that are never signed must not open gaps in
+        # the chain of addresses, beyond which a wallet that restores the vault would not look.
+        pays = policy_of(vault).script_pubkey(RECEIVE, vault.next_receive_index)
+        quote = self._market.quote(vault.chain)
+        sizes, wish = _sizes(policy, pays), _wish(request)
+        require_sensible(wish, sizes)
+        holdings, found = _choose(db, ProfilePurse(vault.chain, own.scripts, quote.tip.height), wish, sizes)
+        psbt = self._build(db, vault, policy, pays, holdings, found, quote)
+        return ForwardDraft(
+            own.key.id, vault.next_receive_index, holdings, found.payment, found.vsize(sizes), psbt
+        )
+
+    def _build(
+        self,
+        db: Session,
+        vault: Vault,
+        policy: Policy,
+        pays: bytes,
+        holdings: Sequence[Holding],
+        found: Allocation,
+        quote: Quote,
+    ) -> Psbt:
+        outputs: list[TxOut | ChangeTo] = [TxOut(found.payment, pays)]
+        if found.change:
+            outputs.insert(self._rng.randrange(2), ChangeTo(found.change, CHANGE, CHANGE_INDEX))
+        locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
+        try:
+            return build_psbt(policy, coins_to_spend(db, vault.chain, holdings), outputs, locktime, SEQUENCE)
+        except PsbtTooLarge as error:
+            # Whoever pays the profile chooses how large the previous transactions are that the device must see.
+            sentence = f"{len(holdings)} coins and the transactions that made them are more than a device takes: {error}"
+            raise Invalid(sentence, faults=(Fault("/amount_sats", sentence, error.code),)) from error
+
+    def create(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: ForwardToVaultRequest,
+        draft: ForwardDraft,
+    ) -> CreatePsbtResponse:
+        """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
+
+        Raises Outdated where a coin of the draft has gone, or the vault's address was paid meanwhile; NotFound (vault),
+        WalletAddressMismatch, KeyIsRevoked.
+        """
+        vault = _vault(db, access, request.vault_id)
+        own = _profile_of(db, caller, access, request.wallet_address)
+        if (own.key.id, vault.next_receive_index) != (draft.key_id, draft.receive_index):
+            raise Outdated("The member has another key now, or the vault another address.")
+        require_unchanged(db, vault.chain, draft.holdings)
+        proposal = self._insert(db, caller, vault, draft)
+        self._audit.record(
+            db,
+            caller,
+            Category.FORWARDING,
+            "FORWARD_PROPOSED",
+            f"proposal {proposal.id}: {draft.payment} sat of key {own.key.id} into vault {vault.id}, "
+            f"{proposal.fee_sats} sat fee, tx {proposal.txid_expected}",
+            access=access,
+            told=told_of(proposal),
+        )
+        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+
+    def _insert(self, db: Session, caller: Caller, vault: Vault, draft: ForwardDraft) -> Proposal:
+        now, proposal_id = self._clock(), new_id(self._random)
+        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        fee = Sats(
+            sum(holding.candidate.amount for holding in draft.holdings)
+            - sum(output.amount for output in draft.psbt.outputs)
+        )
+        proposal = Proposal(
+            id=proposal_id,
+            family_id=proposal_id,
+            workspace_id=vault.workspace_id,
+            vault_id=vault.id,
+            profile_key_id=draft.key_id,
+            tx_type=TxType.FORWARD.value,
+            status=ProposalStatus.PENDING.value,
+            created_by=caller.user_id,
+            psbt=draft.psbt.to_bytes(),
+            txid_expected=draft.psbt.tx.txid,
+            recipients=[policy_of(vault).address(RECEIVE, draft.receive_index)],
+            amounts_sats=[int(draft.payment)],
+            fee_sats=fee,
+            fee_rate_sat_per_kvb=FeeRate.of(fee, draft.vsize).sat_per_kvb,
+            contract_ids=[],
+            m=1,
+            n=1,
+            movement_sats=0,
+            expires_at=now + PROPOSAL_LIFETIME,
+            created_at=now,
+            updated_at=now,
+        )
+        db.add(proposal)
+        db.flush()
+        db.add_all(_inputs(proposal_id, draft))
+        self._lifecycle.touch(db, proposal)
+        return proposal
+
+
+def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
+    vault = db.get(Vault, vault_id)
+    if vault is None or vault.workspace_id != access.workspace_id:
+        raise NotFound("There is no such vault in this workspace.")
+    return vault
+
+
+def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: str | None) -> OwnProfile:
+    """The active key's, or the one at the address: a replaced device's money has no other way out.
+
+    One device may have been registered several times; what its best standing allows is allowed.
+    """
+    owned = own_profiles(db, caller.user_id, access.network)
+    if address is None:
+        owned = [own for own in owned if own.key.status == "active"]
+        if not owned:
+            raise no_profile()
+        return owned[0]
+    script = _script(address, access.chain)
+    meant = [own for own in owned if own.scripts.receive == script]
+    if not meant:
+        sentence = "This is not the address of a profile that you registered on this network."
+        raise WalletAddressMismatch(sentence, faults=(Fault("/wallet_address", sentence, "mismatch"),))
+    able = next((own for own in meant if own.can_forward), None)
+    if able is None:
+        raise KeyIsRevoked(f"The key of this profile was revoked ({meant[0].key.revoked_reason}).")
+    return able
+
+
+def _script(address: str, chain: str) -> bytes | None:
+    try:
+        return decode_address(address, Network(chain))
+    except MultisigError:
+        return None
+
+
+def _wish(request: ForwardToVaultRequest) -> Wish:
+    amount = None if request.amount_sats is None else Sats(request.amount_sats)
+    return Wish(amount, Sats(request.fee_sats), request.allow_unconfirmed)
+
+
+def _sizes(policy: Policy, pays: bytes) -> Sizes:
+    back = policy.script_pubkey(CHANGE, CHANGE_INDEX)
+
+    def vsize(inputs: int, with_change: bool) -> int:
+        return estimate_vsize(policy, inputs, [pays, back] if with_change else [pays])
+
+    return Sizes(vsize, dust_threshold(pays), dust_threshold(back))
+
+
+def _choose(
+    db: Session, purse: ProfilePurse, wish: Wish, sizes: Sizes
+) -> tuple[tuple[Holding, ...], Allocation]:
+    """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards; InsufficientFunds."""
+    pool = {holding.outpoint: holding for holding in purse.pool(db)}
+    found = allocate([holding.candidate for holding in pool.values()], wish, sizes)
+    if found is not None:
+        return tuple(pool[coin.outpoint] for coin in found.coins), found
+    free, held = (
+        purse.total(db, allow_unconfirmed=wish.allow_unconfirmed, locked=locked) for locked in (False, True)
+    )
+    needed = wish.fee + (wish.amount or 1)
+    if held and free < needed <= free + held:
+        raise LockedFunds("The coins of this profile are held by other forwards.")
+    what = "The balance" if wish.amount is None else f"{wish.amount} sat and the fee of {wish.fee} sat"
+    waiting = "" if wish.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
+    raise InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")
+
+
+def _inputs(proposal_id: str, draft: ForwardDraft) -> list[ProposalInput]:
+    """In the order of the PSBT's inputs, which is that of the coins."""
+    return [
+        ProposalInput(
+            proposal_id=proposal_id,
+            input_index=index,
+            txid=holding.outpoint.txid,
+            vout=holding.outpoint.vout,
+            amount_sats=holding.candidate.amount,
+            branch=holding.branch,
+            address_index=holding.address_index,
+        )
+        for index, holding in enumerate(draft.holdings)
+    ]
+
+
+def _invalid(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -1,0 +1,84 @@
+"""A profile's coins: which a forward may spend.
+
+Whoever knows the address can send any number of coins to it. What is read of them is bounded: the largest of each kind.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from custody.server.domain.selection import MAX_INPUTS, Candidate
+from custody.server.service.network.profile_watching import ProfileScripts
+from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput
+from multisig import CHANGE, OutPoint, Sats
+
+
+@dataclass(frozen=True)
+class ProfilePurse:
+    """Unspent, mature coins at the profile's two scripts, at a tip."""
+
+    chain: str
+    scripts: ProfileScripts
+    tip_height: int
+
+    def pool(self, db: Session) -> list[Holding]:
+        """Those that no proposal holds: the largest confirmed ones, changes of our own, and unconfirmed deposits."""
+        waiting, own = ChainCoin.height.is_(None), self._is_own_change()
+        kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
+        return [holding for kind in kinds for holding in self._largest(db, kind, own)]
+
+    def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
+        """What a forward could spend. ``locked``: of what proposals hold instead."""
+        may_spend = [] if allow_unconfirmed else [or_(ChainCoin.height.is_not(None), self._is_own_change())]
+        held = _is_locked() if locked else ~_is_locked()
+        query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
+        return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
+
+    def _largest(self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]) -> list[Holding]:
+        query = (
+            select(ChainCoin, own)
+            .where(*self._unspent(), ~_is_locked(), kind)
+            .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
+            .limit(MAX_INPUTS)
+        )
+        return [self._holding(coin, is_own=bool(is_own)) for coin, is_own in db.execute(query)]
+
+    def _holding(self, coin: ChainCoin, *, is_own: bool) -> Holding:
+        depth = 0 if coin.height is None else max(1, self.tip_height - coin.height + 1)
+        candidate = Candidate(OutPoint(coin.txid, coin.vout), Sats(coin.amount_sats), depth, is_own)
+        return Holding(candidate, coin.branch, coin.address_index, coin.height)
+
+    def _unspent(self) -> tuple[ColumnElement[bool], ...]:
+        matured = self.tip_height + 1 - COINBASE_MATURITY
+        return (
+            ChainCoin.chain == self.chain,
+            ChainCoin.vault_id.is_(None),
+            ChainCoin.script_pubkey.in_(self.scripts),
+            ChainCoin.spent_by.is_(None),
+            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= matured),
+        )
+
+    def _is_own_change(self) -> ColumnElement[bool]:
+        """The change of a forward whose every coin is confirmed: a chain of unconfirmed deposits does not end with one of ours."""
+        spent = aliased(ChainCoin)
+        is_confirmed = exists().where(
+            spent.chain == self.chain,
+            spent.txid == ProposalInput.txid,
+            spent.vout == ProposalInput.vout,
+            spent.height.is_not(None),
+        )
+        chains_on = exists().where(ProposalInput.proposal_id == Proposal.id, ~is_confirmed)
+        return and_(
+            ChainCoin.branch == CHANGE,
+            exists().where(
+                Proposal.txid_expected == ChainCoin.txid, Proposal.profile_key_id.is_not(None), ~chains_on
+            ),
+        )
+
+
+def _is_locked() -> ColumnElement[bool]:
+    return exists().where(
+        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+    )
