@@ -43,6 +43,9 @@ class CreatePsbtRequest(Request):
     """``POST /api/v1/create-psbt``. ``recipients`` with parallel ``amounts_sats``, or BIP-21 URIs that carry amounts.
 
     ``op_return`` is hex where prefixed ``0x``, else UTF-8. ``fee_rate`` is in sat/vB, decimal.
+
+    ``replaces_psbt_id`` asks for the same payment at a higher fee, and what is paid may be left out; with ``cancel``, for the
+    return of all its coins to the vault. ``accelerates_psbt_id`` asks for a child that pays for that proposal's transaction.
     """
 
     wallet_id: TextId
@@ -59,10 +62,24 @@ class CreatePsbtRequest(Request):
     priority: Priority | None = None
     fee_rate: FeeRateText | None = None
     replaces_psbt_id: TextId | None = None
+    cancel: bool = False
+    accelerates_psbt_id: TextId | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "CreatePsbtRequest":
+        pays = bool(self.recipients) or self.op_return is not None
+        if self.cancel and self.replaces_psbt_id is None:
+            raise ValueError("cancel: name the proposal that is taken back in replaces_psbt_id")
+        if self.accelerates_psbt_id is not None and self.replaces_psbt_id is not None:
+            raise ValueError("accelerates_psbt_id: a proposal replaces another one or pays for it, not both")
+        if pays and (self.cancel or self.accelerates_psbt_id is not None):
+            raise ValueError("recipients: what takes a payment back, or pays for its way, pays nobody else")
+        return self
 
     @model_validator(mode="after")
     def _something_to_send(self) -> "CreatePsbtRequest":
-        if not self.recipients and self.op_return is None:
+        follows = self.replaces_psbt_id is not None or self.accelerates_psbt_id is not None
+        if not self.recipients and self.op_return is None and not follows:
             raise ValueError("recipients: name at least one recipient, or give op_return")
         if self.amounts_sats is not None and len(self.amounts_sats) != len(self.recipients):
             raise ValueError("amounts_sats: give one amount for each recipient, in the same order")
@@ -72,6 +89,28 @@ class CreatePsbtRequest(Request):
 class CreatePsbtResponse(Shape):
     psbt_id: str
     psbt_base64: str
+
+
+class CancelPsbtRequest(Request):
+    """``POST /api/v1/cancel-psbt``. ``release_coins``: frees what a cancelled proposal keeps because signatures are out."""
+
+    psbt_id: TextId
+    workspace_id: IntId
+    reason: Text | None = None
+    release_coins: bool = False
+
+
+class CancelPsbtResponse(Shape):
+    """``released_signatures``: how many stay valid for whoever kept a copy. ``self_spend_offered``: ``create-psbt`` with
+    ``replaces_psbt_id`` and ``cancel`` takes its coins back for good. ``coins_kept``: they stay locked until then.
+    """
+
+    psbt_id: str
+    status: ProposalStatus
+    released_signatures: int
+    coins_kept: bool
+    self_spend_offered: bool
+    detail: str
 
 
 class SignPsbtRequest(Request):
@@ -148,3 +187,5 @@ class Proposal(Shape):
     failure_reason: str | None = None
     replaces_psbt_id: str | None = None
     replaced_by_psbt_id: str | None = None
+    # Whether create-psbt takes its id in replaces_psbt_id: it waits, and no newer version of it does.
+    may_be_replaced: bool = False

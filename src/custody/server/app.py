@@ -41,10 +41,13 @@ from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.setup import Setup
 from custody.server.service.people.workspaces import Workspaces
+from custody.server.service.proposals.accelerating import Accelerating
+from custody.server.service.proposals.cancelling import Cancelling
 from custody.server.service.proposals.drafting import Drafter
 from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
+from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
@@ -286,6 +289,9 @@ def _wire(
         limits=LimitAdministration(clock, audit, world.policies, limits),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
+        replacing=Replacing(clock, random, world.rng, audit, changes, background.market, limits),
+        accelerating=Accelerating(clock, random, world.rng, audit, changes, background.market, limits),
+        cancelling=Cancelling(audit, lifecycle),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
         logs=Logs(audit),
         purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),

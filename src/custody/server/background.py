@@ -26,9 +26,11 @@ from custody.server.service.jobs.workers import Loop, Workers, alone, serve_outb
 from custody.server.service.mail.jobs import MAIL, MailJobs
 from custody.server.service.network.broadcast import Broadcaster
 from custody.server.service.network.market import Market
+from custody.server.service.network.rebroadcast import Rebroadcast
 from custody.server.service.network.sightings import Sightings
 from custody.server.service.network.watcher import Watcher
 from custody.server.service.people.invitation_expiry import InvitationExpiry
+from custody.server.service.proposals.cancelling import KeptCoins
 from custody.server.service.proposals.expiry import Expiry
 from custody.server.service.proposals.finalising import BROADCAST
 from custody.server.service.proposals.transitions import Lifecycle
@@ -223,7 +225,9 @@ class Background:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
         forgetting = (Tidying(self.store, self.clock), WebhookForgetting(self.store, self.clock))
-        return Sweeps((proposals, invitations, self.checkpoints, *forgetting))
+        kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
+        again = Rebroadcast(self.store, self.clock, self.random)
+        return Sweeps((proposals, kept, again, invitations, self.checkpoints, *forgetting))
 
 
 def _each(acts: Iterable[Callable[[], object]]) -> None:

@@ -8,6 +8,8 @@ from pydantic import TypeAdapter
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
 from custody.schemas.proposals import (
+    CancelPsbtRequest,
+    CancelPsbtResponse,
     CreatePsbtRequest,
     CreatePsbtResponse,
     Proposal,
@@ -41,6 +43,13 @@ class ProposalCalls:
         return read(
             (yield from call(core, request, repeatable=idempotency_key is not None)), CreatePsbtResponse
         )
+
+    @method
+    @staticmethod
+    def cancel_psbt(core: Core, body: CancelPsbtRequest) -> Plan[CancelPsbtResponse]:
+        """``POST /api/v1/cancel-psbt``. Repeatable: what is cancelled stays so."""
+        request = core.build("POST", "/api/v1/cancel-psbt", body)
+        return read((yield from call(core, request, repeatable=True)), CancelPsbtResponse)
 
     @method
     @staticmethod

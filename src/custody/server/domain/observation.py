@@ -63,6 +63,7 @@ EVENTS: dict[tuple[Status, Sight], tuple[Event, ...]] = {
     **{(status, Sight.MINED): (Event.REACHED_NETWORK, Event.MINED) for status in ENDED_UNSENT},
     # What it keeps its coins for can no longer happen.
     (Status.CANCELLED, Sight.COIN_SPENT): (Event.RELEASED,),
+    (Status.CANCELLED, Sight.INPUT_GONE): (Event.RELEASED,),
 }
 
 

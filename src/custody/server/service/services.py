@@ -17,7 +17,10 @@ from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.workspaces import Workspaces
 from custody.server.service.proposals.forwarding import Forwarding
+from custody.server.service.proposals.accelerating import Accelerating
+from custody.server.service.proposals.cancelling import Cancelling
 from custody.server.service.proposals.proposals import Proposals
+from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.following import Following
@@ -57,6 +60,9 @@ class Services:
     vaults: Vaults
     limits: LimitAdministration
     proposals: Proposals
+    replacing: Replacing
+    accelerating: Accelerating
+    cancelling: Cancelling
     forwarding: Forwarding
     signing: Signing
     logs: Logs

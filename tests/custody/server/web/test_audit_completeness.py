@@ -292,7 +292,7 @@ def _(story: Story) -> httpx.Response:
 
 @example("POST /api/v1/create-psbt")
 def _(story: Story) -> httpx.Response:
-    story.desk.deposit(100_000)
+    story.desk.deposit(100_000, 100_000)
     return story.keep("proposal", story.desk.propose(20_000))
 
 
@@ -301,6 +301,12 @@ def _(story: Story) -> httpx.Response:
     grant(story.desk, "Signer", "PAYMENT_INIT")
     pay_profile(story.desk, "alice", 100_000)
     return forward(story.desk, "alice", 20_000)
+
+
+@example("POST /api/v1/cancel-psbt")
+def _(story: Story) -> httpx.Response:
+    made = ok(story.desk.propose(10_000, fee_rate="1"))
+    return story.here("cancel-psbt", psbt_id=made["psbt_id"])
 
 
 @example("POST /api/v1/sign-psbt")

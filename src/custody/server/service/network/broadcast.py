@@ -11,6 +11,7 @@ from custody.server.domain.lifecycle import TO_BROADCAST, Event
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict
 from custody.server.service.network.market import Backends, backend_of
+from custody.server.service.network.seeing import is_outbid
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
@@ -54,20 +55,35 @@ class Broadcaster:
         waiting = Status(proposal.status) in TO_BROADCAST
         match outcome:
             case Accepted() | AlreadyKnown():
-                if waiting:
-                    self._reached_network(db, proposal)
+                self._taken(db, proposal)
                 return Done()
-            case Refused(code=code) if waiting and code in FOR_GOOD:
-                self._fail(db, proposal, outcome)
-                return Dead(outcome.reason)
-            case Refused(reason=reason):
-                if waiting:
-                    self._stall(db, proposal, outcome.code.value, reason)
-                return Again(reason)
+            case Refused():
+                return self._refused(db, proposal, outcome)
             case ChainUnavailable():
                 if waiting:
                     self._stall(db, proposal, outcome.code.value, outcome.detail)
                 return Again(outcome.detail)
+
+    def _taken(self, db: Session, proposal: Proposal) -> None:
+        if Status(proposal.status) in TO_BROADCAST:
+            self._reached_network(db, proposal)
+        elif Status(proposal.status) is Status.BROADCASTING and proposal.failure_code is not None:
+            proposal.failure_code = proposal.failure_reason = None
+            self._lifecycle.touch(db, proposal)
+
+    def _refused(self, db: Session, proposal: Proposal, refused: Refused) -> Verdict:
+        if Status(proposal.status) not in TO_BROADCAST:
+            self._tell(db, proposal, refused)
+            return Again(refused.reason)
+        if refused.code in FOR_GOOD:
+            self._fail(db, proposal, refused)
+            return Dead(refused.reason)
+        if is_outbid(db, proposal):
+            # No failure: the node has the version that pays more.
+            self._outbid(db, proposal)
+            return Done()
+        self._stall(db, proposal, refused.code.value, _in_words(refused))
+        return Again(refused.reason)
 
     def _reached_network(self, db: Session, proposal: Proposal) -> None:
         proposal.txid = proposal.txid_expected
@@ -83,6 +99,19 @@ class Broadcaster:
             log.warning("broadcast stalled", proposal=proposal.id, code=code, reason=reason)
             self._note(db, proposal, "BROADCAST_STALLED", code)
 
+    def _outbid(self, db: Session, proposal: Proposal) -> None:
+        proposal.failure_code = proposal.failure_reason = None
+        self._lifecycle.apply(db, proposal, Event.REPLACED)
+        self._note(
+            db, proposal, "PROPOSAL_REPLACED", f"a newer version is on the network: {proposal.replaced_by_id}"
+        )
+
+    def _tell(self, db: Session, proposal: Proposal, refused: Refused) -> None:
+        """It was on the network, and our node does not take it back: the record says so, and what to do."""
+        if Status(proposal.status) is Status.BROADCASTING and proposal.failure_code != refused.code.value:
+            proposal.failure_code, proposal.failure_reason = refused.code.value, _in_words(refused)
+            self._lifecycle.touch(db, proposal)
+
     def _fail(self, db: Session, proposal: Proposal, refused: Refused) -> None:
         proposal.failure_code, proposal.failure_reason = refused.code.value, refused.reason
         self._lifecycle.apply(db, proposal, Event.REFUSED_FOR_GOOD)
@@ -97,6 +126,16 @@ class Broadcaster:
 
 
 def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:
-    """The node's own acceptance test first: what it refuses is not sent."""
+    """The node's own acceptance test first: what it refuses is not sent. What waits there already is sent on once more."""
     tested = backend.test_accept(transaction)
-    return backend.broadcast(transaction) if isinstance(tested, Accepted) else tested
+    is_waiting = isinstance(tested, AlreadyKnown) and not tested.confirmed
+    return backend.broadcast(transaction) if isinstance(tested, Accepted) or is_waiting else tested
+
+
+def _in_words(refused: Refused) -> str:
+    if refused.code is RefusalCode.FEE_TOO_LOW:
+        return (
+            f"{refused.reason}. Nodes ask for more than it pays: it is offered again, and create-psbt with replaces_psbt_id "
+            "raises its fee."
+        )
+    return refused.reason

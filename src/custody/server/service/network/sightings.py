@@ -1,30 +1,31 @@
 """Moving proposals along by what the chain shows of their coins."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
-from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.audit import Category
-from custody.server.domain.lifecycle import Event
+from custody.server.domain.lifecycle import ENDED, Event
 from custody.server.domain.observation import Sight, events_for
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.network.affected import affected, children_of, coins_by_proposal
+from custody.server.service.network.seeing import coin_is_taken, sight_of, winner_of
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.proposals.coins import lock_coins
 from custody.server.service.proposals.finalising import BROADCAST
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
-from multisig import OutPoint
+from custody.server.store.models import ChainCoin, Proposal
+from multisig import Psbt, Transaction
 
 log = structlog.get_logger()
 
-IN_FLIGHT = (Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.REPLACED)
+UNSEEN = frozenset({Sight.ABSENT, Sight.OUTBID})
+SEEN = frozenset({Sight.IN_MEMPOOL, Sight.MINED, Sight.MINED_ELSEWHERE})
 
 
 class Sightings:
@@ -33,12 +34,38 @@ class Sightings:
         self._audit = audit
         self._lifecycle = lifecycle
 
-    def apply(self, db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) -> None:
-        """After the coins were brought to the snapshot: every proposal whose coins may have changed."""
-        proposals = _affected(db, chain, snapshot.fork, reorganised=reorganised)
-        coins = _coins(db, chain, [proposal.id for proposal in proposals])
+    def apply(
+        self,
+        db: Session,
+        chain: str,
+        snapshot: Snapshot,
+        *,
+        reorganised: bool,
+        finals: Mapping[str, Transaction],
+    ) -> None:
+        """After the coins were brought to the snapshot: every proposal whose coins may have changed.
+
+        ``finals``: transactions that the chain shows and the platform did not have, by txid.
+        """
+        self._settle_all(db, chain, affected(db, chain, snapshot, reorganised=reorganised), snapshot, finals)
+
+    def _settle_all(
+        self,
+        db: Session,
+        chain: str,
+        proposals: Sequence[Proposal],
+        snapshot: Snapshot,
+        finals: Mapping[str, Transaction],
+    ) -> None:
+        coins = coins_by_proposal(db, chain, [proposal.id for proposal in proposals])
         for proposal in proposals:
+            if proposal.final_tx is None and proposal.txid_expected in finals:
+                _keep_final(proposal, finals[proposal.txid_expected])
+            had_ended = Status(proposal.status) in ENDED
             self._settle(db, chain, proposal, coins[proposal.id], snapshot)
+            if had_ended is not (Status(proposal.status) in ENDED):
+                # Whether it can be mined decides about what spends its change.
+                self._settle_all(db, chain, children_of(db, proposal), snapshot, finals)
 
     def _settle(
         self,
@@ -48,12 +75,17 @@ class Sightings:
         coins: Sequence[ChainCoin | None],
         snapshot: Snapshot,
     ) -> None:
-        sight = sight_of(proposal, coins, snapshot.hash_at)
+        sight = sight_of(db, proposal, coins, snapshot.hash_at)
         events = events_for(Status(proposal.status), sight)
-        if Event.REOPENED in events and not _relock(db, chain, proposal):
+        if Event.REOPENED in events and sight in UNSEEN and not _may_reopen(db, chain, proposal):
+            return
+        if Event.RELEASED in events and not proposal.keeps_coins:
             return
         for event in events:
             self._happen(db, proposal, event, coins, snapshot)
+        if sight in SEEN and proposal.failure_code is not None:
+            proposal.failure_code = proposal.failure_reason = None
+            self._lifecycle.touch(db, proposal)
         if Status(proposal.status) is Status.BROADCASTING and sight is Sight.ABSENT and proposal.final_tx:
             # Evicted, or its block is gone: nodes forget, we do not.
             enqueue(db, BROADCAST, proposal.id, self._clock())
@@ -66,100 +98,60 @@ class Sightings:
         coins: Sequence[ChainCoin | None],
         snapshot: Snapshot,
     ) -> None:
-        if event is Event.MINED:
-            height = next((coin.spent_height for coin in coins if coin is not None), None)
-            proposal.block_height = height
-            proposal.block_hash = None if height is None else snapshot.hash_at.get(height)
-        elif event is Event.REORGANISED:
-            proposal.block_height = proposal.block_hash = None
-        elif event is Event.REACHED_NETWORK:
-            proposal.txid = proposal.txid_expected
-            proposal.failure_code = proposal.failure_reason = None
-        elif event is Event.COIN_SPENT:
-            proposal.failure_code = "coin-spent"
-            proposal.failure_reason = "A confirmed transaction that is not this one spends one of its coins."
-        elif event is Event.REOPENED:
-            proposal.failure_code = proposal.failure_reason = None
+        match event:
+            case Event.MINED:
+                height = next((coin.spent_height for coin in coins if coin is not None), None)
+                proposal.block_height = height
+                proposal.block_hash = None if height is None else snapshot.hash_at.get(height)
+            case Event.REORGANISED:
+                proposal.block_height = proposal.block_hash = None
+            case Event.REACHED_NETWORK | Event.REOPENED:
+                proposal.txid = proposal.txid_expected
+                proposal.failure_code = proposal.failure_reason = None
+            case Event.COIN_SPENT:
+                proposal.failure_code, proposal.failure_reason = _loss(winner_of(db, proposal, coins))
+            case Event.INPUT_GONE:
+                proposal.failure_code = "input-gone"
+                proposal.failure_reason = (
+                    "The transaction that was to make one of its coins cannot be mined any more."
+                )
+            case _:
+                pass
         status = self._lifecycle.apply(db, proposal, event)
         log.info("proposal moved", proposal=proposal.id, chain_event=event.value, status=status.value)
         self._audit.record(
             db,
             PLATFORM,
             Category.CHAIN,
-            f"PROPOSAL_{status.value}",
+            "CANCELLED_COINS_RELEASED" if event is Event.RELEASED else f"PROPOSAL_{status.value}",
             f"proposal {proposal.id}, {event.value}",
             access=place_of(db, proposal.workspace_id),
         )
 
 
-def sight_of(proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]) -> Sight:
-    """`coins` are the proposal's inputs in order; None for one that the chain does not show at all."""
-    spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
-    ours = [coin for coin in spent if coin.spent_by == proposal.txid_expected]
-    if any(coin.spent_height is not None for coin in spent if coin not in ours):
-        return Sight.COIN_SPENT
-    if len(ours) != len(coins):
-        return Sight.ABSENT
-    height = ours[0].spent_height
-    if height is None:
-        return Sight.IN_MEMPOOL
-    if proposal.block_height is None:
-        return Sight.MINED
-    same = (proposal.block_height, proposal.block_hash) == (height, hash_at.get(height))
-    return Sight.MINED if same else Sight.MINED_ELSEWHERE
+def _may_reopen(db: Session, chain: str, proposal: Proposal) -> bool:
+    """It is offered to the network again: not without a final transaction, and not where another proposal has its coin."""
+    return proposal.final_tx is not None and not coin_is_taken(db, chain, proposal)
 
 
-def _affected(db: Session, chain: str, fork: int, *, reorganised: bool) -> list[Proposal]:
-    pending_and_spent = and_(
-        Proposal.status == Status.PENDING.value,
-        Proposal.id.in_(_with_spent_coin(chain)),
-    )
-    which = [Proposal.status.in_([status.value for status in IN_FLIGHT]), pending_and_spent]
-    if reorganised:
-        which.append(and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > fork))
-        which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
-    query = (
-        select(Proposal)
-        .join(Vault, Vault.id == Proposal.vault_id)
-        .where(Vault.chain == chain, or_(*which))
-        .order_by(Proposal.created_at, Proposal.id)
-    )
-    return list(db.scalars(query))
+def _loss(winner: Proposal | None) -> tuple[str, str]:
+    if winner is None:
+        return "coin-spent", "A confirmed transaction that is not this one spends one of its coins."
+    return "other-version-confirmed", f"Another version of it was confirmed: {winner.id}."
 
 
-def _with_spent_coin(chain: str) -> Select[str]:
-    return (
-        select(ProposalInput.proposal_id)
-        .join(ChainCoin, and_(ChainCoin.txid == ProposalInput.txid, ChainCoin.vout == ProposalInput.vout))
-        .where(ChainCoin.chain == chain, ChainCoin.spent_by.is_not(None))
-    )
-
-
-def _coins(db: Session, chain: str, proposal_ids: Iterable[str]) -> dict[str, list[ChainCoin | None]]:
-    """Of each proposal its inputs' coins, in order."""
-    query = (
-        select(ProposalInput, ChainCoin)
-        .outerjoin(
-            ChainCoin,
-            and_(
-                ChainCoin.chain == chain,
-                ChainCoin.txid == ProposalInput.txid,
-                ChainCoin.vout == ProposalInput.vout,
-            ),
-        )
-        .where(ProposalInput.proposal_id.in_(list(proposal_ids)))
-        .order_by(ProposalInput.proposal_id, ProposalInput.input_index)
-    )
-    found: dict[str, list[ChainCoin | None]] = defaultdict(list)
-    for place, coin in db.execute(query):
-        found[place.proposal_id].append(coin)
-    return found
-
-
-def _relock(db: Session, chain: str, proposal: Proposal) -> bool:
-    """Its coins were free meanwhile: whether none of them has gone to another proposal. Then they are locked again."""
-    inputs = list(db.scalars(select(ProposalInput).where(ProposalInput.proposal_id == proposal.id)))
-    if any(db.get(CoinLock, (chain, place.txid, place.vout)) is not None for place in inputs):
-        return False
-    lock_coins(db, chain, [OutPoint(place.txid, place.vout) for place in inputs], proposal.family_id)
-    return True
+def _keep_final(proposal: Proposal, transaction: Transaction) -> None:
+    """Signers put it together without the platform: with it, the platform can offer it again after a reorganisation."""
+    psbt = Psbt.parse(proposal.psbt)
+    spent = [
+        item.non_witness_utxo.outputs[item.outpoint.vout]
+        for item in psbt.inputs
+        if item.non_witness_utxo is not None
+    ]
+    try:
+        verify_transaction(transaction, spent)
+    except InvalidSpend as error:
+        # Whoever tells us of it may tell us another witness.
+        log.warning("transaction not kept", proposal=proposal.id, reason=str(error))
+        return
+    proposal.final_tx = transaction.serialize()

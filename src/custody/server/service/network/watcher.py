@@ -10,6 +10,7 @@ from custody.server.chain.backend import ChainBackend, FoundOutput
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.ports import Clock
 from custody.server.service.jobs.leases import Held
+from custody.server.service.network.affected import spenders, without_final
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.market import Backends, Market, backend_of
 from custody.server.service.network.sightings import Sightings
@@ -78,7 +79,8 @@ class Watcher:
             seen = _essence(snapshot)
             if seen == self._seen and known.scripts == self._scanned:
                 return changed
-            self._write(known, snapshot, self._fetch(backend, snapshot.outputs))
+            made = self._fetch(backend, snapshot.outputs)
+            self._write(known, snapshot, made, self._finals(backend, snapshot))
             self._scanned, self._seen, changed = known.scripts, seen, True
         raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
 
@@ -99,14 +101,27 @@ class Watcher:
             raise ChainUnavailable("A transaction left the backend while it was read.")
         return {txid: known.transaction for txid, known in found.items() if known is not None}
 
-    def _write(self, known: _Known, snapshot: Snapshot, transactions: Mapping[str, Transaction]) -> None:
+    def _finals(self, backend: ChainBackend, snapshot: Snapshot) -> dict[str, Transaction]:
+        """Of proposals that signers finished without the platform. One that has left meanwhile is no news any more."""
+        with self._store.read() as db:
+            wanted = without_final(db, self._chain, spenders(snapshot))
+        found = (backend.transaction(txid) for txid in sorted(wanted))
+        return {known.transaction.txid: known.transaction for known in found if known is not None}
+
+    def _write(
+        self,
+        known: _Known,
+        snapshot: Snapshot,
+        transactions: Mapping[str, Transaction],
+        finals: Mapping[str, Transaction],
+    ) -> None:
         reorganised = bool(known.blocks) and snapshot.fork < max(known.blocks)
         with self._store.write() as db:
             if self._held is not None:
                 self._held.require(db)
             self._coins.apply(db, snapshot, transactions)
             self._store_blocks(db, snapshot)
-            self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised)
+            self._sightings.apply(db, self._chain, snapshot, reorganised=reorganised, finals=finals)
             if snapshot.blocks or reorganised:
                 self._changes.moved_by_block(db, self._chain)
             self._changes.after_commit(db)

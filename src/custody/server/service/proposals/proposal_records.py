@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
+from custody.server.service.proposals.originals import may_be_replaced
 from custody.server.store.models import (
     ChainBlock,
     Decision,
@@ -158,4 +159,5 @@ def _record(
         failure_reason=proposal.failure_reason,
         replaces_psbt_id=proposal.replaces_id,
         replaced_by_psbt_id=proposal.replaced_by_id,
+        may_be_replaced=may_be_replaced(proposal),
     )

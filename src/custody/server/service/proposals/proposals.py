@@ -85,8 +85,6 @@ class Proposals:
         (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded, InsufficientFunds, LockedFunds,
         PolicyUnavailable, ChainUnavailable.
         """
-        if request.replaces_psbt_id is not None:
-            raise _invalid("/replaces_psbt_id", "This platform does not replace proposals yet.")
         vault = _vault(db, access, request.wallet_id)
         intent = read_intent(request, Network(vault.chain))
         quote = self._market.quote(vault.chain)
@@ -261,6 +259,7 @@ def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:
     if wanted.awaiting is not None:
         query = query.where(
             Proposal.status == ProposalStatus.PENDING.value,
+            Proposal.replaced_by_id.is_(None),
             _has_seat(wanted.awaiting),
             ~_has_decided(wanted.awaiting),
         )

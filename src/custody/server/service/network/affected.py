@@ -1,0 +1,105 @@
+"""Which proposals a look at the chain may have moved, in the order in which they are looked at, and their coins."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from sqlalchemy import Select, and_, or_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.lifecycle import ENDED
+from custody.server.service.network.snapshot import Snapshot
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+
+IN_FLIGHT = tuple(
+    status.value for status in (Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.REPLACED)
+)
+_ENDED = tuple(sorted(status.value for status in ENDED))
+# SQLite takes 32,766 parameters in a statement.
+CHUNK = 1_000
+
+
+def spenders(snapshot: Snapshot) -> set[str]:
+    """The txids of everything that spends a coin of ours, as far as the snapshot goes back."""
+    return {found.spent.txid for found in snapshot.outputs if found.spent is not None}
+
+
+def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
+    """Those of the txids that are a proposal's whose final transaction the platform does not have."""
+    query = (
+        select(Proposal.txid_expected)
+        .join(Vault, Vault.id == Proposal.vault_id)
+        .where(Vault.chain == chain, Proposal.final_tx.is_(None))
+    )
+    return {
+        txid for some in _chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
+    }
+
+
+def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) -> list[Proposal]:
+    """Whatever is on its way, whatever waits and lost a coin, and what had ended and is seen after all.
+
+    A family after the one whose change it spends, and in each the newest first: what became of those decides about the rest.
+    """
+    pending_and_spent = and_(
+        Proposal.status == Status.PENDING.value, Proposal.id.in_(_with_spent_coin(chain))
+    )
+    which = [Proposal.status.in_(IN_FLIGHT), pending_and_spent, Proposal.keeps_coins]
+    if reorganised:
+        which.append(and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > snapshot.fork))
+        which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
+    on_chain = select(Proposal).join(Vault, Vault.id == Proposal.vault_id).where(Vault.chain == chain)
+    found = {proposal.id: proposal for proposal in db.scalars(on_chain.where(or_(*which)))}
+    for some in _chunks(spenders(snapshot)):
+        seen = on_chain.where(Proposal.status.in_(_ENDED), Proposal.txid_expected.in_(some))
+        found |= {proposal.id: proposal for proposal in db.scalars(seen)}
+    return in_order(db, found.values())
+
+
+def children_of(db: Session, proposal: Proposal) -> list[Proposal]:
+    """Whatever spends an output of its transaction."""
+    spending = select(ProposalInput.proposal_id).where(ProposalInput.txid == proposal.txid_expected)
+    return in_order(db, db.scalars(select(Proposal).where(Proposal.id.in_(spending))))
+
+
+def in_order(db: Session, proposals: Iterable[Proposal]) -> list[Proposal]:
+    newest_first = sorted(proposals, key=lambda each: (each.created_at, each.fee_sats, each.id), reverse=True)
+    roots = {each.family_id: db.get_one(Proposal, each.family_id).created_at for each in newest_first}
+    return sorted(newest_first, key=lambda each: (roots[each.family_id], each.family_id))
+
+
+def coins_by_proposal(
+    db: Session, chain: str, proposal_ids: Sequence[str]
+) -> dict[str, list[ChainCoin | None]]:
+    """Of each proposal its inputs' coins, in order; None for one that the chain does not show."""
+    query = (
+        select(ProposalInput, ChainCoin)
+        .outerjoin(
+            ChainCoin,
+            and_(
+                ChainCoin.chain == chain,
+                ChainCoin.txid == ProposalInput.txid,
+                ChainCoin.vout == ProposalInput.vout,
+            ),
+        )
+        .order_by(ProposalInput.proposal_id, ProposalInput.input_index)
+    )
+    found: dict[str, list[ChainCoin | None]] = defaultdict(list)
+    for some in _chunks(proposal_ids):
+        for place, coin in db.execute(query.where(ProposalInput.proposal_id.in_(some))):
+            found[place.proposal_id].append(coin)
+    return found
+
+
+def _with_spent_coin(chain: str) -> Select[str]:
+    return (
+        select(ProposalInput.proposal_id)
+        .join(ChainCoin, and_(ChainCoin.txid == ProposalInput.txid, ChainCoin.vout == ProposalInput.vout))
+        .where(ChainCoin.chain == chain, ChainCoin.spent_by.is_not(None))
+    )
+
+
+def _chunks(values: Collection[str]) -> Iterator[list[str]]:
+    ordered = sorted(values)
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start : start + CHUNK]

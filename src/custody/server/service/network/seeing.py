@@ -1,0 +1,74 @@
+"""Where a proposal's transaction is, judged by its coins, by what made them and by the other versions of it."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.observation import Sight
+from custody.server.service.proposals.families import newer_than
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput
+
+
+def sight_of(
+    db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None], hash_at: Mapping[int, str]
+) -> Sight:
+    """`coins` are the proposal's inputs in order; None for one that the chain does not show at all."""
+    spent = [coin for coin in coins if coin is not None and coin.spent_by is not None]
+    ours = [coin for coin in spent if coin.spent_by == proposal.txid_expected]
+    if any(coin.spent_height is not None for coin in spent if coin not in ours):
+        return Sight.COIN_SPENT
+    if len(ours) != len(coins):
+        return _absent(db, proposal, coins)
+    height = ours[0].spent_height
+    if height is None:
+        return Sight.IN_MEMPOOL
+    if proposal.block_height is None:
+        return Sight.MINED
+    same = (proposal.block_height, proposal.block_hash) == (height, hash_at.get(height))
+    return Sight.MINED if same else Sight.MINED_ELSEWHERE
+
+
+def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Sight:
+    if None in coins and _lost_a_parent(db, proposal):
+        return Sight.INPUT_GONE
+    return Sight.OUTBID if is_outbid(db, proposal) else Sight.ABSENT
+
+
+def is_outbid(db: Session, proposal: Proposal) -> bool:
+    """A newer version is on the network. An older one never takes a newer one's place: it pays less, and is not offered again."""
+    if proposal.replaced_by_id is None:
+        return False
+    return any(Status(newer.status) is Status.BROADCASTING for newer in newer_than(db, proposal))
+
+
+def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
+    """Of ours: it can no longer be mined. What became of a stranger's transaction nobody tells us."""
+    query = (
+        select(Proposal.id)
+        .join(ProposalInput, ProposalInput.txid == Proposal.txid_expected)
+        .where(ProposalInput.proposal_id == proposal.id, Proposal.status == Status.INVALIDATED.value)
+    )
+    return db.scalars(query).first() is not None
+
+
+def coin_is_taken(db: Session, chain: str, proposal: Proposal) -> bool:
+    """Whether another family has locked a coin of it meanwhile."""
+    places = select(ProposalInput).where(ProposalInput.proposal_id == proposal.id)
+    for place in db.scalars(places):
+        lock = db.get(CoinLock, (chain, place.txid, place.vout))
+        if lock is not None and lock.family_id != proposal.family_id:
+            return True
+    return False
+
+
+def winner_of(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Proposal | None:
+    """The version that was confirmed in its place, if it was one."""
+    taken = {coin.spent_by for coin in coins if coin is not None and coin.spent_height is not None}
+    query = select(Proposal).where(
+        Proposal.family_id == proposal.family_id,
+        Proposal.id != proposal.id,
+        Proposal.txid_expected.in_(sorted(txid for txid in taken if txid is not None)),
+    )
+    return db.scalars(query).first()

@@ -1,0 +1,191 @@
+"""A child that pays for its parent: our own unconfirmed change, sent to the vault again at a fee that miners take both for.
+
+For a transaction whose signers cannot be asked again for the same coins. The child is a family of its own, for it is no other
+version of the payment: it confirms with its parent or not at all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
+from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.replacing import Priced, fee_for_parents
+from custody.server.domain.selection import Candidate, RandomSource, Selection
+from custody.server.domain.timing import choose_locktime
+from custody.server.domain.tokens import new_id
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.administration import vault_in
+from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.network.market import Market
+from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
+from custody.server.service.proposals.drafting import Draft, Parts, plan_of
+from custody.server.service.proposals.originals import find_proposal, priced
+from custody.server.service.proposals.payments import Intent, read_rate
+from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.requests.changes import Changes
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.webhooks.telling import told_of
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from multisig import CHANGE, ChangeTo, FeeRate, OutPoint, Sats
+
+# Core's DEFAULT_ANCESTOR_LIMIT: no mempool holds a longer chain of unconfirmed ones.
+MAX_ANCESTORS = 25
+NOTHING = Intent((), None)
+
+
+@dataclass(frozen=True)
+class Child:
+    """A child that was drafted and not yet stored."""
+
+    parent_id: str
+    draft: Draft
+
+
+class Accelerating:
+    def __init__(
+        self,
+        clock: Clock,
+        random: RandomBytes,
+        rng: RandomSource,
+        audit: AuditLog,
+        changes: Changes,
+        market: Market,
+        limits: Limits,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._rng = rng
+        self._audit = audit
+        self._changes = changes
+        self._market = market
+        self._limits = limits
+
+    def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Child:
+        """It only reads: for a snapshot.
+
+        Raises NotFound; StateConflict (not on the network, or no change that is free); Invalid (it pays the rate already, or
+        the fee would be above the cap); InsufficientFunds (the change is too small); ChainUnavailable.
+        """
+        assert request.accelerates_psbt_id is not None, "whoever calls this asks for a child"
+        vault = vault_in(db, access, request.wallet_id)
+        parent = find_proposal(db, access, vault, request.accelerates_psbt_id, "accelerates_psbt_id")
+        coin = _free_change(db, vault, parent)
+        quote = self._market.quote(vault.chain)
+        plan = plan_of(policy_of(vault), NOTHING, read_rate(request, quote))
+        vsize = plan.vsize(1, True)  # noqa: FBT003 - the shape Plan asks for
+        fee = _fee(_unconfirmed(db, vault, parent), vsize, plan.rate)
+        if coin.candidate.amount - fee < plan.minimum_change:
+            raise InsufficientFunds(
+                f"Its change of {coin.candidate.amount} sat does not pay the {fee} sat that it takes."
+            )
+        selection = Selection((coin.candidate,), Sats(coin.candidate.amount - fee), fee)
+        lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
+        back = ChangeTo(selection.change, CHANGE, vault.next_change_index)
+        parts = Parts(policy_of(vault), tuple(coins_to_spend(db, vault.chain, [coin])), (back,), lock)
+        return Child(parent.id, Draft(parts.build(), (coin,), selection, vsize, parts))
+
+    def create(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, request: CreatePsbtRequest, child: Child
+    ) -> CreatePsbtResponse:
+        """Raises Outdated where the change has gone meanwhile; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
+        vault = vault_in(db, access, request.wallet_id)
+        require_unchanged(db, vault.chain, child.draft.holdings)
+        draft = child.draft
+        if draft.change_index != vault.next_change_index:
+            draft = draft.with_change_at(vault.next_change_index)
+        movement = Movement(draft.selection.fee, self._clock())
+        self._limits.require_role(db, caller, access, movement)
+        self._limits.require_vault(db, vault, movement)
+        proposal_id = new_id(self._random)
+        lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
+        said = request.description or f"Pays for proposal {child.parent_id} to be mined sooner."
+        terms = Terms(proposal_id, proposal_id, caller.user_id, said, movement.amount, movement.proposed_at)
+        proposal = store_proposal(db, vault, draft, terms)
+        self._audit.record(
+            db,
+            caller,
+            Category.PROPOSALS,
+            "PROPOSAL_CREATED",
+            f"proposal {proposal.id} of vault {vault.id}, {movement.amount} sat of fee, tx {proposal.txid_expected}, "
+            f"accelerates {child.parent_id}",
+            access=access,
+            told=told_of(proposal),
+        )
+        self._changes.moved(db, proposal.workspace_id)
+        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+
+
+def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
+    """The largest change of the parent's that is in the mempool and that nobody spends."""
+    if Status(parent.status) is not Status.BROADCASTING:
+        raise StateConflict(
+            f"The proposal is {parent.status}; only one that waits in the mempool is accelerated."
+        )
+    is_locked = exists().where(
+        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+    )
+    query = (
+        select(ChainCoin)
+        .where(
+            ChainCoin.chain == vault.chain,
+            ChainCoin.txid == parent.txid_expected,
+            ChainCoin.vault_id == vault.id,
+            ChainCoin.branch == CHANGE,
+            ChainCoin.height.is_(None),
+            ChainCoin.spent_by.is_(None),
+            ~is_locked,
+        )
+        .order_by(ChainCoin.amount_sats.desc(), ChainCoin.vout)
+        .limit(1)
+    )
+    row = db.scalars(query).first()
+    if row is None:
+        raise StateConflict("It has no unconfirmed change that is free to pay for it: replace it instead.")
+    candidate = Candidate(OutPoint(row.txid, row.vout), Sats(row.amount_sats), 0, own_change=True)
+    return Holding(candidate, row.branch, row.address_index, None)
+
+
+def _unconfirmed(db: Session, vault: Vault, parent: Proposal) -> list[Priced]:
+    """The parent and whatever of ours it hangs on: miners take them together or not at all."""
+    found: dict[str, Priced] = {}
+    waiting: list[Proposal] = [parent]
+    while waiting and len(found) < MAX_ANCESTORS:
+        proposal = waiting.pop()
+        if proposal.id not in found:
+            found[proposal.id] = priced(proposal, vault)
+            waiting += _makers(db, proposal)
+    return list(found.values())
+
+
+def _makers(db: Session, proposal: Proposal) -> Sequence[Proposal]:
+    query = (
+        select(Proposal)
+        .join(ProposalInput, ProposalInput.txid == Proposal.txid_expected)
+        .where(
+            ProposalInput.proposal_id == proposal.id,
+            Proposal.vault_id == proposal.vault_id,
+            Proposal.status == Status.BROADCASTING.value,
+        )
+    )
+    return db.scalars(query).all()
+
+
+def _fee(parents: Sequence[Priced], vsize: int, rate: FeeRate) -> Sats:
+    fee = fee_for_parents(parents, vsize, rate)
+    if fee is None:
+        raise _invalid("/fee_rate", f"It pays {rate} already: ask for a higher rate.")
+    if fee > MAX_FEE:
+        raise _invalid("/fee_rate", f"The fee of {fee} sat is above the cap of {MAX_FEE} sat.")
+    return fee
+
+
+def _invalid(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -1,0 +1,190 @@
+"""What a replacement is made from: the proposal that it follows, the coins of its family, and what that family asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Select, and_, select
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import CreatePsbtRequest, TxType
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.lifecycle import REPLACEABLE
+from custody.server.domain.replacing import Priced
+from custody.server.domain.selection import Candidate
+from custody.server.service.proposals.coins import Holding
+from custody.server.service.proposals.families import Coin, coins_of, holding, members_of, newer_than
+from custody.server.service.proposals.payments import Intent, Payment, read_intent
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from multisig import (
+    CHANGE,
+    Network,
+    OutPoint,
+    Psbt,
+    Sats,
+    Transaction,
+    TxOut,
+    decode_address,
+    estimate_vsize,
+)
+
+# A forward is its owner's alone, and spends no coin of a vault.
+KINDS = frozenset({TxType.SEND, TxType.CALL})
+
+
+@dataclass(frozen=True)
+class Family:
+    """A proposal that may be replaced, with whatever was made of it before."""
+
+    original: Proposal
+    members: Sequence[Proposal]
+    vault: Vault
+
+    @property
+    def rivals(self) -> tuple[Priced, ...]:
+        """All that were ever made: signatures of ended ones may be out, and must not win in the end."""
+        return tuple(priced(member, self.vault) for member in self.members)
+
+
+def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: str, pointer: str) -> Proposal:
+    """Raises NotFound, and Invalid where it is of another vault than the request's."""
+    proposal = db.get(Proposal, psbt_id)
+    if proposal is None or proposal.workspace_id != access.workspace_id:
+        raise NotFound("There is no such proposal in this workspace.")
+    if proposal.vault_id != vault.id:
+        raise _invalid("/wallet_id", f"The proposal in {pointer} is of another vault.")
+    return proposal
+
+
+def family_of(db: Session, original: Proposal, vault: Vault) -> Family:
+    return Family(original, members_of(db, original.family_id), vault)
+
+
+def may_be_replaced(proposal: Proposal) -> bool:
+    """So far as its own record tells: not every coin need be there still."""
+    waits = Status(proposal.status) in REPLACEABLE or proposal.keeps_coins
+    return waits and TxType(proposal.tx_type) in KINDS and proposal.replaced_by_id is None
+
+
+def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> None:
+    """Raises StateConflict: it has ended, is confirmed, is not the newest, or its change is spoken for."""
+    if TxType(original.tx_type) not in KINDS:
+        raise StateConflict(f"A proposal of the kind {original.tx_type} is not replaced.")
+    newer = newer_than(db, original)
+    if newer:
+        raise StateConflict(f"It was replaced by {newer[-1].id}: replace that one.")
+    status = Status(original.status)
+    taken_back = original.keeps_coins and cancel
+    if status not in REPLACEABLE and not taken_back:
+        also = " Its coins come back with cancel." if original.keeps_coins else ""
+        raise StateConflict(f"The proposal is {status}; it can no longer be replaced.{also}")
+    _require_childless(db, original)
+
+
+def _require_childless(db: Session, original: Proposal) -> None:
+    """Whatever spends its change could never be mined once it is replaced."""
+    made = {member.txid_expected for member in members_of(db, original.family_id)}
+    query = (
+        select(Proposal.id)
+        .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
+        .where(ProposalInput.txid.in_(made), Proposal.family_id != original.family_id, holding())
+        .order_by(Proposal.created_at, Proposal.id)
+        .limit(1)
+    )
+    child = db.scalars(query).first()
+    if child is not None:
+        raise StateConflict(
+            f"Proposal {child} spends its unconfirmed change, and would be lost with it: pay for both by accelerating "
+            f"{child}, or end that one first."
+        )
+
+
+def read_same_intent(request: CreatePsbtRequest, family: Family) -> Intent:
+    """What the original pays, which the request may repeat and may not change. Raises Invalid."""
+    known = _intent_of(family)
+    if not request.recipients and request.op_return is None:
+        return known
+    given = read_intent(request, Network(family.vault.chain))
+    if set(_outputs(given)) != set(_outputs(known)):
+        raise _invalid("/recipients", "A replacement pays the same recipients the same amounts.")
+    if given.op_return not in {None, known.op_return}:
+        raise _invalid("/op_return", "A replacement carries the same data.")
+    return known
+
+
+def _outputs(intent: Intent) -> list[tuple[bytes, int]]:
+    return [(payment.output.script_pubkey, payment.output.amount) for payment in intent.payments]
+
+
+def _intent_of(family: Family) -> Intent:
+    original, network = family.original, Network(family.vault.chain)
+    payments = tuple(
+        Payment(address, TxOut(Sats(amount), decode_address(address, network)))
+        for address, amount in zip(original.recipients, original.amounts_sats, strict=True)
+    )
+    data = None if original.op_return_hex is None else bytes.fromhex(original.op_return_hex)
+    return Intent(payments, data)
+
+
+def family_holdings(db: Session, family: Family) -> tuple[Holding, ...]:
+    """Every coin of the original, and those of the other members that nobody else holds: any two versions then share coins,
+    and whoever signed an earlier one sees that the new one excludes it.
+
+    Raises StateConflict where a coin of the original is not there.
+    """
+    own = coins_of(db, [family.original.id])
+    wanted = coins_of(db, [member.id for member in family.members])
+    versions = {member.txid_expected for member in family.members}
+    found: dict[Coin, Holding] = {}
+    for row, lock in db.execute(_with_locks(family.vault.chain, wanted)):
+        is_free = row.spent_by is None or row.spent_by in versions
+        if is_free and lock in {None, family.original.family_id}:
+            found[row.txid, row.vout] = _holding(row)
+    if own - set(found):
+        raise StateConflict(
+            "A coin of the proposal is not on the chain, or was spent: nothing can replace it now."
+        )
+    return tuple(found[coin] for coin in (*sorted(own), *sorted(set(found) - own)))
+
+
+def _with_locks(chain: str, coins: set[Coin]) -> Select[ChainCoin, str | None]:
+    lock = and_(
+        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+    )
+    txids = sorted({txid for txid, _ in coins})
+    query = select(ChainCoin, CoinLock.family_id).outerjoin(CoinLock, lock)
+    return query.where(ChainCoin.chain == chain, ChainCoin.txid.in_(txids))
+
+
+def _holding(row: ChainCoin) -> Holding:
+    confirmations = 0 if row.height is None else 1
+    candidate = Candidate(
+        OutPoint(row.txid, row.vout), Sats(row.amount_sats), confirmations, own_change=False
+    )
+    return Holding(candidate, row.branch, row.address_index, row.height)
+
+
+def change_index_of(original: Proposal) -> int | None:
+    """Where the original's change goes, if it has any."""
+    for output in Psbt.parse(original.psbt).outputs:
+        for origin in output.derivations.values():
+            branch, index = origin.path.indexes[-2:]
+            if branch == CHANGE:
+                return index
+    return None
+
+
+def priced(member: Proposal, vault: Vault) -> Priced:
+    """By its real size where that is known: signatures are a byte or two smaller than estimated, and the rate higher."""
+    psbt = Psbt.parse(member.psbt)
+    scripts = [output.script_pubkey for output in psbt.outputs]
+    vsize = estimate_vsize(policy_of(vault), len(psbt.inputs), scripts)
+    if member.final_tx is not None:
+        vsize = min(vsize, Transaction.parse(member.final_tx).vsize)
+    return Priced(Sats(member.fee_sats), vsize)
+
+
+def _invalid(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence),))

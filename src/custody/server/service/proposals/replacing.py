@@ -1,0 +1,267 @@
+"""Fee bumps, and taking a payment back: a new version of a proposal, of the same family (ADR 15).
+
+A bump spends every coin of what it replaces, pays the same and raises only the fee, out of the change. A cancel spends the
+same coins and pays everything back to the vault. Of all the versions one at most can be mined.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
+from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.ports import Clock, RandomBytes
+from custody.server.domain.replacing import Priced, Settled, least_rate, settle_replacement
+from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier
+from custody.server.domain.timing import choose_locktime
+from custody.server.domain.tokens import new_id
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.administration import vault_in
+from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.network.market import Market
+from custody.server.service.proposals.coins import (
+    Holding,
+    Purse,
+    coins_to_spend,
+    lock_coins,
+    require_unchanged,
+)
+from custody.server.service.proposals.drafting import Draft, Parts, plan_of
+from custody.server.service.proposals.families import coins_of, settle_family
+from custody.server.service.proposals.originals import (
+    Family,
+    change_index_of,
+    family_holdings,
+    family_of,
+    find_proposal,
+    read_same_intent,
+    require_replaceable,
+)
+from custody.server.service.proposals.payments import Intent, read_rate
+from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.outdated import Outdated
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.webhooks.telling import told_of
+from custody.server.store.models import CoinLock, Proposal, Vault
+from multisig import CHANGE, ChangeTo, OutPoint, PsbtTooLarge, Sats, TxOut
+
+NOTHING = Intent((), None)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A replacement that was drafted and not yet stored. ``added``: coins that its family did not hold."""
+
+    intent: Intent
+    draft: Draft
+    added: tuple[Holding, ...]
+
+
+class Replacing:
+    def __init__(
+        self,
+        clock: Clock,
+        random: RandomBytes,
+        rng: RandomSource,
+        audit: AuditLog,
+        changes: Changes,
+        market: Market,
+        limits: Limits,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._rng = rng
+        self._audit = audit
+        self._changes = changes
+        self._market = market
+        self._limits = limits
+
+    def draft(self, db: Session, access: WorkspaceAccess, request: CreatePsbtRequest) -> Version:
+        """It only reads: for a snapshot, so that no writer waits for it.
+
+        Raises NotFound; StateConflict (ended, confirmed, not the newest); Invalid (pays otherwise, a rate that is too low or
+        too high); InsufficientFunds (the change does not pay for it, nor do the vault's other coins); ChainUnavailable.
+        """
+        vault = vault_in(db, access, request.wallet_id)
+        original = _original(db, access, vault, request)
+        require_replaceable(db, original, cancel=request.cancel)
+        family = family_of(db, original, vault)
+        intent = NOTHING if request.cancel else read_same_intent(request, family)
+        quote = self._market.quote(vault.chain)
+        plan = plan_of(policy_of(vault), intent, read_rate(request, quote))
+        held = family_holdings(db, family)
+        if request.fee_rate is not None:
+            _require_outbidding(plan, len(held), family.rivals)
+        chosen, settled = self._settle(db, family, intent, plan, held, quote.tip.height)
+        lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
+        draft = self._build(db, family, intent, plan, chosen, settled, lock)
+        return Version(intent, draft, chosen[len(held) :])
+
+    def create(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: CreatePsbtRequest,
+        version: Version,
+    ) -> CreatePsbtResponse:
+        """PENDING beside what it is to replace, whose status changes when the chain says so.
+
+        Raises Outdated where its family or a coin that it added has changed meanwhile; RoleLimitExceeded, VaultLimitExceeded,
+        PolicyUnavailable.
+        """
+        vault = vault_in(db, access, request.wallet_id)
+        original = _original(db, access, vault, request)
+        draft = self._still_good(db, vault, original, request, version)
+        terms = self._terms(caller, original, request, version.intent, draft)
+        movement = Movement(terms.movement, terms.proposed_at, original.family_id)
+        self._limits.require_role(db, caller, access, movement)
+        self._limits.require_vault(db, vault, movement)
+        lock_coins(db, vault.chain, [holding.outpoint for holding in version.added], original.family_id)
+        proposal = store_proposal(db, vault, draft, terms)
+        settle_family(db, proposal)
+        word = "takes back" if request.cancel else "replaces"
+        self._audit.record(
+            db,
+            caller,
+            Category.PROPOSALS,
+            "PROPOSAL_CREATED",
+            f"proposal {proposal.id} of vault {vault.id}, {terms.movement} sat with the fee, tx {proposal.txid_expected}, "
+            f"{word} {original.id}",
+            access=access,
+            told=told_of(proposal),
+        )
+        self._changes.moved(db, proposal.workspace_id)
+        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+
+    def _settle(
+        self,
+        db: Session,
+        family: Family,
+        intent: Intent,
+        plan: Plan,
+        held: tuple[Holding, ...],
+        tip_height: int,
+    ) -> tuple[tuple[Holding, ...], Settled]:
+        """The family's coins, and as few more as it takes: confirmed ones, for a replacement brings no unconfirmed coin of
+        its own (BIP-125, rule 2), the largest first.
+        """
+        spare: Sequence[Holding] = ()
+        chosen, rivals = held, family.rivals
+        while True:
+            total = sum(holding.candidate.amount for holding in chosen)
+            settled = settle_replacement(total, len(chosen), plan, rivals, pays=bool(intent.outputs))
+            if settled is not None:
+                return chosen, settled
+            if chosen is held:
+                pool = Purse.of_vault(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan)
+                spare = sorted(pool, key=lambda holding: (-holding.candidate.amount, str(holding.outpoint)))
+            added = len(chosen) - len(held)
+            if added == len(spare) or len(chosen) >= MAX_INPUTS:
+                raise InsufficientFunds(
+                    f"The fee has to rise to {plan.rate} at least, and neither the change nor the vault's other confirmed "
+                    "coins pay for that."
+                )
+            chosen = (*held, *spare[: added + 1])
+
+    def _build(
+        self,
+        db: Session,
+        family: Family,
+        intent: Intent,
+        plan: Plan,
+        chosen: tuple[Holding, ...],
+        settled: Settled,
+        locktime: int,
+    ) -> Draft:
+        if settled.fee > MAX_FEE:
+            raise _invalid("/fee_rate", f"The fee of {settled.fee} sat is above the cap of {MAX_FEE} sat.")
+        vault = family.vault
+        outputs: list[TxOut | ChangeTo] = list(intent.outputs)
+        if settled.change:
+            known = change_index_of(family.original)
+            index = vault.next_change_index if known is None else known
+            outputs.insert(self._rng.randrange(len(outputs) + 1), ChangeTo(settled.change, CHANGE, index))
+        coins = tuple(coins_to_spend(db, vault.chain, chosen))
+        parts = Parts(policy_of(vault), coins, tuple(outputs), locktime)
+        selection = Selection(tuple(h.candidate for h in chosen), settled.change, settled.fee)
+        try:
+            psbt = parts.build()
+        except PsbtTooLarge as error:
+            raise _invalid(
+                "/replaces_psbt_id", f"With more coins it is more than a device takes: {error}"
+            ) from error
+        return Draft(psbt, chosen, selection, plan.vsize(len(chosen), settled.change > 0), parts)
+
+    def _still_good(
+        self, db: Session, vault: Vault, original: Proposal, request: CreatePsbtRequest, version: Version
+    ) -> Draft:
+        try:
+            require_replaceable(db, original, cancel=request.cancel)
+        except StateConflict as error:
+            raise Outdated(error.detail) from error
+        require_unchanged(db, vault.chain, version.added)
+        _require_held(db, vault, original, version)
+        draft, known = version.draft, change_index_of(original)
+        if draft.change_index is not None and known is None and draft.change_index != vault.next_change_index:
+            return draft.with_change_at(vault.next_change_index)
+        return draft
+
+    def _terms(
+        self, caller: Caller, original: Proposal, request: CreatePsbtRequest, intent: Intent, draft: Draft
+    ) -> Terms:
+        paid = 0 if request.cancel else original.movement_sats - original.fee_sats
+        said = original.description if request.description is None else request.description
+        return Terms(
+            id=new_id(self._random),
+            family_id=original.family_id,
+            created_by=caller.user_id,
+            description=said,
+            movement=Sats(paid + draft.selection.fee),
+            proposed_at=self._clock(),
+            tx_type=TxType.SEND if request.cancel else TxType(original.tx_type),
+            replaces_id=original.id,
+            recipients=tuple(payment.address for payment in intent.payments),
+            amounts=tuple(int(payment.output.amount) for payment in intent.payments),
+            op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
+            contract_ids=tuple(original.contract_ids),
+        )
+
+
+def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: CreatePsbtRequest) -> Proposal:
+    assert request.replaces_psbt_id is not None, "whoever calls this asks for a replacement"
+    return find_proposal(db, access, vault, request.replaces_psbt_id, "replaces_psbt_id")
+
+
+def _require_held(db: Session, vault: Vault, original: Proposal, version: Version) -> None:
+    """Every coin that is not added is the family's still, or free. Raises Outdated."""
+    for holding in version.draft.holdings[: len(version.draft.holdings) - len(version.added)]:
+        lock = db.get(CoinLock, (vault.chain, holding.outpoint.txid, holding.outpoint.vout))
+        if lock is not None and lock.family_id != original.family_id:
+            raise Outdated("Another proposal took a coin of the family.")
+    missing = coins_of(db, [original.id]) - {_coin(h.outpoint) for h in version.draft.holdings}
+    assert not missing, "a replacement spends every coin of what it replaces"
+
+
+def _coin(outpoint: OutPoint) -> tuple[str, int]:
+    return outpoint.txid, outpoint.vout
+
+
+def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[Priced]) -> None:
+    rivals = tuple(rivals)
+    least = least_rate(rivals, plan.vsize(inputs, True))  # noqa: FBT003 - the shape Plan asks for
+    if plan.rate < least:
+        raise _invalid(
+            "/fee_rate",
+            f"To take its place with every node it has to pay {least} at least (BIP-125: more than what it replaces, and its "
+            "own way beside).",
+        )
+
+
+def _invalid(pointer: str, sentence: str) -> Invalid:
+    return Invalid(sentence, faults=(Fault(pointer, sentence),))

@@ -1,0 +1,409 @@
+"""Fee bumps and self-spends: what they pay, what is refused, and that signers' own daemons let them through (P22, P48)."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.store.models import CoinLock, Proposal
+from multisig import Network, OutPoint, Psbt, Transaction, inspect
+from tests.support.custody import CAFE, SHOP, ok, refused
+from tests.support.replacing import (
+    bump,
+    cancel,
+    finished,
+    judged,
+    lets_through,
+    made,
+    status,
+    take_back,
+)
+
+
+@pytest.fixture
+def first(funded):
+    """150,000 sat to the shop at 2 sat/vB."""
+    return made(funded.propose(150_000, fee_rate="2", description="rent", op_return="invoice 7"))
+
+
+def seen(desk, psbt_id):
+    return inspect(Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]), desk.policy, network=Network.REGTEST)
+
+
+def coins(desk, psbt_id) -> set[OutPoint]:
+    return {item.outpoint for item in seen(desk, psbt_id).inputs}
+
+
+def paid(desk, psbt_id):
+    return sorted((payment.address, payment.amount) for payment in seen(desk, psbt_id).payments)
+
+
+def locked(desk) -> dict[OutPoint, str]:
+    with desk.world.platform.services.store.read() as db:
+        return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in db.scalars(select(CoinLock))}
+
+
+def used(desk):
+    return int(float(desk.wallets()[0]["detailed_vault_limits"]["Used"]) * 100_000_000 + 0.5)
+
+
+class TestABump:
+    def test_raises_the_fee_and_nothing_else(self, funded, first):
+        second = made(bump(funded, first, fee_rate="5"))
+        before, after = funded.proposal(first), funded.proposal(second)
+        assert paid(funded, first) == paid(funded, second)
+        assert coins(funded, first) == coins(funded, second)
+        assert (after["recipients"], after["amounts_sats"]) == ([SHOP], [150_000])
+        assert (after["description"], after["op_return"]) == ("rent", before["op_return"])
+        assert 5 <= float(after["fee_rate"]) < 5.1
+        back = [seen(funded, each).change for each in (first, second)]
+        assert [change[0].index for change in back] == [0, 0], "its change goes where the first's went"
+        assert back[0][0].amount - back[1][0].amount == after["fee_sats"] - before["fee_sats"]
+        assert seen(funded, second).signals_rbf
+
+    def test_both_records_name_each_other(self, funded, first):
+        assert funded.proposal(first)["may_be_replaced"]
+        second = made(bump(funded, first, fee_rate="5"))
+        before, after = funded.proposal(first), funded.proposal(second)
+        assert (before["replaced_by_psbt_id"], after["replaces_psbt_id"]) == (second, first)
+        assert (before["replaces_psbt_id"], after["replaced_by_psbt_id"]) == (None, None)
+        assert (before["may_be_replaced"], after["may_be_replaced"]) == (False, True)
+
+    def test_what_is_paid_may_be_repeated(self, funded, first):
+        ok(bump(funded, first, fee_rate="5", recipients=[SHOP.upper()], amounts_sats=[150_000]))
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"recipients": [SHOP], "amounts_sats": [150_001]},
+            {"recipients": [CAFE], "amounts_sats": [150_000]},
+            {"recipients": [SHOP, CAFE], "amounts_sats": [150_000, 1_000]},
+            {"op_return": "invoice 8"},
+        ],
+    )
+    def test_and_nothing_else_may_be(self, funded, first, changes):
+        refused(bump(funded, first, fee_rate="5", **changes), 422, "VALIDATION")
+
+    @pytest.mark.parametrize("fee_rate", ["1", "2", "2.9"])
+    def test_a_rate_that_nodes_would_not_take_is_refused_with_the_least(self, funded, first, fee_rate):
+        problem = refused(bump(funded, first, fee_rate=fee_rate), 422, "VALIDATION")
+        (fault,) = problem["errors"]
+        assert fault["pointer"] == "/fee_rate"
+        least = fault["detail"].split("pay ")[1].split(" ")[0]
+        ok(bump(funded, first, fee_rate=least))
+
+    def test_a_priority_that_is_too_low_gives_the_least_that_outbids(self, funded, first):
+        before, after = funded.proposal(first), funded.proposal(made(bump(funded, first, priority="low")))
+        vsize = seen(funded, after["psbt_id"]).vsize
+        assert after["fee_sats"] == before["fee_sats"] + vsize
+
+    @pytest.mark.parametrize("fee_rate", ["1001", "1e3"])
+    def test_p48_an_absurd_rate(self, funded, first, fee_rate):
+        refused(bump(funded, first, fee_rate=fee_rate), 422, "VALIDATION")
+
+    def test_another_vaults_or_nobodys_proposal(self, funded, first):
+        refused(bump(funded, "nobody", fee_rate="5"), 404, "NOT_FOUND")
+        other = ok(funded.create_vault("Other"))
+        refused(bump(funded, first, fee_rate="5", wallet_id=other["id"]), 422, "VALIDATION")
+
+    def test_only_the_newest_may_be_replaced(self, funded, first):
+        second = made(bump(funded, first, fee_rate="5"))
+        problem = refused(bump(funded, first, fee_rate="9"), 409, "STATE_CONFLICT")
+        assert second in problem["detail"]
+        third = made(bump(funded, second, fee_rate="9"))
+        assert funded.proposal(first)["replaced_by_psbt_id"] == second
+        assert paid(funded, third) == paid(funded, first)
+
+    def test_the_dropped_change_goes_to_the_miner_where_it_is_too_small(self, desk):
+        desk.deposit(100_000)
+        first = made(desk.propose(98_000, fee_rate="2"))
+        assert seen(desk, first).change
+        second = made(bump(desk, first, fee_rate="8"))
+        assert not seen(desk, second).change
+        assert seen(desk, second).fee == 2_000
+        assert lets_through(desk, second, [first])
+
+    def test_more_coins_are_added_where_the_change_does_not_suffice(self, desk):
+        desk.deposit(100_000)
+        first = made(desk.propose(98_000, fee_rate="2"))
+        desk.deposit(50_000)
+        second = made(bump(desk, first, fee_rate="30"))
+        assert coins(desk, first) < coins(desk, second)
+        assert set(locked(desk)) == coins(desk, second)
+        assert set(locked(desk).values()) == {first}
+        assert lets_through(desk, second, [first])
+
+    def test_and_refused_where_there_are_none(self, desk):
+        desk.deposit(100_000)
+        first = made(desk.propose(98_000, fee_rate="2"))
+        refused(bump(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
+        desk.deposit(50_000, blocks=0)
+        refused(bump(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
+
+    def test_a_forgotten_permission(self, funded, first):
+        refused(
+            funded.signers["alice"].post(
+                "/api/v1/create-psbt",
+                {
+                    "wallet_id": funded.vault["id"],
+                    "workspace_id": funded.workspace_id,
+                    "tx_type": "send",
+                    "replaces_psbt_id": first,
+                },
+            ),
+            403,
+            "PERMISSION_DENIED",
+        )
+
+    def test_the_network_takes_it_in_the_place_of_the_first(self, funded, first):
+        txid = finished(funded, first)
+        second = made(bump(funded, first, fee_rate="5"))
+        assert (
+            finished(funded, second)
+            == funded.chain.transaction(funded.proposal(second)["txid_expected"]).transaction.txid
+        )
+        assert funded.chain.transaction(txid) is None
+        assert status(funded, first, second) == ["REPLACED", "BROADCASTING"]
+
+    def test_the_least_fee_is_enough_for_the_network(self, funded, first):
+        finished(funded, first)
+        second = made(bump(funded, first, priority="low"))
+        finished(funded, second)
+        assert status(funded, first, second) == ["REPLACED", "BROADCASTING"]
+
+    def test_nothing_is_replaced_whose_change_is_spent_already(self, funded, first):
+        """Core's wallet refuses it too: what hangs on the change would be lost."""
+        finished(funded, first)
+        child = made(funded.propose(500_000, fee_rate="2"))
+        assert any(coin.txid == funded.proposal(first)["txid"] for coin in coins(funded, child))
+        problem = refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
+        assert child in problem["detail"]
+        ok(cancel(funded, child))
+        ok(bump(funded, first, fee_rate="5"))
+
+
+class TestTheDaemonLetsItThrough:
+    """What a signer's own machine compares: both transactions' bytes, and nothing that we say (S6, S11)."""
+
+    def test_a_bump(self, funded, first):
+        second = made(bump(funded, first, fee_rate="5"))
+        assert lets_through(funded, second, [first])
+        verdict = next(
+            each for each in judged(funded, second, [first]).verdicts if each.name == "replacement"
+        )
+        assert "only the fee changes" in verdict.sentence
+
+    def test_a_bump_of_a_bump_beside_both(self, funded, first):
+        second = made(bump(funded, first, fee_rate="5"))
+        third = made(bump(funded, second, fee_rate="9"))
+        assert lets_through(funded, third, [first, second])
+
+    def test_the_least_rise(self, funded, first):
+        assert lets_through(funded, made(bump(funded, first, priority="low")), [first])
+
+    def test_a_bump_after_one_that_ended_outbids_that_one_too(self, funded, first):
+        """Its signatures may be out, and a daemon believes nobody who says that it ended."""
+        second = made(bump(funded, first, fee_rate="9"))
+        funded.approve("alice", second)
+        ok(funded.decline("bob", second))
+        ok(funded.decline("carol", second))
+        assert status(funded, first, second) == ["PENDING", "REJECTED"]
+        refused(bump(funded, first, fee_rate="5"), 422, "VALIDATION")
+        third = made(bump(funded, first, priority="low"))
+        assert funded.proposal(third)["fee_sats"] > funded.proposal(second)["fee_sats"]
+        assert lets_through(funded, third, [first, second])
+
+    def test_a_cancel_and_its_own_bump(self, funded, first):
+        back = made(take_back(funded, first, fee_rate="5"))
+        assert lets_through(funded, back, [first])
+        assert lets_through(funded, made(bump(funded, back, fee_rate="9")), [first, back])
+
+
+class TestASelfSpend:
+    def test_pays_everything_back(self, funded, first):
+        finished(funded, first)
+        back = made(take_back(funded, first, fee_rate="5"))
+        shown = funded.proposal(back)
+        assert paid(funded, back) == []
+        assert (shown["recipients"], shown["amounts_sats"], shown["op_return"]) == ([], [], None)
+        assert (shown["tx_type"], shown["replaces_psbt_id"]) == ("send", first)
+        assert coins(funded, back) == coins(funded, first)
+        finished(funded, back)
+        funded.chain.mine(1)
+        funded.watcher.look()
+        assert status(funded, first, back) == ["INVALIDATED", "CONFIRMED"]
+        record = funded.proposal(first)
+        assert record["failure_code"] == "other-version-confirmed"
+        assert back in record["failure_reason"]
+        assert funded.wallets()[0]["confirmed_sats"] == 700_000 - shown["fee_sats"]
+
+    def test_pays_nobody_else(self, funded, first):
+        for changes in ({"recipients": [SHOP], "amounts_sats": [1_000]}, {"op_return": "x"}):
+            refused(take_back(funded, first, **changes), 422, "VALIDATION")
+        refused(funded.propose(1_000, cancel=True), 422, "VALIDATION")
+
+    def test_is_refused_where_nothing_would_come_back(self, desk):
+        desk.deposit(2_000)
+        first = made(desk.propose(1_000, fee_rate="1"))
+        refused(take_back(desk, first, fee_rate="30"), 422, "INSUFFICIENT_FUNDS")
+
+    def test_counts_for_its_fee_alone_and_the_family_once(self, funded, first):
+        before = used(funded)
+        assert before == 150_000 + funded.proposal(first)["fee_sats"]
+        back = made(take_back(funded, first, fee_rate="5"))
+        assert used(funded) == before
+        finished(funded, back)
+        funded.chain.mine(1)
+        funded.watcher.look()
+        assert used(funded) == funded.proposal(back)["fee_sats"]
+
+
+class TestOneReservation:
+    def test_p22_the_family_counts_once_for_its_largest(self, funded, first):
+        second = made(bump(funded, first, fee_rate="5"))
+        assert used(funded) == 150_000 + funded.proposal(second)["fee_sats"]
+        ok(cancel(funded, second))
+        assert used(funded) == 150_000 + funded.proposal(first)["fee_sats"]
+        ok(cancel(funded, first))
+        assert used(funded) == 0
+
+    def test_p22_a_bump_is_measured_by_what_it_adds(self, desk):
+        desk.deposit(1_000_000)
+        first = made(desk.propose(400_000, fee_rate="2"))
+        fee = desk.proposal(first)["fee_sats"]
+        body = {"workspace_id": desk.workspace_id, "vault_id": desk.vault["id"]}
+        limit = {"transaction_limit": f"0.{400_000 + 2 * fee:08d}", "cycle_period": "M", "cycle_day": 1}
+        ok(desk.admin.post("/api/v1/update-vault", body | limit))
+        refused(bump(desk, first, fee_rate="5"), 403, "VAULT_LIMIT_EXCEEDED")
+        ok(bump(desk, first, fee_rate="3.5"))
+
+
+class TestLocks:
+    def test_the_familys_coins_stay_locked_while_a_member_lives(self, funded, first):
+        finished(funded, first)
+        second = made(bump(funded, first, fee_rate="5"))
+        assert set(locked(funded).values()) == {first}
+        ok(funded.decline("bob", second))
+        ok(funded.decline("carol", second))
+        assert status(funded, first, second) == ["BROADCASTING", "REJECTED"]
+        assert set(locked(funded)) == coins(funded, first)
+
+    def test_an_expired_bump_does_not_touch_what_is_on_its_way(self, funded, first):
+        finished(funded, first)
+        funded.world.clock.advance(days=1)
+        funded.admin = funded.world.as_user("admin@example.org")
+        second = made(bump(funded, first, fee_rate="5"))
+        funded.world.clock.advance(days=15)
+        funded.admin = funded.world.as_user("admin@example.org")
+        funded.world.platform.background.expiry().run_due()
+        assert status(funded, first, second) == ["BROADCASTING", "EXPIRED"]
+        assert set(locked(funded)) == coins(funded, first)
+        assert funded.proposal(first)["replaced_by_psbt_id"] is None
+        ok(bump(funded, first, fee_rate="6"))
+
+    def test_an_expired_first_one_leaves_its_bump_alone(self, funded, first):
+        funded.world.clock.advance(days=10)
+        funded.admin = funded.world.as_user("admin@example.org")
+        second = made(bump(funded, first, fee_rate="5"))
+        funded.world.clock.advance(days=5)
+        for name in funded.signers:
+            funded.signers[name] = funded.world.as_user(f"{name}@example.org")
+        funded.admin = funded.world.as_user("admin@example.org")
+        funded.world.platform.background.expiry().run_due()
+        assert status(funded, first, second) == ["EXPIRED", "PENDING"]
+        assert set(locked(funded)) == coins(funded, second)
+        finished(funded, second)
+        assert status(funded, second) == ["BROADCASTING"]
+
+    def test_coins_that_were_added_are_free_when_the_bump_ends(self, desk):
+        desk.deposit(100_000)
+        first = made(desk.propose(98_000, fee_rate="2"))
+        desk.deposit(50_000)
+        second = made(bump(desk, first, fee_rate="30"))
+        ok(cancel(desk, second))
+        assert set(locked(desk)) == coins(desk, first)
+
+
+class TestSigningOlderVersions:
+    def test_a_signature_goes_to_the_newest(self, funded, first):
+        funded.approve("alice", first)
+        second = made(bump(funded, first, fee_rate="5"))
+        problem = refused(funded.submit("bob", first, funded.signed("bob", first)), 409, "STATE_CONFLICT")
+        assert second in problem["detail"]
+        assert funded.proposal(first)["collected_signatures"] == 1
+
+    def test_nobody_is_asked_for_the_older_one(self, funded, first):
+        second = made(bump(funded, first, fee_rate="5"))
+        waiting = ok(
+            funded.signers["bob"].get("/api/v1/psbt", workspace_id=funded.workspace_id, awaiting="me")
+        )
+        assert [each["psbt_id"] for each in waiting] == [second]
+
+    def test_where_the_newer_one_ends_the_older_one_is_signed_again(self, funded, first):
+        funded.approve("alice", first)
+        second = made(bump(funded, first, fee_rate="5"))
+        ok(cancel(funded, second))
+        assert funded.approve("bob", first)["status"] == "SIGNED"
+
+    def test_a_decline_of_the_older_one_is_recorded(self, funded, first):
+        second = made(bump(funded, first, fee_rate="5"))
+        ok(funded.decline("bob", first))
+        ok(funded.decline("carol", first))
+        assert status(funded, first, second) == ["REJECTED", "PENDING"]
+        assert set(locked(funded)) == coins(funded, second)
+
+    def test_the_same_signature_again_changes_nothing_all_the_same(self, funded, first):
+        signed = funded.signed("alice", first)
+        ok(funded.submit("alice", first, signed))
+        ok(bump(funded, first, fee_rate="5"))
+        assert ok(funded.submit("alice", first, signed))["collected_signatures"] == 1
+
+
+@pytest.mark.parametrize("end", ["REJECTED", "CONFIRMED", "EXPIRED"])
+def test_what_has_ended_is_not_replaced(funded, first, end):
+    match end:
+        case "REJECTED":
+            ok(funded.decline("bob", first))
+            ok(funded.decline("carol", first))
+        case "CONFIRMED":
+            finished(funded, first)
+            funded.chain.mine(1)
+            funded.watcher.look()
+        case "EXPIRED":
+            funded.world.clock.advance(days=15)
+            funded.admin = funded.world.as_user("admin@example.org")
+            funded.world.platform.background.expiry().run_due()
+    assert status(funded, first) == [end]
+    assert not funded.proposal(first)["may_be_replaced"]
+    for ask in (bump, take_back):
+        refused(ask(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
+
+
+def test_two_bumps_at_once_end_in_one(funded, first):
+    """The second was drafted before the first was stored: it is drafted again, and finds it."""
+    services = funded.world.platform.services
+    replacing, drafted = services.replacing, []
+    draft = replacing.draft
+
+    def slow(db, access, request):
+        version = draft(db, access, request)
+        if not drafted:
+            drafted.append(version)
+            ok(bump(funded, first, fee_rate="6"))
+        return version
+
+    replacing.draft = slow
+    try:
+        refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
+    finally:
+        del replacing.draft
+    with services.store.read() as db:
+        assert len(list(db.scalars(select(Proposal)))) == 2
+
+
+def test_a_finalised_ones_real_size_is_what_is_outbid(funded, first):
+    """Signatures are a byte smaller now and then, and the rate on the network higher than the one estimated."""
+    finished(funded, first)
+    with funded.world.platform.services.store.read() as db:
+        real = Transaction.parse(db.get_one(Proposal, first).final_tx)
+    second = funded.proposal(made(bump(funded, first, priority="low")))
+    fee = funded.proposal(first)["fee_sats"]
+    assert second["fee_sats"] * real.vsize > fee * seen(funded, second["psbt_id"]).vsize

@@ -1,0 +1,102 @@
+"""Bumps, cancels and children at a desk, and what a signer's own daemon says of them."""
+
+from collections.abc import Iterable
+
+import httpx
+
+from custody.schemas.proposals import Proposal as Shape
+from multisig import Network, Psbt, Vault
+from signerd.account.wire import Workspace, snapshot_of
+from signerd.core.review import Review, review
+from signerd.core.states import State
+from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Snapshot, Surroundings
+from tests.support.custody import Desk, ok
+
+
+def bump(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
+    """The same payment, its recipients left out, at a higher fee."""
+    asked = {"recipients": [], "amounts_sats": None, "replaces_psbt_id": psbt_id}
+    return desk.propose(**asked | changes)
+
+
+def take_back(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
+    return bump(desk, psbt_id, cancel=True, **changes)
+
+
+def accelerate(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
+    asked = {"recipients": [], "amounts_sats": None, "accelerates_psbt_id": psbt_id}
+    return desk.propose(**asked | changes)
+
+
+def cancel(desk: Desk, psbt_id: str, **changes: object) -> httpx.Response:
+    body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
+    return desk.admin.post("/api/v1/cancel-psbt", body | changes)
+
+
+def made(response: httpx.Response) -> str:
+    return ok(response)["psbt_id"]
+
+
+def finished(desk: Desk, psbt_id: str) -> str:
+    """Two signers approve it, and the workers of a running server take it to the network."""
+    desk.approve("alice", psbt_id)
+    desk.approve("bob", psbt_id)
+    desk.settle()
+    return desk.proposal(psbt_id)["txid_expected"]
+
+
+def status(desk: Desk, *psbt_ids: str) -> list[str]:
+    return [desk.proposal(psbt_id)["status"] for psbt_id in psbt_ids]
+
+
+def forget_mempool(desk: Desk) -> None:
+    """The node restarts and has kept nothing."""
+    mempool = desk.chain._mempool
+    mempool._entries.clear()
+    mempool._spends.clear()
+
+
+# --- a signer's daemon ---------------------------------------------------------------------------------------------------
+
+
+def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:
+    """What Alice's daemon says of a proposal, where she has signed the others."""
+    vault = Vault.from_descriptor(desk.vault["descriptor"], Network.REGTEST)
+    (own,) = [key for key in vault.cosigners if key.origin.fingerprint == desk.devices["alice"].fingerprint]
+    around = Surroundings(
+        network=Network.REGTEST,
+        limits=Limits(),
+        pin=Pin(desk.vault["id"], desk.workspace_id, "Treasury", vault, own),
+        claimed_descriptor=desk.vault["descriptor"],
+        own_keys=(OwnKey(own, "vault", 0),),
+        neighbours=tuple(_neighbour(_snapshot(desk, other)) for other in signed),
+    )
+    return review(_snapshot(desk, psbt_id), around)
+
+
+def lets_through(desk: Desk, psbt_id: str, signed: Iterable[str]) -> bool:
+    """Without a question, and without a warning about what it replaces."""
+    found = judged(desk, psbt_id, signed)
+    quiet = all(
+        verdict.outcome.value == "allow"
+        for verdict in found.verdicts
+        if verdict.name in {"replacement", "conflict", "paid-twice"}
+    )
+    return found.allowed and not found.to_acknowledge and quiet
+
+
+def _snapshot(desk: Desk, psbt_id: str) -> Snapshot:
+    shape = Shape.model_validate(desk.proposal(psbt_id))
+    return snapshot_of(shape, Workspace(desk.workspace_id, "Main", "testnet"))
+
+
+def _neighbour(snapshot: Snapshot) -> Neighbour:
+    psbt = Psbt.parse(snapshot.psbt)
+    return Neighbour(
+        snapshot.psbt_id,
+        State.SUBMITTED,
+        True,  # noqa: FBT003 - signed
+        frozenset(item.outpoint for item in psbt.inputs),
+        frozenset((output.script_pubkey, int(output.amount)) for output in psbt.outputs),
+        snapshot.psbt,
+    )
