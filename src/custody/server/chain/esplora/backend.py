@@ -4,6 +4,7 @@ What is believed and what is proven stands in docs/operating/chain.md.
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -42,6 +43,8 @@ from multisig.units import FeeRate
 MAX_READS = 5
 # BTC/kvB, as testmempoolaccept takes it and sendrawtransaction has it by itself.
 MAX_FEE_RATE = "0.10"
+# electrs passes its node's error on with its code; of these two the transaction is the reason (Core, rpc/protocol.h).
+NODES_VERDICT = re.compile(r"RPC error\b.{0,20}-2[56]\b")
 # What a caller takes as final. Whoever pays for it must not be told so by a liar, who could free the coins of a
 # payment, see it made anew, and then send both.
 FOR_GOOD = frozenset({RefusalCode.INVALID_SCRIPT, RefusalCode.MALFORMED, RefusalCode.TOO_LARGE})
@@ -118,11 +121,13 @@ class EsploraBackend:
         if answer.status == httpx.codes.NOT_FOUND:
             return self._acceptance.judge(transaction)
         if answer.status != httpx.codes.OK:
-            return self._refused(transaction, answer.words)
+            return self._refused(transaction, answer.words, verdict=False)
         (tested,) = read(answer.body, tuple[Tested])
         if tested.txid != transaction.txid:
             raise ChainUnavailable("The explorer tested another transaction.")
-        return Accepted(tested.txid) if tested.allowed else self._refused(transaction, tested.reason)
+        if tested.allowed:
+            return Accepted(tested.txid)
+        return self._refused(transaction, tested.reason, verdict=True)
 
     def broadcast(self, transaction: Transaction) -> Outcome:
         known = self.transaction(transaction.txid)
@@ -130,7 +135,8 @@ class EsploraBackend:
             return AlreadyKnown(transaction.txid, confirmed=True)
         answer = self._wire.post("/tx", transaction.serialize().hex().encode())
         if answer.status != httpx.codes.OK:
-            return self._refused(transaction, answer.words)
+            verdict = NODES_VERDICT.search(answer.words) is not None
+            return self._refused(transaction, answer.words, verdict=verdict)
         self._histories.expire()
         return self._sent(transaction, answer, waited=known is not None)
 
@@ -186,11 +192,11 @@ class EsploraBackend:
         txid = transaction.txid
         return AlreadyKnown(txid, confirmed=False) if waited else Accepted(txid)
 
-    def _refused(self, transaction: Transaction, words: str) -> Outcome:
-        """The explorer's words as an outcome, where they are not left to be checked."""
+    def _refused(self, transaction: Transaction, words: str, *, verdict: bool) -> Outcome:
+        """The explorer's words as an outcome; `verdict` says that its node spoke of the transaction at all."""
         if says_known(words):
             return AlreadyKnown(transaction.txid, confirmed=self._is_confirmed(transaction))
-        code = refusal_of(words)
+        code = refusal_of(words) or (RefusalCode.POLICY if verdict else None)
         if code is None:
             raise ChainUnavailable(f"The explorer does not take the transaction now: {words}")
         if code not in FOR_GOOD:

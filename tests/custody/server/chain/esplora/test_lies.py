@@ -352,6 +352,16 @@ class TestBroadcast:
             rig.backend.broadcast(payment)
         assert rig.backend.broadcast(payment).txid == payment.txid
 
+    @pytest.mark.parametrize("words", ["dust", "scriptpubkey", "too-long-mempool-chain"])
+    def test_one_nodes_policy_is_said_to_be_that(self, rig, payment, words):
+        error = json.dumps({"code": -26, "message": words}, separators=(",", ":"))
+        said = plain(f"sendrawtransaction RPC error: {error}", 400)
+        with rig.explorer.answering("/tx", lambda _: said):
+            assert rig.backend.broadcast(payment).code is RefusalCode.POLICY
+        tested = as_json([{"txid": payment.txid, "allowed": False, "reject-reason": words}])
+        with rig.explorer.answering("/txs/test", lambda _: tested):
+            assert rig.backend.test_accept(payment).code is RefusalCode.POLICY
+
     def test_the_id_of_another_transaction(self, rig, payment):
         with (
             rig.explorer.answering("/tx", lambda _: plain("12" * 32)),
