@@ -16,6 +16,8 @@ from custody.server.background import HANDS, Background
 from custody.server.chain.backend import ChainBackend
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
+from custody.server.meters import Meters
+from custody.server.metrics import StoredFigures
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
@@ -29,9 +31,10 @@ from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.limits.limits import Limits
 from custody.server.service.limits.policies import PolicyStore, StoredPolicies
 from custody.server.service.mail.jobs import MailJobs
-from custody.server.service.mail.mailer import SENDER, FileMailer, Letterhead, Mailer
+from custody.server.service.mail.mailer import SENDER, CountedMailer, FileMailer, Letterhead, Mailer
 from custody.server.service.mail.smtp import SmtpMailer, SmtpServer
 from custody.server.service.network.market import Market
+from custody.server.service.network.reachability import Reachability
 from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
@@ -180,9 +183,11 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     """
     world = outside or Outside()
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    store = Store.open(settings.database)
-    audit, changes = AuditLog(world.clock, world.random), Changes()
-    mailer = world.mailer or _mailer(settings, world)
+    meters = Meters()
+    store = Store.open(settings.database, meters)
+    meters.registry.register(StoredFigures(store, world.clock))
+    audit, changes = AuditLog(world.clock, world.random), Changes(meters)
+    mailer = CountedMailer(world.mailer or _mailer(settings, world), meters)
     account = wire_sign_in(
         store,
         world.clock,
@@ -234,7 +239,7 @@ def _background(
         ),
         changes=changes,
         lifecycle=Lifecycle(world.clock, changes, WebhookEvents(world.clock, world.random)),
-        market=Market(backends),
+        market=Market(backends, Reachability(world.clock, store.meters)),
         backends=backends,
         chain_folder=settings.chain_folder,
         mail_jobs=mail_jobs,

@@ -26,12 +26,21 @@ from custody.server.listen import (
     serve,
     write_port_file,
 )
+from custody.server.scraping import serving_metrics
 from custody.server.web.worker import build_worker_asgi
 
 app = typer.Typer()
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
 _SEVERAL = "Run custody serve alone; or name a node, so that several processes can share it: docs/operating/scale.md."
+
+
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        help="A loopback address and port for GET /metrics, like 127.0.0.1:9464; port 0 takes a free one."
+    ),
+]
 
 
 @app.command("serve")
@@ -50,6 +59,7 @@ def serve_command(
         bool,
         typer.Option("--workers/--no-workers", help="Whether this process does the platform's jobs, too."),
     ] = True,
+    metrics: Metrics = None,
 ) -> None:
     """Serves the platform until it is told to stop (SIGINT or SIGTERM)."""
     _log_as_json()
@@ -66,7 +76,7 @@ def serve_command(
             platform.services.changes.close()
             background.stop_taking()
 
-        with _its_only_process(platform, state):
+        with _its_only_process(platform, state), _metrics(platform, metrics):
             listener = bind(Address.parse(listen), behind_proxy=behind_proxy)
             serve(
                 platform.asgi,
@@ -89,16 +99,18 @@ def worker_command(
     port_file: Annotated[
         Path | None, typer.Option(help="Where to write that port once it is answered on.")
     ] = None,
+    metrics: Metrics = None,
 ) -> None:
     """Does the platform's jobs and answers no requests, until it is told to stop (SIGINT or SIGTERM)."""
     _log_as_json()
     with refusals(), platform_at(state, new=True, with_workers=True) as platform:
         if platform.background.has_embedded_chain:
             raise CannotListen(_EMBEDDED, _SEVERAL)
-        if health is None:
-            _work(platform)
-        else:
-            _work_in_sight(platform, Address.parse(health), port_file)
+        with _metrics(platform, metrics):
+            if health is None:
+                _work(platform)
+            else:
+                _work_in_sight(platform, Address.parse(health), port_file)
         _say_if_outdated(platform)
 
 
@@ -138,6 +150,18 @@ def _its_only_process(platform: Platform, state: Path) -> Iterator[None]:
     if not background.works:
         raise CannotListen(_EMBEDDED, _SEVERAL)
     with only_server(state):
+        yield
+
+
+@contextmanager
+def _metrics(platform: Platform, address: str | None) -> Iterator[None]:
+    if address is None:
+        yield
+        return
+    meters = platform.services.store.meters
+    meters.watch_process()
+    with serving_metrics(Address.parse(address), meters.registry) as found:
+        typer.echo(f"Metrics on {found.url}/metrics")
         yield
 
 

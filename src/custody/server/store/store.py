@@ -1,6 +1,7 @@
 """The unit of work: one transaction to write, one snapshot to read."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
@@ -12,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session, sessionmaker
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
+from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
@@ -27,19 +29,21 @@ class Store:
     instead of forty. What is committed is on the disk.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, meters: Meters | None = None) -> None:
         self._database = database
+        # Of the whole platform: whoever works on the store counts what it does in them.
+        self.meters = meters or Meters()
         self._write_session = sessionmaker(database.writing, expire_on_commit=False)
         self._read_session = sessionmaker(database.reading, expire_on_commit=False)
         self._turn = threading.Lock()
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str, meters: Meters | None = None) -> Self:
         """Opens the database (a missing SQLite file is created) and brings its tables up to date, one process at a time.
 
         Raises CannotOpen, and DatabaseUnavailable where another process takes longer over it than we wait.
         """
-        store = cls(open_database(url))
+        store = cls(open_database(url), meters)
         try:
             store._upgrade()
         except BaseException:
@@ -54,12 +58,15 @@ class Store:
         Keep it short, and never call it inside itself or await in it. Raises DatabaseUnavailable, with nothing changed,
         Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
         """
+        asked_at = time.perf_counter()
         with self._my_turn(), self._write_session() as session:
             with self._trouble_named():
                 self._require_own_tables(session)
-                yield session
-                session.flush()
-            self._commit(session)
+            with self._turn_timed(asked_at):
+                with self._trouble_named():
+                    yield session
+                    session.flush()
+                self._commit(session)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -97,11 +104,15 @@ class Store:
     @contextmanager
     def _my_turn(self) -> Iterator[None]:
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
+            self._count(Trouble.BUSY)
             raise DatabaseUnavailable(Trouble.BUSY.value)
         try:
             yield
         finally:
             self._turn.release()
+
+    def _count(self, trouble: Trouble) -> None:
+        self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
     @staticmethod
     def _require_own_tables(session: Session) -> None:
@@ -110,16 +121,27 @@ class Store:
             raise Outdated("A newer version of the platform has migrated the database.")
 
     @contextmanager
+    def _turn_timed(self, asked_at: float) -> Iterator[None]:
+        began_at = time.perf_counter()
+        self.meters.write_wait_seconds.observe(began_at - asked_at)
+        try:
+            yield
+        finally:
+            self.meters.write_hold_seconds.observe(time.perf_counter() - began_at)
+
+    @contextmanager
     def _trouble_named(self) -> Iterator[None]:
         """Before COMMIT was sent: whatever happens to the database, the transaction is gone."""
         try:
             yield
         except NoConnectionFree as error:
+            self._count(Trouble.BUSY)
             raise DatabaseUnavailable(Trouble.BUSY.value) from error
         except DBAPIError as error:
             trouble = self._database.trouble_of(error.orig)
             if trouble is None:
                 raise
+            self._count(trouble)
             log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
             raise DatabaseUnavailable(trouble.value) from error
 

@@ -17,6 +17,7 @@ from custody.server.domain.errors import CustodyError
 from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
 from custody.server.web import problems
+from custody.server.web.measuring import Measure
 from custody.server.web.middleware import BodyLimit, Trace
 from custody.server.web.routes import build_router, serve_with
 from custody.server.web.table import ENDPOINTS
@@ -57,6 +58,7 @@ def build_asgi(
     app.add_middleware(
         BodyLimit, psbt_paths=frozenset(endpoint.path for endpoint in ENDPOINTS if endpoint.carries_psbt)
     )
+    app.add_middleware(Measure, meters=services.store.meters)
     app.add_middleware(Trace, random=random)
     return app
 

@@ -1,6 +1,7 @@
 """The outbox: work written in the transaction of what it follows, done at least once by whichever worker leases it."""
 
 import threading
+import time
 import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ log = structlog.get_logger()
 
 # So many workers in a row that died over a job, or handlers that raised: there is something about the job.
 MAX_FAILURES: Final = 10
+# Another worker had taken over meanwhile.
+LOST: Final = "lost"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Task:
     subject: str
     payload: dict[str, Any]
     attempts: int
+    trace_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,10 @@ Handler = Callable[[Task], Finish]
 def enqueue(
     db: Session, kind: str, subject: str, now: datetime, payload: dict[str, Any] | None = None
 ) -> None:
-    """Adds a job in the caller's transaction; where one of the kind and subject is open already, makes it due."""
+    """Adds a job in the caller's transaction; where one of the kind and subject is open already, makes it due.
+
+    It takes over the trace id of the request, or of the job, that the log's context names.
+    """
     open_job = db.scalars(
         select(Job).where(
             Job.kind == kind, Job.subject == subject, Job.done_at.is_(None), Job.dead_at.is_(None)
@@ -89,6 +96,7 @@ def enqueue(
             run_at=now,
             attempts=0,
             failures=0,
+            trace_id=structlog.contextvars.get_contextvars().get("trace_id"),
             created_at=now,
         )
     )
@@ -144,19 +152,42 @@ class Outbox:
 
     def perform(self, task: Task) -> None:
         """Raises DatabaseUnavailable and OutcomeUnknown: then the lease lapses, and somebody does it again."""
+        started = time.perf_counter()
+        outcome = "interrupted"
+        trace = {} if task.trace_id is None else {"trace_id": task.trace_id}
+        with structlog.contextvars.bound_contextvars(**trace):
+            try:
+                outcome = self._attempt(task)
+            finally:
+                with self._lock:
+                    self._held.pop(task.id, None)
+                self._tell(task, outcome, time.perf_counter() - started)
+
+    def _attempt(self, task: Task) -> str:
+        """What became of it, in a word."""
         try:
-            self._close(task, self._handlers[task.kind](task))
+            return self._close(task, self._handlers[task.kind](task))
         except (DatabaseUnavailable, OutcomeUnknown):
             raise
         except ChainUnavailable as error:
             again = Again(error.detail)
-            self._close(task, lambda _db: again)
+            return self._close(task, lambda _db: again)
         except Exception as error:
             log.exception("job failed", kind=task.kind, job=task.id, subject=task.subject)
-            self._fail(task, _in_words(error))
-        finally:
-            with self._lock:
-                self._held.pop(task.id, None)
+            return self._fail(task, _in_words(error))
+
+    def _tell(self, task: Task, outcome: str, seconds: float) -> None:
+        meters = self._store.meters
+        meters.jobs.labels(task.kind, outcome).inc()
+        meters.job_seconds.labels(task.kind).observe(seconds)
+        log.info(
+            "job",
+            kind=task.kind,
+            job=task.id,
+            attempt=task.attempts,
+            outcome=outcome,
+            milliseconds=round(seconds * 1000, 1),
+        )
 
     def renew(self) -> None:
         """From another thread, while jobs are performed: a lease need not be as long as the longest call to a node."""
@@ -190,7 +221,7 @@ class Outbox:
             if self._may_be_tried(job, now):
                 job.lease_owner, job.lease_until = self._owner, now + self._span
                 job.attempts += 1
-                return Task(job.id, job.kind, job.subject, dict(job.payload), job.attempts)
+                return Task(job.id, job.kind, job.subject, dict(job.payload), job.attempts, job.trace_id)
         return None
 
     def _may_be_tried(self, job: Job, now: datetime) -> bool:
@@ -204,18 +235,23 @@ class Outbox:
         job.run_at = now if job.failures == 1 else job.run_at
         return job.dead_at is None and job.run_at <= now
 
-    def _close(self, task: Task, finish: Finish) -> None:
+    def _close(self, task: Task, finish: Finish) -> str:
         with self._store.write() as db:
             job = self._still_ours(db, task)
-            if job is not None:
-                self._write(job, finish(db))
+            if job is None:
+                return LOST
+            verdict = finish(db)
+            self._write(job, verdict)
+            return type(verdict).__name__.lower()
 
-    def _fail(self, task: Task, words: str) -> None:
+    def _fail(self, task: Task, words: str) -> str:
         with self._store.write() as db:
             job = self._still_ours(db, task)
-            if job is not None:
-                job.lease_owner, job.lease_until = None, None
-                self._count_failure(job, words, self._clock())
+            if job is None:
+                return LOST
+            job.lease_owner, job.lease_until = None, None
+            self._count_failure(job, words, self._clock())
+            return "failed"
 
     def _still_ours(self, db: Session, task: Task) -> Job | None:
         """None where another worker has taken over a lapsed lease: what it finds is what counts. Every lease has a number

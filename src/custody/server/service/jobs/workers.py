@@ -109,7 +109,8 @@ def survive(what: str, act: Callable[[], object]) -> None:
     try:
         act()
     except ChainUnavailable as error:
-        log.warning("chain unavailable", worker=what, reason=error.detail)
+        # Told as `backend down` or `watcher stuck`, once and not in each round.
+        log.debug("chain unavailable", worker=what, reason=error.detail)
     except (DatabaseUnavailable, OutcomeUnknown) as error:
         # It comes back, and so does the work: every job is done again until its end is stored.
         log.warning("database unavailable", worker=what, reason=error.detail)

@@ -12,6 +12,7 @@ from typing import Protocol
 from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
+from custody.server.meters import Meters
 
 SENDER = "custody@localhost"
 # RFC 5322, section 2.1.1: characters in a line, without its end.
@@ -80,6 +81,25 @@ class Letterhead:
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(mail.text, cte="7bit" if _goes_as_it_is(mail.text) else None)
         return message
+
+
+class CountedMailer:
+    """Any way of sending, with what became of it counted."""
+
+    def __init__(self, mailer: Mailer, meters: Meters) -> None:
+        self._mailer = mailer
+        self._mails = meters.mails
+
+    def send(self, mail: Mail) -> None:
+        try:
+            self._mailer.send(mail)
+        except MailRefused:
+            self._mails.labels("refused").inc()
+            raise
+        except MailUnavailable:
+            self._mails.labels("unavailable").inc()
+            raise
+        self._mails.labels("sent").inc()
 
 
 class FileMailer:

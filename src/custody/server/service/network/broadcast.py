@@ -42,6 +42,7 @@ class Broadcaster:
         if raw is None or status not in TO_BROADCAST | {Status.BROADCASTING}:
             return lambda _db: Done()
         outcome = self._send(chain, Transaction.parse(raw))
+        self._store.meters.broadcasts.labels(chain, _in_a_word(outcome)).inc()
         return lambda db: self._record(db, task.subject, outcome)
 
     def _send(self, chain: str, transaction: Transaction) -> Outcome | ChainUnavailable:
@@ -123,6 +124,18 @@ class Broadcaster:
         self._audit.record(
             db, PLATFORM, Category.CHAIN, action, f"proposal {proposal.id}, {what}", access=access
         )
+
+
+def _in_a_word(outcome: Outcome | ChainUnavailable) -> str:
+    match outcome:
+        case Accepted():
+            return "accepted"
+        case AlreadyKnown():
+            return "already-known"
+        case Refused(code=code):
+            return code.value
+        case ChainUnavailable():
+            return "unavailable"
 
 
 def _offer(backend: ChainBackend, transaction: Transaction) -> Outcome:

@@ -8,6 +8,7 @@ from custody.schemas.common import Priority
 from custody.server.chain.backend import BlockRef, ChainBackend
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.domain.fees import TARGET_BLOCKS, bounded
+from custody.server.service.network.reachability import Reachability
 from multisig import FeeRate
 
 Backends = Mapping[str, ChainBackend]
@@ -29,21 +30,29 @@ class Quote:
     rates: Mapping[Priority, FeeRate]
 
 
+def _ask(backend: ChainBackend) -> Quote:
+    rates = {priority: bounded(backend.fee_estimate(blocks)) for priority, blocks in TARGET_BLOCKS.items()}
+    return Quote(backend.tip(), rates)
+
+
 class Market:
     """The watcher refreshes it at every look; whoever comes before that asks the backend."""
 
-    def __init__(self, backends: Backends) -> None:
+    def __init__(self, backends: Backends, reachability: Reachability) -> None:
         self._backends = backends
+        self.reachability = reachability
         self._quotes: dict[str, Quote] = {}
         self._lock = threading.Lock()
 
     def refresh(self, chain: str) -> Quote:
         """Asks the backend. Raises ChainUnavailable."""
         backend = backend_of(self._backends, chain)
-        rates = {
-            priority: bounded(backend.fee_estimate(blocks)) for priority, blocks in TARGET_BLOCKS.items()
-        }
-        quote = Quote(backend.tip(), rates)
+        try:
+            quote = _ask(backend)
+        except ChainUnavailable as error:
+            self.reachability.silent(chain, error.detail)
+            raise
+        self.reachability.answered(chain, quote.tip)
         with self._lock:
             self._quotes[chain] = quote
         return quote

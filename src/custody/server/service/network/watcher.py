@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import structlog
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
@@ -20,6 +21,8 @@ from custody.server.service.webhooks.telling import Deposits
 from custody.server.store import Store
 from custody.server.store.models import ChainBlock, WatchedScript
 from multisig import Transaction
+
+log = structlog.get_logger()
 
 # Each round of payments beyond the gap opens another gap; a chain has no more rounds than this in one look.
 MAX_ROUNDS = 50
@@ -55,6 +58,8 @@ class Watcher:
         self._scanned: frozenset[bytes] = frozenset()
         self._seen: object = None
         self._held: Held | None = None
+        self._clock = clock
+        self._stuck = False
 
     @property
     def chain(self) -> str:
@@ -69,6 +74,15 @@ class Watcher:
             # Somebody else followed the chain meanwhile, through another node perhaps: what was the same may not be now.
             self._held, self._scanned, self._seen = held, frozenset(), None
         self._market.refresh(self._chain)
+        try:
+            changed = self._read_on()
+        except ChainUnavailable as error:
+            self._tell_stuck(error.detail)
+            raise
+        self._tell_stuck(None)
+        return changed
+
+    def _read_on(self) -> bool:
         backend = backend_of(self._backends, self._chain)
         changed = False
         for _ in range(MAX_ROUNDS):
@@ -83,6 +97,23 @@ class Watcher:
             self._write(known, snapshot, made, self._finals(backend, snapshot))
             self._scanned, self._seen, changed = known.scripts, seen, True
         raise ChainUnavailable(f"The watched scripts of {self._chain} grow at every look.")
+
+    def _tell_stuck(self, reason: str | None) -> None:
+        """Once when it begins and once when it ends: the backend answers, and still the chain cannot be read."""
+        was, self._stuck = self._stuck, reason is not None
+        if self._stuck and not was:
+            log.warning("watcher stuck", chain=self._chain, reason=reason)
+        elif was and not self._stuck:
+            log.info("watcher goes on", chain=self._chain)
+
+    def _tell_blocks(self, known: _Known, snapshot: Snapshot, *, reorganised: bool) -> None:
+        if reorganised:
+            depth = max(known.blocks) - snapshot.fork
+            self._store.meters.reorganisation_depth.labels(self._chain).observe(depth)
+            log.warning("chain reorganised", chain=self._chain, fork=snapshot.fork, depth=depth)
+        if snapshot.blocks:
+            tip = snapshot.tip
+            log.info("tip moved", chain=self._chain, height=tip.height, block=tip.hash)
 
     def _known(self) -> _Known:
         with self._store.read() as db:
@@ -125,13 +156,14 @@ class Watcher:
             if snapshot.blocks or reorganised:
                 self._changes.moved_by_block(db, self._chain)
             self._changes.after_commit(db)
+        self._tell_blocks(known, snapshot, reorganised=reorganised)
 
     def _store_blocks(self, db: Session, snapshot: Snapshot) -> None:
         ours = ChainBlock.chain == self._chain
         db.execute(delete(ChainBlock).where(ours, ChainBlock.height > snapshot.fork))
         db.execute(delete(ChainBlock).where(ours, ChainBlock.height <= snapshot.tip.height - KEPT_BLOCKS))
         db.add_all(
-            ChainBlock(chain=self._chain, height=block.height, block_hash=block.hash)
+            ChainBlock(chain=self._chain, height=block.height, block_hash=block.hash, seen_at=self._clock())
             for block in snapshot.blocks
         )
         db.flush()

@@ -31,6 +31,7 @@ class Lifecycle:
         self.touch(db, proposal)
         if status is not before:
             tell_status(self._events, db, proposal)
+            self._changes.count(db, self._changes.meters.proposals.labels(status.value).inc)
         if (before in ENDED) is not (status in ENDED) or event is Event.RELEASED:
             settle_family(db, proposal)
         return status

@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
+from custody.server.meters import Meters
 from custody.server.service.requests.revisions import raise_for_block, raise_revision
 
 # What a listener is told: the workspaces that moved with their new numbers; None where it has to look for itself.
@@ -17,7 +18,8 @@ _MOVED: Final = "moved workspaces"
 class Changes:
     """Counts commits that were announced. Waiters of other processes find out by looking again now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, meters: Meters | None = None) -> None:
+        self.meters = meters or Meters()
         self._condition = threading.Condition()
         self._version = 0
         self._listeners: set[Callable[[Moved], None]] = set()
@@ -57,6 +59,10 @@ class Changes:
     def after_commit(self, db: Session) -> None:
         """Announces a change once the transaction of `db` is on disk; a rolled-back one is not announced."""
         event.listen(db, "after_commit", lambda _db: self.announce(), once=True)
+
+    def count(self, db: Session, add: Callable[[], None]) -> None:
+        """Counts something once the transaction of `db` is on disk."""
+        event.listen(db, "after_commit", lambda _db: add(), once=True)
 
     def announce(self) -> None:
         with self._condition:

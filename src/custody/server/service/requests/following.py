@@ -128,6 +128,7 @@ class Following:
         self._changes = changes
         self._lock = threading.Lock()
         self._followers: dict[asyncio.AbstractEventLoop, _LoopFollower] = {}
+        changes.meters.long_polls.set_function(lambda: self.open)
         changes.listen(self._hear)
 
     async def wait(self, workspace_id: int, seen: int, seconds: float) -> bool:

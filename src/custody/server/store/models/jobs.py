@@ -34,6 +34,8 @@ class Job(Base):
     lease_owner: Mapped[str | None]
     lease_until: Mapped[datetime | None]
     last_error: Mapped[str | None]
+    # Of the request that it came from: one id finds the whole story in the logs.
+    trace_id: Mapped[str | None]
     created_at: Mapped[datetime]
     done_at: Mapped[datetime | None]
     dead_at: Mapped[datetime | None]

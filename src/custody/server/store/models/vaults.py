@@ -113,6 +113,7 @@ class ChainBlock(Base):
     chain: Mapped[str] = mapped_column(primary_key=True)
     height: Mapped[int] = mapped_column(primary_key=True)
     block_hash: Mapped[str]
+    seen_at: Mapped[datetime]
 
 
 Index(

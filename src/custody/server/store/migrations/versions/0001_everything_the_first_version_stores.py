@@ -63,6 +63,7 @@ def upgrade() -> None:
         sa.Column("chain", sa.String(), nullable=False),
         sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("block_hash", sa.String(), nullable=False),
+        sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("chain", "height", name=op.f("pk_chain_blocks")),
     )
     op.create_table(
@@ -95,6 +96,7 @@ def upgrade() -> None:
         sa.Column("lease_owner", sa.String(), nullable=True),
         sa.Column("lease_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("last_error", sa.String(), nullable=True),
+        sa.Column("trace_id", sa.String(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("done_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("dead_at", sa.DateTime(timezone=True), nullable=True),

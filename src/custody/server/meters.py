@@ -1,0 +1,138 @@
+"""What is counted and timed while the platform runs, each platform with a registry of its own.
+
+Labels are words of our own tables: routes as the table writes them, kinds, outcomes, chains. No id, no address and nothing that a
+caller chose becomes one, so that their number is bounded and nobody's business is shown (P49).
+"""
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+)
+
+# A reading call takes milliseconds, a password's hash a tenth of a second; ten seconds is where deadlines end waiting.
+_REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_WRITE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10)
+_JOB_SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60)
+# How many blocks a reorganisation took away: one is everyday, seven never happened by chance.
+_DEPTHS = (1, 2, 3, 6, 10, 100)
+
+
+class Meters:
+    """``registry`` is what a scrape reads; without one, a new one."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._requests(self.registry)
+        self._database(self.registry)
+        self._work(self.registry)
+        self._chain(self.registry)
+
+    def watch_process(self) -> None:
+        """The process's own memory, processor time and open files; for a server, once."""
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+
+    def _requests(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "custody_http_requests",
+            "Requests answered; 429 is what rate limits refused.",
+            ["route", "method", "status"],
+            registry=registry,
+        )
+        self.request_seconds = Histogram(
+            "custody_http_request_seconds",
+            "How long an answer took; requests that asked to wait for a change are left out.",
+            ["route", "method"],
+            buckets=_REQUEST_SECONDS,
+            registry=registry,
+        )
+        self.in_flight = Gauge(
+            "custody_http_requests_in_flight", "Requests under way, long polls included.", registry=registry
+        )
+        self.long_polls = Gauge("custody_long_polls", "Long polls that wait.", registry=registry)
+
+    def _database(self, registry: CollectorRegistry) -> None:
+        self.write_wait_seconds = Histogram(
+            "custody_database_write_wait_seconds",
+            "How long a writer waited for its turn, in its process and at the database.",
+            buckets=_WRITE_SECONDS,
+            registry=registry,
+        )
+        self.write_hold_seconds = Histogram(
+            "custody_database_write_hold_seconds",
+            "How long a writer held up the others, to the end of its commit.",
+            buckets=_WRITE_SECONDS,
+            registry=registry,
+        )
+        self.database_troubles = Counter(
+            "custody_database_troubles",
+            "Transactions that the database did not serve: busy, away, or undecided.",
+            ["trouble"],
+            registry=registry,
+        )
+
+    def _work(self, registry: CollectorRegistry) -> None:
+        self.jobs = Counter(
+            "custody_job_attempts",
+            "Attempts at jobs: done, again (later), dead (given up), failed (an error of ours), lost (another took over).",
+            ["kind", "outcome"],
+            registry=registry,
+        )
+        self.job_seconds = Histogram(
+            "custody_job_seconds",
+            "How long an attempt took.",
+            ["kind"],
+            buckets=_JOB_SECONDS,
+            registry=registry,
+        )
+        self.broadcasts = Counter(
+            "custody_broadcasts",
+            "What the network said of final transactions: accepted, already-known, unavailable, or why it was refused.",
+            ["chain", "outcome"],
+            registry=registry,
+        )
+        self.proposals = Counter(
+            "custody_proposals_moved",
+            "Proposals that came into a status, in transactions of this process.",
+            ["status"],
+            registry=registry,
+        )
+        self.mails = Counter(
+            "custody_mails",
+            "Mails handed to the mail server: sent, unavailable, refused.",
+            ["outcome"],
+            registry=registry,
+        )
+
+    def _chain(self, registry: CollectorRegistry) -> None:
+        self.backend_up = Gauge(
+            "custody_chain_backend_up",
+            "1 where the chain's backend answered this process the last time it was asked.",
+            ["chain"],
+            registry=registry,
+        )
+        self.answered_at = Gauge(
+            "custody_chain_answered_timestamp_seconds",
+            "When the chain's backend last answered this process.",
+            ["chain"],
+            registry=registry,
+        )
+        self.backend_tip = Gauge(
+            "custody_chain_backend_tip_height",
+            "The tip as the backend told it last.",
+            ["chain"],
+            registry=registry,
+        )
+        self.reorganisation_depth = Histogram(
+            "custody_chain_reorganisation_depth_blocks",
+            "Reorganisations that the watcher of this process met, by how many blocks they took away.",
+            ["chain"],
+            buckets=_DEPTHS,
+            registry=registry,
+        )

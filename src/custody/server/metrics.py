@@ -1,0 +1,104 @@
+"""What waits in the database, as metrics that are read when somebody asks for them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
+from custody.server.domain.ports import Clock
+from custody.server.service.operations.figures import Figures, read_figures
+from custody.server.service.operations.recent import Recent
+from custody.server.store import Store
+
+# Prometheus asks each process every 15 seconds, as a rule; more often, or several of them, read the same figures.
+FRESH_SECONDS: Final = 5.0
+# Below Prometheus's own ten seconds, so that the rest is told also while the database hangs.
+DEADLINE_SECONDS: Final = 3.0
+
+
+class StoredFigures(Collector):
+    """What `Figures` tell. Every process of a platform tells the same: take the maximum, not the sum."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._figures = Recent(self._read, fresh_seconds=FRESH_SECONDS)
+
+    def describe(self) -> Iterable[Metric]:
+        """Registering it must not ask the database."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        try:
+            figures = self._figures.ask().result(DEADLINE_SECONDS)
+        except (DatabaseUnavailable, OutcomeUnknown, TimeoutError):
+            yield GaugeMetricFamily("custody_database_up", _UP, value=0)
+            return
+        yield GaugeMetricFamily("custody_database_up", _UP, value=1)
+        yield from _families(figures, self._clock())
+
+    def _read(self) -> Figures:
+        with self._store.read() as db:
+            return read_figures(db, self._clock())
+
+
+_UP = "1 where the database answered in time."
+
+
+def _families(figures: Figures, now: datetime) -> Iterator[Metric]:
+    def gauge(
+        name: str, text: str, labels: tuple[str, ...], rows: Iterable[tuple[tuple[str, ...], float]]
+    ) -> Metric:
+        family = GaugeMetricFamily(name, text, labels=labels)
+        for values, figure in rows:
+            family.add_metric(values, figure)
+        return family
+
+    def age(since: datetime) -> float:
+        return max(0.0, (now - since).total_seconds())
+
+    jobs = figures.jobs
+    states: tuple[tuple[str, Callable[[int], int]], ...] = (
+        ("waiting", lambda i: jobs[i].waiting),
+        ("leased", lambda i: jobs[i].leased),
+        ("dead", lambda i: jobs[i].dead),
+    )
+    yield gauge(
+        "custody_jobs",
+        "Jobs that are not done.",
+        ("kind", "state"),
+        (((job.kind, state), count(i)) for i, job in enumerate(jobs) for state, count in states),
+    )
+    yield gauge(
+        "custody_jobs_oldest_seconds",
+        "For how long the oldest job that is neither done nor given up has been there.",
+        ("kind",),
+        (((job.kind,), age(job.oldest_at)) for job in jobs if job.oldest_at is not None),
+    )
+    yield gauge(
+        "custody_proposals",
+        "Proposals under way.",
+        ("status",),
+        (((found.status,), found.count) for found in figures.proposals),
+    )
+    yield gauge(
+        "custody_proposals_oldest_seconds",
+        "For how long the proposal that changed least lately in this status is as it is.",
+        ("status",),
+        (((found.status,), age(found.oldest_at)) for found in figures.proposals),
+    )
+    yield gauge(
+        "custody_chain_tip_height",
+        "As far as the chain was read.",
+        ("chain",),
+        (((found.chain,), found.height) for found in figures.chains),
+    )
+    yield gauge(
+        "custody_chain_tip_age_seconds",
+        "For how long no newer block was read.",
+        ("chain",),
+        (((found.chain,), age(found.seen_at)) for found in figures.chains),
+    )

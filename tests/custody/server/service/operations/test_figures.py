@@ -1,0 +1,56 @@
+"""What waits, in figures, on both databases."""
+
+from datetime import timedelta
+
+from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.operations.figures import Figures, JobFigures, read_figures
+from custody.server.store import Store
+from custody.server.store.models import Job
+from tests.support.custody import Desk, ok
+from tests.support.platform import START
+
+NOW = START + timedelta(minutes=10)
+
+
+def test_nothing_waits_in_an_empty_database(store: Store) -> None:
+    with store.read() as db:
+        assert read_figures(db, NOW) == Figures((), (), ())
+
+
+def test_jobs_by_kind(store: Store) -> None:
+    later = START + timedelta(minutes=1)
+    with store.write() as db:
+        for subject in ("dead", "leased", "waiting", "lapsed", "done"):
+            enqueue(db, "mail", subject, START if subject == "dead" else later)
+        enqueue(db, "broadcast", "one", later)
+        by_subject = {job.subject: job for job in db.query(Job)}
+        by_subject["dead"].dead_at = NOW
+        by_subject["done"].done_at = NOW
+        by_subject["leased"].lease_until = NOW + timedelta(seconds=1)
+        by_subject["lapsed"].lease_until = NOW
+    with store.read() as db:
+        figures = read_figures(db, NOW)
+    assert figures.jobs == (JobFigures("broadcast", 1, 0, 0, later), JobFigures("mail", 2, 1, 1, later))
+
+
+def test_proposals_under_way_and_the_chain(funded: Desk) -> None:
+    first = ok(funded.propose(1_000))["psbt_id"]
+    funded.world.clock.advance(minutes=3)
+    ok(funded.propose(2_000))
+    ok(funded.decline("alice", first))
+    ok(funded.decline("bob", first))
+    funded.chain.mine(1)
+    funded.watcher.look()
+    now = funded.world.clock.now
+    with funded.world.platform.services.store.read() as db:
+        figures = read_figures(db, now)
+    ((status, count, oldest_at),) = [(one.status, one.count, one.oldest_at) for one in figures.proposals]
+    assert (status, count, oldest_at) == ("PENDING", 1, now)
+    (chain,) = figures.chains
+    tip = funded.chain.tip()
+    assert (chain.chain, chain.height, chain.block_hash, chain.seen_at) == (
+        "regtest",
+        tip.height,
+        tip.hash,
+        now,
+    )

@@ -1,0 +1,173 @@
+"""Metrics: what is told, to whom, and that no id and nothing that a caller chose is ever among it (P49)."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from custody.server.app import Platform
+from custody.server.domain.errors import DatabaseUnavailable
+from custody.server.listen import Address, CannotListen
+from custody.server.meters import Meters
+from custody.server.metrics import StoredFigures
+from custody.server.scraping import serving_metrics
+from custody.server.store import Store
+from custody.server.web.table import ENDPOINTS
+from tests.support.custody import SHOP, Desk, ok, open_desk
+from tests.support.platform import Clock
+
+LOOPBACK = Address("127.0.0.1", 0)
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A platform on which a payment was proposed, signed, sent and confirmed, and things were refused."""
+    with open_desk(tmp_path_factory.mktemp("state")) as desk:
+        desk.deposit(100_000, 200_000)
+        psbt_id = ok(desk.propose(30_000))["psbt_id"]
+        for name in ("alice", "bob"):
+            desk.approve(name, psbt_id)
+        desk.settle()
+        desk.chain.mine(1)
+        desk.watcher.look()
+        ok(desk.propose(20_000))
+        assert desk.world.http.get("/api/v1/no-such-thing/17").status_code == 404
+        assert desk.world.http.request("BREW", "/health").status_code == 405
+        assert desk.world.http.get("/api/v1/psbt").status_code == 401
+        yield desk
+
+
+@contextmanager
+def scraped(registry: CollectorRegistry) -> Iterator[HTTPConnection]:
+    with serving_metrics(LOOPBACK, registry) as address:
+        connection = HTTPConnection(address.host, address.port, timeout=20)
+        yield connection
+        connection.close()
+
+
+def scrape(platform: Platform) -> dict[str, list[Sample]]:
+    registry = platform.services.store.meters.registry
+    with scraped(registry) as connection:
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        families = list(text_string_to_metric_families(answer.read().decode()))
+    assert all(family.documentation and family.type != "unknown" for family in families)
+    found: dict[str, list[Sample]] = {}
+    for family in families:
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample)
+    return found
+
+
+def figure(samples: dict[str, list[Sample]], name: str, **labels: str) -> float:
+    return sum(sample.value for sample in samples[name] if labels.items() <= sample.labels.items())
+
+
+class TestWhatIsTold:
+    def test_of_requests(self, used: Desk) -> None:
+        told = scrape(used.world.platform)
+        signed = {"route": "/api/v1/sign-psbt", "method": "POST"}
+        assert figure(told, "custody_http_requests_total", **signed, status="200") == 2
+        assert figure(told, "custody_http_request_seconds_count", **signed) == 2
+        assert figure(told, "custody_http_requests_total", route="/api/v1/psbt", status="401") == 1
+        assert figure(told, "custody_http_requests_total", route="other", status="404") == 1
+        assert figure(told, "custody_http_requests_total", method="other", status="405") == 1
+        assert figure(told, "custody_http_requests_in_flight") == 0
+        assert figure(told, "custody_long_polls") == 0
+
+    def test_of_the_database(self, used: Desk) -> None:
+        told = scrape(used.world.platform)
+        assert figure(told, "custody_database_up") == 1
+        writes = figure(told, "custody_database_write_hold_seconds_count")
+        assert writes == figure(told, "custody_database_write_wait_seconds_count") > 10
+
+    def test_of_jobs_and_the_network(self, used: Desk) -> None:
+        told = scrape(used.world.platform)
+        assert figure(told, "custody_job_attempts_total", kind="broadcast", outcome="done") == 1
+        assert figure(told, "custody_job_seconds_count", kind="broadcast") == 1
+        assert figure(told, "custody_broadcasts_total", chain="regtest", outcome="accepted") == 1
+        for status in ("SIGNED", "BROADCASTING", "CONFIRMED"):
+            assert figure(told, "custody_proposals_moved_total", status=status) == 1
+        assert figure(told, "custody_proposals", status="PENDING") == 1
+        assert figure(told, "custody_proposals_oldest_seconds", status="PENDING") == 0
+        assert figure(told, "custody_chain_backend_up", chain="regtest") == 1
+        tip = used.chain.tip().height
+        assert figure(told, "custody_chain_tip_height", chain="regtest") == tip
+        assert figure(told, "custody_chain_backend_tip_height", chain="regtest") == tip
+
+    def test_of_a_reorganisation(self, tmp_path: Path) -> None:
+        with open_desk(tmp_path / "state") as desk:
+            desk.deposit(100_000, blocks=3)
+            desk.chain.reorganise(2, 3)
+            desk.watcher.look()
+            told = scrape(desk.world.platform)
+        assert figure(told, "custody_chain_reorganisation_depth_blocks_count", chain="regtest") == 1
+        assert figure(told, "custody_chain_reorganisation_depth_blocks_sum", chain="regtest") == 2
+
+
+def test_labels_are_words_of_our_own_tables(used: Desk) -> None:
+    """Nothing grows with what callers do, and no id is told."""
+    routes = {row.path for row in ENDPOINTS} | {"/health", "/ready", "/openapi.json", "other"}
+    told = scrape(used.world.platform)
+    for samples in told.values():
+        for sample in samples:
+            labels = sample.labels
+            assert labels.get("route", "other") in routes
+            rest = {name: value for name, value in labels.items() if name not in {"route", "le"}}
+            assert all(re.fullmatch(r"[\w.-]{0,40}", value) for value in rest.values()), sample
+    text = str(told)
+    secrets = (
+        SHOP,
+        used.vault["id"],
+        "example.org",
+        *(user.headers["Authorization"] for user in used.signers.values()),
+    )
+    assert not [secret for secret in secrets if secret in text]
+
+
+class TestTheListener:
+    def test_is_loopbacks_alone(self) -> None:
+        with (
+            pytest.raises(CannotListen, match="metrics tell"),
+            serving_metrics(Address("0.0.0.0", 0), CollectorRegistry()),
+        ):
+            pytest.fail("it listens")
+
+    def test_answers_one_address_and_is_no_part_of_the_api(self, used: Desk) -> None:
+        with scraped(CollectorRegistry()) as connection:
+            connection.request("GET", "/")
+            assert connection.getresponse().status == 404
+        assert used.world.http.get("/metrics").status_code == 404
+
+    def test_ends_with_its_block(self) -> None:
+        with serving_metrics(LOOPBACK, CollectorRegistry()) as address:
+            pass
+        with pytest.raises(ConnectionRefusedError):
+            HTTPConnection(address.host, address.port, timeout=5).connect()
+
+
+def test_two_platforms_count_for_themselves() -> None:
+    first, second = Meters(), Meters()
+    first.mails.labels("sent").inc()
+    assert first.registry.get_sample_value("custody_mails_total", {"outcome": "sent"}) == 1
+    assert second.registry.get_sample_value("custody_mails_total", {"outcome": "sent"}) is None
+
+
+def test_a_database_that_is_away_is_told_and_hides_nothing_else(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise DatabaseUnavailable("The database cannot be reached.")
+
+    monkeypatch.setattr(store, "read", away)
+    registry = Meters().registry
+    registry.register(StoredFigures(store, Clock()))
+    assert registry.get_sample_value("custody_database_up") == 0
