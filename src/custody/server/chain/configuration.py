@@ -1,0 +1,179 @@
+"""Which backend serves each network: configuration alone decides, and nothing is inferred.
+
+``CUSTODY_CHAIN_MAINNET`` (``_TESTNET4``, ``_SIGNET``, ``_REGTEST``) is ``bitcoind:http://127.0.0.1:8332``,
+``esplora:https://…`` or ``embedded``; what else a node needs stands in variables that begin with that name. Where none
+is set, the platform has the embedded regtest chain. See docs/operating/chain.md.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import SecretStr
+
+from custody.server.chain.core import CookieFile, CoreBackend, Credentials, Password
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.chain.esplora import EsploraBackend
+from multisig.network import Network
+
+PREFIX = "CUSTODY_CHAIN_"
+OPTIONS = ("COOKIE_FILE", "USER", "PASSWORD", "FIRST_HEIGHT", "ALLOW_HTTP")
+EMBEDDED, BITCOIND, ESPLORA = "embedded", "bitcoind", "esplora"
+# Bitcoin Core's ports for RPC (chainparamsbase.cpp).
+RPC_PORTS = {Network.MAINNET: 8332, Network.TESTNET4: 48332, Network.SIGNET: 38332, Network.REGTEST: 18443}
+
+OpenBackend = EmbeddedChain | CoreBackend | EsploraBackend
+
+
+class ChainMisconfigured(Exception):
+    """A setting that makes no sense. No value is repeated: one may hold a password (P49)."""
+
+    hint = "Correct it and start again. docs/operating/chain.md has the settings."
+
+
+@dataclass(frozen=True)
+class ChainSource:
+    """How one network is reached. `credentials` are a node's; a URL of an explorer may hold a key."""
+
+    network: Network
+    kind: str
+    url: SecretStr
+    credentials: Credentials | None = field(default=None, repr=False)
+    first_height: int = 0
+
+    @property
+    def is_embedded(self) -> bool:
+        return self.kind == EMBEDDED
+
+
+EMBEDDED_REGTEST = ChainSource(Network.REGTEST, EMBEDDED, SecretStr(""))
+
+
+def read_sources(environment: Mapping[str, str]) -> dict[Network, ChainSource]:
+    """Every network that is configured; the embedded regtest chain where none is. Raises ChainMisconfigured."""
+    given = {name.upper(): value for name, value in environment.items() if name.upper().startswith(PREFIX)}
+    _require_known(given)
+    sources = (_read_source(network, given) for network in Network)
+    found = {source.network: source for source in sources if source is not None}
+    return found or {Network.REGTEST: EMBEDDED_REGTEST}
+
+
+def open_backend(source: ChainSource, *, folder: Path, clock: Callable[[], float]) -> OpenBackend:
+    """Nothing is sent yet: a node that is down stops no server. The embedded chain lives in `folder`.
+
+    Raises ChainUnavailable where that is in use by another program.
+    """
+    url = source.url.get_secret_value()
+    match source.kind:
+        case "bitcoind":
+            assert source.credentials is not None
+            return CoreBackend(source.network, url, source.credentials, first_height=source.first_height)
+        case "esplora":
+            return EsploraBackend(url, source.network)
+        case _:
+            return EmbeddedChain(folder, clock=clock)
+
+
+def _require_known(given: Mapping[str, str]) -> None:
+    """A name with a slip of the pen would leave the platform on another chain than was meant."""
+    networks = [f"{PREFIX}{network.name}" for network in Network]
+    known = {*networks, *(f"{name}_{option}" for name in networks for option in OPTIONS)}
+    for name in sorted(given.keys() - known):
+        raise ChainMisconfigured(f"{name} is not a setting. The networks are {', '.join(networks)}.")
+
+
+def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | None:
+    name = f"{PREFIX}{network.name}"
+    options = {option: given.get(f"{name}_{option}", "") for option in OPTIONS}
+    kind, _, address = given.get(name, "").strip().partition(":")
+    if kind not in {"", EMBEDDED, BITCOIND, ESPLORA}:
+        raise ChainMisconfigured(f"{name} begins with bitcoind:, esplora: or is the word embedded.")
+    if kind != BITCOIND:
+        _require_no_options(name, options, "bitcoind:…")
+    match kind:
+        case "":
+            return None
+        case "embedded":
+            return _embedded(network, name, address)
+        case "esplora":
+            return _esplora(network, name, address)
+        case _:
+            return _bitcoind(network, name, address, options)
+
+
+def _require_no_options(name: str, options: Mapping[str, str], value: str) -> None:
+    for option, given in options.items():
+        if given:
+            raise ChainMisconfigured(f"{name}_{option} belongs to {name}={value}, which is not set.")
+
+
+def _embedded(network: Network, name: str, address: str) -> ChainSource:
+    if network is not Network.REGTEST or address:
+        raise ChainMisconfigured(
+            f"{name} cannot be embedded: the embedded chain is regtest, and has no address."
+        )
+    return EMBEDDED_REGTEST
+
+
+def _esplora(network: Network, name: str, address: str) -> ChainSource:
+    try:
+        EsploraBackend(address, network).close()
+    except ValueError as error:
+        raise ChainMisconfigured(f"{name}: {error}") from None
+    return ChainSource(network, ESPLORA, SecretStr(address))
+
+
+def _bitcoind(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
+    url = _rpc_url(network, name, address, allows_http=_is_yes(name, options["ALLOW_HTTP"]))
+    first_height = options["FIRST_HEIGHT"] or "0"
+    if not (first_height.isascii() and first_height.isdecimal() and len(first_height) <= 8):
+        raise ChainMisconfigured(f"{name}_FIRST_HEIGHT is the height of a block.")
+    return ChainSource(network, BITCOIND, SecretStr(url), _credentials(name, options), int(first_height))
+
+
+def _is_yes(name: str, value: str) -> bool:
+    if value not in {"", "yes"}:
+        raise ChainMisconfigured(f"{name}_ALLOW_HTTP is yes, or is not set.")
+    return value == "yes"
+
+
+def _credentials(name: str, options: Mapping[str, str]) -> Credentials:
+    cookie, user, password = options["COOKIE_FILE"], options["USER"], options["PASSWORD"]
+    if cookie and not (user or password):
+        return CookieFile(Path(cookie))
+    if user and password and not cookie and ":" not in user:
+        return Password(user, SecretStr(password))
+    raise ChainMisconfigured(f"{name} needs {name}_COOKIE_FILE, or both {name}_USER and {name}_PASSWORD.")
+
+
+def _rpc_url(network: Network, name: str, address: str, *, allows_http: bool) -> str:
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port or RPC_PORTS[network]
+    except ValueError:
+        raise ChainMisconfigured(f"{name} does not hold a URL after bitcoind:.") from None
+    if parts.username is not None or parts.password is not None:
+        raise ChainMisconfigured(f"{name} holds a password: it belongs into {name}_PASSWORD.")
+    if parts.scheme not in {"http", "https"} or not host or _has_more(parts):
+        raise ChainMisconfigured(
+            f"{name} is bitcoind: and a node's RPC address, such as http://127.0.0.1:8332."
+        )
+    if parts.scheme == "http" and not _is_loopback(host) and not allows_http:
+        raise ChainMisconfigured(
+            f"{name} would send the node's password across the network in the clear, for everybody on the way. Use "
+            f"https or a tunnel, or set {name}_ALLOW_HTTP=yes where the way is your own."
+        )
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _has_more(parts: SplitResult) -> bool:
+    return parts.path not in {"", "/"} or bool(parts.query or parts.fragment)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
