@@ -17,6 +17,7 @@ from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.service.limits.policies import PolicyStore, StoredPolicies
 from custody.server.service.mail.mailer import Mail
 from custody.server.service.people.setup import NewPerson, Placed
+from custody.server.service.webhooks.sending import Resolve, look_up
 from custody.server.store.models import AuditEvent, Vault
 from firmware_bridge.virtual.seed import Seed
 from multisig import DerivationPath, Network, message_hash, multisig_account_path, profile_account_path
@@ -88,6 +89,10 @@ class World:
         """What the mail worker of a running server would do now."""
         self.platform.background.mail_outbox().run_due()
 
+    def deliver_webhooks(self) -> int:
+        """The same of the worker for webhooks; how many deliveries were due."""
+        return self.platform.background.webhook_outbox().run_due()
+
     def audit_actions(self, chain_id: str = "platform") -> list[str]:
         query = select(AuditEvent.action).where(AuditEvent.chain_id == chain_id).order_by(AuditEvent.position)
         with self.platform.services.store.read() as db:
@@ -114,9 +119,12 @@ def open_world(
     *,
     database_url: str | None = None,
     policies: PolicyStore | None = None,
+    resolve: Resolve = look_up,
     **settings: object,
 ) -> Iterator[World]:
-    """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own."""
+    """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own. ``resolve``: which
+    addresses a webhook's host has.
+    """
     clock, mail = Clock(), KeptMail()
     outside = Outside(
         clock=clock,
@@ -124,6 +132,7 @@ def open_world(
         hasher=CHEAP,
         mailer=mail,
         policies=policies or StoredPolicies(),
+        resolve=resolve,
     )
     platform = open_platform(Settings(state=folder, database_url=database_url, **settings), outside)
     try:

@@ -1,0 +1,263 @@
+"""Deliveries reach a real receiver at least once, or end after three days; the log says how each went."""
+
+import json
+import ssl
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import func, select
+
+from custody.client.webhooks import NotGenuine, verify
+from custody.server.service.secrets import Purpose
+from custody.server.service.webhooks.events import WEBHOOK
+from custody.server.store.models import Job, Webhook, WebhookDelivery
+from tests.support.custody import ok, refused
+from tests.support.receiver import HOST, TAKEN, Receiver, status
+from tests.support.webhooks import ADMIN, Hooked
+
+KINDS_OF_TROUBLE = (
+    (status(500), 500, "refused"),
+    (status(404), 404, "refused"),
+    (status(204), 204, None),
+    (status(302, "Location: https://127.0.0.1/"), 302, "redirected"),
+    (lambda _line, _own: None, None, "bad-answer"),
+)
+
+
+def attempts_until_it_ends(hooked: Hooked, delivery_id: str) -> int:
+    """Moves the clock from one attempt to the next; how many there were."""
+    while (row := stored(hooked, delivery_id)).next_attempt_at is not None:
+        hooked.world.clock.now = max(hooked.world.clock.now, row.next_attempt_at)
+        hooked.world.deliver_webhooks()
+    sign_in_again(hooked)
+    return row.attempts
+
+
+def stored(hooked: Hooked, delivery_id: str) -> WebhookDelivery:
+    with hooked.world.platform.services.store.read() as db:
+        return db.get_one(WebhookDelivery, delivery_id)
+
+
+def sign_in_again(hooked: Hooked) -> None:
+    hooked.admin.headers.update(hooked.world.as_user(ADMIN).headers)
+
+
+def test_an_event_arrives_signed_and_is_recorded(hooked: Hooked) -> None:
+    sent = hooked.ping()
+    assert hooked.world.deliver_webhooks() == 1
+    (event,), (request,) = hooked.taken(), hooked.receiver.arrived
+    assert (event.id, event.kind, event.sequence) == (sent["event_id"], "ping", 1)
+    assert event.data == {"webhook_id": hooked.webhook["webhook_id"]}
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["custody-event"] == "ping"
+    assert request.headers["custody-delivery"] == sent["delivery_id"]
+    (row,) = hooked.deliveries()
+    assert (row["status"], row["attempts"], row["response_status"], row["error"]) == (
+        "delivered",
+        1,
+        200,
+        None,
+    )
+    assert row["next_attempt_at"] is None
+    assert hooked.world.deliver_webhooks() == 0
+
+
+@pytest.mark.parametrize(("answer", "code", "error"), KINDS_OF_TROUBLE)
+def test_how_it_went_is_in_the_log_and_not_what_was_answered(hooked: Hooked, answer, code, error) -> None:
+    hooked.receiver.answer = answer
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    (row,) = hooked.deliveries()
+    assert (row["response_status"], row["error"]) == (code, error)
+    assert row["status"] == ("delivered" if error is None else "pending")
+
+
+def test_it_is_tried_again_until_it_is_taken(hooked: Hooked) -> None:
+    hooked.receiver.answer = status(503)
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert hooked.world.deliver_webhooks() == 0, "not at once"
+    hooked.receiver.answer = TAKEN
+    hooked.world.clock.advance(seconds=10)
+    hooked.world.deliver_webhooks()
+    (row,) = hooked.deliveries()
+    assert (row["status"], row["attempts"]) == ("delivered", 2)
+    first, second = hooked.receiver.arrived
+    assert first.body == second.body, "the same event id: the receiver's idempotency key"
+    assert first.headers["custody-signature"] != second.headers["custody-signature"], "signed at its own time"
+    assert hooked.shown()["failing_since"] is None
+
+
+def test_it_is_given_up_after_three_days(hooked: Hooked) -> None:
+    hooked.receiver.answer = status(500)
+    started = hooked.world.clock()
+    assert attempts_until_it_ends(hooked, hooked.ping()["delivery_id"]) == 11
+    assert timedelta(days=2.9) < hooked.world.clock() - started <= timedelta(days=3)
+    (row,) = hooked.deliveries()
+    assert (row["status"], row["error"], row["next_attempt_at"]) == ("failed", "refused", None)
+    assert hooked.shown()["enabled"], "three days are a weekend"
+
+
+def test_a_receiver_that_fails_for_days_is_told_nothing_more(hooked: Hooked) -> None:
+    hooked.receiver.answer = status(500)
+    for _ in range(2):
+        attempts_until_it_ends(hooked, hooked.ping()["delivery_id"])
+    shown = hooked.shown()
+    assert (shown["enabled"], shown["disabled_reason"]) == (False, "unanswered")
+    assert hooked.world.audit_actions(f"workspace:{hooked.workspace_id}")[-1] == "WEBHOOK_DISABLED"
+    hooked.world.deliver_mail()
+    mail = hooked.world.mail.sent[-1]
+    assert (mail.to, "was disabled" in mail.subject, HOST in mail.text) == (ADMIN, True, True)
+    refused(hooked.own("test-webhook"), 409, "STATE_CONFLICT")
+    hooked.receiver.answer = TAKEN
+    assert ok(hooked.own("update-webhook", enabled=True))["failing_since"] is None
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert hooked.deliveries()[0]["status"] == "delivered"
+
+
+def test_410_says_that_nobody_is_there_any_more(hooked: Hooked) -> None:
+    hooked.receiver.answer = status(410)
+    hooked.ping()
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert len(hooked.receiver.arrived) == 1
+    shown = hooked.shown()
+    assert (shown["enabled"], shown["disabled_reason"]) == (False, "gone")
+    errors = sorted((row["status"], row["error"]) for row in hooked.deliveries())
+    assert errors == [("failed", "refused"), ("failed", "webhook-disabled")]
+
+
+def test_one_failure_leaves_the_receiver_in_peace_for_a_while(hooked: Hooked) -> None:
+    """Twenty events to one that hangs are one attempt and not twenty: the others' deliveries do not wait for it."""
+    hooked.receiver.answer = status(500)
+    for _ in range(20):
+        hooked.ping()
+    assert hooked.world.deliver_webhooks() == 20
+    assert len(hooked.receiver.arrived) == 1
+    assert sorted(row["attempts"] for row in hooked.deliveries()) == [0] * 19 + [1]
+    hooked.receiver.answer = TAKEN
+    hooked.world.clock.advance(seconds=10)
+    hooked.world.deliver_webhooks()
+    assert {row["status"] for row in hooked.deliveries()} == {"delivered"}
+
+
+class Killed(BaseException):
+    """The worker is gone between two lines."""
+
+
+def test_p44_killed_between_the_answer_and_our_record_it_is_delivered_twice_and_never_lost(
+    hooked: Hooked,
+) -> None:
+    hooked.ping()
+    outbox = hooked.world.platform.background.webhook_outbox()
+    task = outbox.lease()
+    assert task is not None
+    # What would have closed the job in a transaction is dropped: this worker ends here.
+    hooked.world.platform.background.webhook_jobs(task)
+    assert len(hooked.receiver.arrived) == 1
+    assert hooked.deliveries()[0]["status"] == "pending"
+    hooked.world.clock.advance(minutes=5)
+    hooked.world.deliver_webhooks()
+    first, second = _read(hooked)
+    assert first == second
+    assert hooked.deliveries()[0]["status"] == "delivered"
+
+
+def _read(hooked: Hooked) -> list[dict]:
+    return [json.loads(request.body) for request in hooked.receiver.arrived]
+
+
+def test_killed_before_the_transaction_of_the_event_there_is_nothing_to_deliver(hooked: Hooked) -> None:
+    """The event, its deliveries and their jobs are written with what they tell of, or not at all."""
+    services = hooked.world.platform.services
+
+    def die_before_the_commit() -> None:
+        with services.store.write() as db:
+            services.webhooks._events.ping(db, db.get_one(Webhook, hooked.webhook["webhook_id"]))
+            raise Killed
+
+    with pytest.raises(Killed):
+        die_before_the_commit()
+    with services.store.read() as db:
+        assert db.scalar(select(func.count()).where(Job.kind == WEBHOOK)) == 0
+    assert hooked.world.deliver_webhooks() == 0
+
+
+def test_deleted_while_it_is_under_way(hooked: Hooked) -> None:
+    def answer(line: ssl.SSLSocket, own: Receiver) -> None:
+        ok(hooked.own("delete-webhook"))
+        TAKEN(line, own)
+
+    hooked.receiver.answer = answer
+    hooked.ping()
+    assert hooked.world.deliver_webhooks() == 1
+    assert ok(hooked.admin.get("/api/v1/webhooks", workspace_id=hooked.workspace_id)) == []
+    assert hooked.world.deliver_webhooks() == 0
+
+
+def test_redelivered_it_has_the_same_event_id(hooked: Hooked) -> None:
+    sent = hooked.ping()
+    refused(hooked.call("redeliver-webhook", delivery_id=sent["delivery_id"]), 409, "STATE_CONFLICT")
+    hooked.world.deliver_webhooks()
+    again = ok(hooked.call("redeliver-webhook", delivery_id=sent["delivery_id"]))
+    assert (again["status"], again["attempts"]) == ("pending", 0)
+    hooked.world.deliver_webhooks()
+    first, second = hooked.taken()
+    assert (first, len(hooked.deliveries())) == (second, 1)
+
+
+def test_for_a_day_after_a_rotation_both_secrets_are_good(hooked: Hooked) -> None:
+    old = hooked.webhook["secret"]
+    new = ok(hooked.own("update-webhook", rotate_secret=True))["secret"]
+    assert new != old
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert hooked.taken(old) == hooked.taken(new)
+    hooked.world.clock.advance(days=1)
+    sign_in_again(hooked)
+    hooked.receiver.arrived.clear()
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert len(hooked.taken(new)) == 1
+    with pytest.raises(NotGenuine):
+        hooked.taken(old)
+
+
+def test_p51_a_host_that_is_allowed_no_more_is_not_called(hooked: Hooked) -> None:
+    hooked.ping()
+    jobs = hooked.world.platform.background.webhook_jobs
+    jobs._allowed = frozenset()
+    hooked.world.deliver_webhooks()
+    assert (hooked.deliveries()[0]["error"], hooked.receiver.arrived) == ("address-not-public", [])
+
+
+def test_the_platforms_own_secret_may_change_between_two_deliveries(hooked: Hooked) -> None:
+    rotation = hooked.world.platform.services.account.rotation
+    done = rotation.rotate(Purpose.WEBHOOK)
+    assert (done.sealed_anew, done.dropped, done.still_read) == (1, 1, 0)
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert len(hooked.taken()) == 1
+
+
+def test_a_body_that_was_changed_or_an_old_one_is_not_genuine(hooked: Hooked) -> None:
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    (request,) = hooked.receiver.arrived
+    header, secret, clock = request.headers["custody-signature"], hooked.webhook["secret"], hooked.world.clock
+    for given, body, with_ in (
+        (header, request.body + b" ", secret),
+        (header.replace("t=1", "t=2"), request.body, secret),
+        (header, request.body, "whsec_other"),
+        (None, request.body, secret),
+        ("", request.body, secret),
+        ("t=1,s=00", request.body, secret),
+        (header + "," + header, request.body, secret),
+        ("x" * 1_000, request.body, secret),
+    ):
+        with pytest.raises(NotGenuine):
+            verify(given, body, with_, clock=clock)
+    clock.advance(minutes=5, seconds=1)
+    with pytest.raises(NotGenuine):
+        verify(header, request.body, secret, clock=clock)
