@@ -1,27 +1,23 @@
 """Two daemons, each with a virtual device of its own make behind real HWI, at a real platform: one proposal signed."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from custody.server.service.people.setup import NewPerson
-from firmware_bridge import Bridge, Family
-from multisig import Network
+from firmware_bridge import Family
 from signerd.account.platform import Platform
 from signerd.account.session import Account
-from signerd.app import Outside, open_daemon
 from signerd.core.states import State
 from signerd.daemon import Daemon
 from signerd.errors import PlatformRefused
-from signerd.journal import StateFolder
 from tests.support.custody import Desk, ok
 from tests.support.daemons import MemoryStore, make_config, until, until_state
 from tests.support.platform import PASSWORD, open_world, register_key, seed
-from tests.support.rigs import Rig, make_rig, plugged_in, short_folder
+from tests.support.real_signer import pin, register, signer
+from tests.support.rigs import make_rig, short_folder
 
 pytestmark = pytest.mark.anyio
 PAID = 1_234_567
@@ -43,48 +39,6 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
             yield Desk(world, chain, placed.workspace_id, admin, {"carol": carol}, ids, devices)
         finally:
             chain.close()
-
-
-@asynccontextmanager
-async def signer(
-    desk: Desk, name: str, rig: Rig, folder: Path, store: MemoryStore | None = None
-) -> AsyncIterator[Daemon]:
-    state = folder / name
-    state.mkdir(mode=0o700, exist_ok=True)
-    async with AsyncExitStack() as stack:
-        endpoint = await stack.enter_async_context(plugged_in(rig))
-        bridge = await stack.enter_async_context(
-            Bridge(network=Network.REGTEST, endpoints=[endpoint], usb=False)
-        )
-        transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
-        outside = Outside(transport=transport, bridge=bridge)
-        stack.enter_context(StateFolder.hold(state))
-        daemon = await stack.enter_async_context(
-            open_daemon(make_config(), state, store or MemoryStore(), outside)
-        )
-        await daemon.sign_in(f"{name}@example.org", PASSWORD)
-        await ready(daemon)
-        yield daemon
-
-
-async def ready(daemon: Daemon) -> None:
-    async with asyncio.timeout(20):
-        while not any(device.state == "ready" for device in await daemon.devices()):  # noqa: ASYNC110 - asked, as a person asks
-            await asyncio.sleep(0.02)
-
-
-async def register(daemon: Daemon, *, replace: bool = False) -> None:
-    preview = await daemon.preview_registration()
-    await daemon.register(preview.device_id, preview.digest, replace=replace)
-
-
-async def pin(daemon: Daemon, vault_id: str) -> str:
-    await until(lambda: daemon.follower.state.reachable)
-    (vault,) = [seen for seen in await daemon.vaults() if seen.vault_id == vault_id]
-    assert vault.fault is None
-    assert vault.verification_code is not None
-    assert (await daemon.pin(vault_id, vault.verification_code)).enrolled
-    return vault.verification_code
 
 
 async def test_the_main_job_on_two_makers(desk: Desk) -> None:

@@ -6,9 +6,10 @@ from signerd.core.signing import signing_of
 from signerd.core.text import amount
 from signerd.core.verdicts import Verdict, allow, refuse
 
-# BIP-44's gap limit: whoever scans for the vault's coins looks at so many addresses beyond the last one used. The one that
-# the platform's records name is the very first.
-GAP_LIMIT = 20
+# A forward goes to the vault's next address, which each deposit moves on; how far it has got, only the chain and the platform
+# know. A wallet that restores the vault finds its coins with a gap limit of this at worst, so none is out of reach (S9). All of
+# them are derived in half a second, once, with the most keys that a vault has.
+RECEIVE_ADDRESSES = 1_000
 
 
 def from_profile(case: Case) -> Verdict:
@@ -45,4 +46,4 @@ def into_vault(case: InspectedCase) -> Verdict:
 
 def receive_index(vault: Vault, script: bytes) -> int | None:
     """Which of the vault's first receive addresses has that script; None where none has."""
-    return next((index for index in range(GAP_LIMIT) if vault.script_pubkey(RECEIVE, index) == script), None)
+    return next((index for index in range(RECEIVE_ADDRESSES) if vault.script_pubkey(RECEIVE, index) == script), None)

@@ -6,7 +6,7 @@ import pytest
 
 from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, Psbt, TxOut, op_return_script, sats
-from signerd.core.checks.forward import GAP_LIMIT
+from signerd.core.checks.forward import RECEIVE_ADDRESSES
 from signerd.core.review import Review, review
 from signerd.core.rules.reading import read_rules
 from signerd.core.signing import signing_of
@@ -67,11 +67,11 @@ def test_what_is_left_of_a_fixed_amount_goes_back_to_the_profile_only() -> None:
     assert refused_by(to_bob) == {"forward-destination"}
 
 
-def test_s12_every_receive_address_within_the_gap_limit_is_the_vaults_and_nothing_else() -> None:
-    for index in (0, 1, GAP_LIMIT - 1):
+def test_s12_every_receive_address_that_a_wallet_would_find_is_the_vaults_and_nothing_else() -> None:
+    for index in (0, 1, RECEIVE_ADDRESSES - 1):
         assert review(forward_of(forward_psbt(to=VAULT.script_pubkey(RECEIVE, index))), AROUND).allowed
     for script in (
-        VAULT.script_pubkey(RECEIVE, GAP_LIMIT),
+        VAULT.script_pubkey(RECEIVE, RECEIVE_ADDRESSES),
         VAULT.script_pubkey(CHANGE, 0),
         make_vault(account=1).script_pubkey(RECEIVE, 0),
         make_vault(threshold=1).script_pubkey(RECEIVE, 0),

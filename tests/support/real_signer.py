@@ -1,0 +1,60 @@
+"""A whole daemon with a virtual device behind real HWI, signed in at a real platform in the test's own process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+
+from firmware_bridge import Bridge
+from multisig import Network
+from signerd.app import Outside, open_daemon
+from signerd.daemon import Daemon
+from signerd.journal import StateFolder
+from tests.support.custody import Desk
+from tests.support.daemons import MemoryStore, make_config, until
+from tests.support.platform import PASSWORD
+from tests.support.rigs import Rig, plugged_in
+
+
+@asynccontextmanager
+async def signer(
+    desk: Desk, name: str, rig: Rig, folder: Path, store: MemoryStore | None = None
+) -> AsyncIterator[Daemon]:
+    state = folder / name
+    state.mkdir(mode=0o700, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        endpoint = await stack.enter_async_context(plugged_in(rig))
+        bridge = await stack.enter_async_context(
+            Bridge(network=Network.REGTEST, endpoints=[endpoint], usb=False)
+        )
+        transport = httpx.ASGITransport(desk.world.platform.asgi, client=("192.0.2.9", 50_000))
+        outside = Outside(transport=transport, bridge=bridge)
+        stack.enter_context(StateFolder.hold(state))
+        daemon = await stack.enter_async_context(
+            open_daemon(make_config(), state, store or MemoryStore(), outside)
+        )
+        await daemon.sign_in(f"{name}@example.org", PASSWORD)
+        await ready(daemon)
+        yield daemon
+
+
+async def ready(daemon: Daemon) -> None:
+    async with asyncio.timeout(20):
+        while not any(device.state == "ready" for device in await daemon.devices()):  # noqa: ASYNC110 - asked, as a person asks
+            await asyncio.sleep(0.02)
+
+
+async def register(daemon: Daemon, *, replace: bool = False) -> None:
+    preview = await daemon.preview_registration()
+    await daemon.register(preview.device_id, preview.digest, replace=replace)
+
+
+async def pin(daemon: Daemon, vault_id: str) -> str:
+    await until(lambda: daemon.follower.state.reachable)
+    (vault,) = [seen for seen in await daemon.vaults() if seen.vault_id == vault_id]
+    assert vault.fault is None
+    assert vault.verification_code is not None
+    assert (await daemon.pin(vault_id, vault.verification_code)).enrolled
+    return vault.verification_code
