@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from custody.server.chain.backend import BlockRef
-from custody.server.chain.esplora.evidence import Header, has_work
+from custody.server.chain.esplora.evidence import Header, follows, has_work
 from custody.server.chain.esplora.memory import Memory
 from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Block, read, read_hash, read_header
@@ -66,7 +66,7 @@ class BestChain:
         if known is None:
             known = self._ask_at(height)
             with self._lock:
-                _require_linked(view, height, known)
+                self._require_linked(view, height, known)
                 view.headers[height] = known
         return known
 
@@ -87,7 +87,7 @@ class BestChain:
         if self._view is None:
             self._require_network()
         height = self._height_of(tip_hash)
-        header = self._header(tip_hash)
+        header = self._header(tip_hash, height)
         if self._view is not None and height <= self._view.tip.height:
             # A better chain is a longer one; one that is not comes from a server that lags behind another.
             raise ChainUnavailable("The explorer is behind what it showed before.")
@@ -101,9 +101,14 @@ class BestChain:
         while known and height > min(known) and len(found) <= MAX_LINKS:
             height -= 1
             before = known.get(height)
-            if before is not None and before.hash == header.previous:
+            if before is not None and follows(header, before, self.network, height + 1):
                 return {at: each for at, each in known.items() if at <= height} | found
-            header = found[height] = self._header(header.previous)
+            before = self._header(header.previous, height)
+            if not follows(header, before, self.network, height + 1):
+                raise ChainUnavailable(
+                    "The explorer shows a header that is easier than the one before allows."
+                )
+            header = found[height] = before
         if known:
             # Nothing of what it showed before is left: it may be another explorer by now.
             self._require_network()
@@ -119,7 +124,7 @@ class BestChain:
         block = None if body is None else read(body, Block)
         if block is None or block.id != block_hash:
             raise Moved("The explorer does not know its own tip.")
-        if block.timestamp != self._header(block_hash).time:
+        if block.timestamp != self._header(block_hash, block.height).time:
             raise Moved("The explorer gives its tip another time than its header.")
         return block.height
 
@@ -127,9 +132,9 @@ class BestChain:
         body = self._wire.find(f"/block-height/{height}")
         if body is None:
             raise Moved(f"The explorer lacks block {height} below its tip.")
-        return self._header(read_hash(body))
+        return self._header(read_hash(body), height)
 
-    def _header(self, block_hash: str) -> Header:
+    def _header(self, block_hash: str, height: int) -> Header:
         known = self._headers.get(block_hash)
         if known is not None:
             return known
@@ -139,12 +144,13 @@ class BestChain:
         header = Header.parse(read_header(body))
         if header.hash != block_hash:
             raise ChainUnavailable("The explorer shows a header that is another block's.")
-        if not has_work(header, self.network):
+        if not has_work(header, self.network, height):
             raise ChainUnavailable("The explorer shows a header without its proof of work.")
         return self._headers.keep(block_hash, header)
 
-
-def _require_linked(view: _View, height: int, header: Header) -> None:
-    below, above = view.headers.get(height - 1), view.headers.get(height + 1)
-    if (below and header.previous != below.hash) or (above and above.previous != header.hash):
-        raise Moved(f"The explorer's blocks around height {height} do not follow each other.")
+    def _require_linked(self, view: _View, height: int, header: Header) -> None:
+        below, above = view.headers.get(height - 1), view.headers.get(height + 1)
+        stands = below is None or follows(header, below, self.network, height)
+        carries = above is None or follows(above, header, self.network, height + 1)
+        if not stands or not carries:
+            raise Moved(f"The explorer's blocks around height {height} do not follow each other.")

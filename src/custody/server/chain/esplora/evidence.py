@@ -1,6 +1,7 @@
 """What makes "confirmed" more than a word: a header's proof of work, and a merkle branch from a transaction to it.
 
-Pure. A confirmation that is invented costs the liar a block's work at the least difficulty below, for each block.
+Pure. A block that is invented upon one that is known costs a liar a real block's work; one that is linked to nothing
+known, the work of the least difficulty below.
 """
 
 import struct
@@ -22,9 +23,13 @@ POW_LIMIT = {
     Network.SIGNET: 0x377AE << 216,
     Network.REGTEST: (1 << 255) - 1,
 }
-# Mainnet's difficulty was never again below these from these heights on. The first one is segwit's first block
-# (BIP-141): no coin of ours can be older, and so no block of ours.
-MAINNET_LEAST_DIFFICULTY = ((700_000, 10**13), (520_000, 10**12), (481_824, 5 * 10**11))
+# Mainnet's first block under BIP-141: no coin of ours can be older.
+SEGWIT_HEIGHT = 481_824
+# Mainnet's difficulty was never again below these from these heights on.
+MAINNET_LEAST_DIFFICULTY = ((700_000, 10**13), (520_000, 10**12), (SEGWIT_HEIGHT, 5 * 10**11))
+# Where the difficulty changes with every 2016th block alone, by a factor of four at most.
+RETARGETING = frozenset({Network.MAINNET, Network.SIGNET})
+RETARGET_BLOCKS, RETARGET_FACTOR = 2_016, 4
 # A transaction of this size may be the two halves of an inner node of the tree instead (CVE-2017-12842).
 AMBIGUOUS_BYTES = 64
 
@@ -58,17 +63,29 @@ class Header:
         return int(self.hash, 16) <= self.target
 
 
-def has_work(header: Header, network: Network) -> bool:
-    """Whether it meets its own target, and the target is not easier than the network ever allows."""
-    return header.meets_its_target and header.target <= POW_LIMIT[network]
+def has_work(header: Header, network: Network, height: int) -> bool:
+    """Whether it meets its own target, and the target is not easier than the network allows at that height."""
+    limit = POW_LIMIT[network]
+    if network is Network.MAINNET:
+        least = next((least for first, least in MAINNET_LEAST_DIFFICULTY if height >= first), 1)
+        limit = min(limit, DIFFICULTY_1 // least)
+    return header.meets_its_target and header.target <= limit
 
 
-def could_hold_ours(header: Header, network: Network, height: int) -> bool:
-    """Whether a block of ours could stand there: on mainnet after segwit, at a difficulty of its time."""
-    if network is not Network.MAINNET:
+def could_hold_ours(network: Network, height: int) -> bool:
+    """Whether a block with a coin of ours could stand there."""
+    return network is not Network.MAINNET or height >= SEGWIT_HEIGHT
+
+
+def follows(header: Header, before: Header, network: Network, height: int) -> bool:
+    """Whether the header at `height` may stand on `before`: it names it, and is as hard as the rules want."""
+    if header.previous != before.hash:
+        return False
+    if network not in RETARGETING:
         return True
-    least = next((least for first, least in MAINNET_LEAST_DIFFICULTY if height >= first), None)
-    return least is not None and header.target <= DIFFICULTY_1 // least
+    if height % RETARGET_BLOCKS:
+        return header.bits == before.bits
+    return header.target <= RETARGET_FACTOR * before.target
 
 
 def merkle_root(txid: str, branch: Sequence[str], position: int) -> bytes | None:

@@ -68,7 +68,7 @@ class Transactions:
             raise Moved("The explorer puts a transaction into a block that is not of its best chain.")
         if header.time != status.block_time:
             raise Moved("The explorer gives a block another time than its header.")
-        if not could_hold_ours(header, self._chain.network, height):
+        if not could_hold_ours(self._chain.network, height):
             raise ChainUnavailable("The explorer puts a transaction where none of ours can be.")
         if not self._proven.get((transaction.txid, header.hash)):
             self._require_proof(transaction, height, header.merkle_root)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from custody.server.chain.embedded.blocks import merkle_root as whole_root
 from custody.server.chain.esplora.evidence import (
-    MAINNET_LEAST_DIFFICULTY,
     POW_LIMIT,
+    SEGWIT_HEIGHT,
     Header,
     could_hold_ours,
+    follows,
     has_work,
     is_ambiguous,
     merkle_root,
@@ -46,7 +47,7 @@ HEADER = Header.parse(RAW_HEADER)
 
 def test_a_real_header_has_its_hash_and_its_work():
     assert HEADER.hash == BLOCK_HASH
-    assert has_work(HEADER, Network.MAINNET)
+    assert has_work(HEADER, Network.MAINNET, 100_000)
 
 
 @pytest.mark.parametrize("position", range(4))
@@ -74,15 +75,15 @@ def test_every_branch_of_every_tree_leads_to_its_root(count, data):
 def test_a_header_that_was_changed_has_no_work():
     changed = bytearray(RAW_HEADER)
     changed[40] ^= 1
-    assert not has_work(Header.parse(bytes(changed)), Network.MAINNET)
+    assert not has_work(Header.parse(bytes(changed)), Network.MAINNET, 100_000)
 
 
 def test_regtests_work_is_none_on_mainnet():
     genesis = Header.parse(GENESIS_HEADER)
     assert genesis.hash == GENESIS_HASH[Network.REGTEST]
-    assert has_work(genesis, Network.REGTEST)
-    assert not has_work(genesis, Network.MAINNET)
-    assert not has_work(genesis, Network.SIGNET)
+    assert has_work(genesis, Network.REGTEST, 0)
+    assert not has_work(genesis, Network.MAINNET, 0)
+    assert not has_work(genesis, Network.SIGNET, 0)
 
 
 @pytest.mark.parametrize(
@@ -107,14 +108,18 @@ def test_the_limits_are_those_of_the_networks():
     assert replace(HEADER, bits=0x1D00FFFF).target <= POW_LIMIT[Network.MAINNET]
 
 
-def test_an_old_or_easy_block_of_mainnet_holds_nothing_of_ours():
-    assert not could_hold_ours(HEADER, Network.MAINNET, 100_000)
-    assert not could_hold_ours(HEADER, Network.MAINNET, 900_000)
-    hard = replace(HEADER, bits=compact(110 * 10**12))
-    assert could_hold_ours(hard, Network.MAINNET, 900_000)
-    assert could_hold_ours(hard, Network.MAINNET, MAINNET_LEAST_DIFFICULTY[-1][0])
-    assert not could_hold_ours(hard, Network.MAINNET, MAINNET_LEAST_DIFFICULTY[-1][0] - 1)
-    assert could_hold_ours(HEADER, Network.REGTEST, 5)
+def test_nothing_of_ours_is_older_than_segwit_on_mainnet():
+    assert not could_hold_ours(Network.MAINNET, SEGWIT_HEIGHT - 1)
+    assert could_hold_ours(Network.MAINNET, SEGWIT_HEIGHT)
+    assert could_hold_ours(Network.REGTEST, 1)
+
+
+def test_an_easy_block_of_mainnet_has_no_work_where_blocks_are_hard():
+    """It meets its own target, and a machine at home finds another like it."""
+    assert has_work(HEADER, Network.MAINNET, SEGWIT_HEIGHT - 1)
+    assert not has_work(HEADER, Network.MAINNET, SEGWIT_HEIGHT)
+    assert not has_work(HEADER, Network.MAINNET, 900_000)
+    assert has_work(HEADER, Network.TESTNET4, 900_000)
 
 
 def compact(difficulty):
@@ -129,7 +134,31 @@ def compact(difficulty):
     [(481_824, 888 * 10**9), (555_000, 5 * 10**12), (690_000, 13 * 10**12), (700_000, 17 * 10**12)],
 )
 def test_the_least_difficulties_leave_room_for_what_was(height, difficulty):
-    assert could_hold_ours(replace(HEADER, bits=compact(difficulty)), Network.MAINNET, height)
+    hash_below_every_target = "00" * 32
+    header = replace(HEADER, bits=compact(difficulty), hash=hash_below_every_target)
+    assert has_work(header, Network.MAINNET, height)
+    assert not has_work(replace(header, bits=compact(10**10)), Network.MAINNET, height)
+
+
+@pytest.mark.parametrize(
+    ("height", "difficulty", "network", "may"),
+    [
+        (900_001, 10**14, Network.MAINNET, True),
+        (900_001, 10**14 - 10**12, Network.MAINNET, False),
+        (900_001, 10**14 + 10**12, Network.MAINNET, False),
+        (2_016 * 446, 10**14 // 3, Network.MAINNET, True),
+        (2_016 * 446, 10**14 // 5, Network.MAINNET, False),
+        (2_016 * 446, 10**15, Network.MAINNET, True),
+        (900_001, 10**14 // 5, Network.SIGNET, False),
+        (900_001, 1, Network.TESTNET4, True),
+        (900_001, 1, Network.REGTEST, True),
+    ],
+)
+def test_a_block_is_as_hard_as_the_one_before(height, difficulty, network, may):
+    before = replace(HEADER, bits=compact(10**14))
+    header = replace(HEADER, previous=before.hash, hash="00" * 32, bits=compact(difficulty))
+    assert follows(header, before, network, height) is may
+    assert not follows(replace(header, previous="11" * 32), before, network, height)
 
 
 def test_a_transaction_of_64_bytes_proves_nothing():
