@@ -1,5 +1,6 @@
 """Wires the platform: settings, the outside world, the store, the use cases, the web."""
 
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from custody.server.background import HANDS, Background
 from custody.server.chain.backend import ChainBackend
+from custody.server.chain.configuration import ChainSource, read_sources
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.meters import Meters
@@ -122,6 +124,11 @@ class Settings(BaseSettings):
         return frozenset(host.strip().lower() for host in self.webhook_allow.split(",") if host.strip())
 
     @property
+    def chains(self) -> tuple[ChainSource, ...]:
+        """By CUSTODY_CHAIN_MAINNET and its like. Raises ChainMisconfigured."""
+        return tuple(read_sources(os.environ).values())
+
+    @property
     def chain_folder(self) -> Path:
         return self.state / "chain"
 
@@ -181,7 +188,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
 
     The chain is opened, and the workers run, as long as the ASGI application's lifespan lasts.
     """
-    world = outside or Outside()
+    world, chains = outside or Outside(), settings.chains
     settings.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     meters = Meters()
     store = Store.open(settings.database, meters)
@@ -198,7 +205,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
         Secrets(settings.secrets_path, world.random),
     )
     mail_jobs = MailJobs(mailer, account.mail_makers, settings.public_url)
-    background = _background(settings, world, store, audit, changes, mail_jobs)
+    background = _background(settings, chains, world, store, audit, changes, mail_jobs)
     services, setup = _wire(settings, world, store, audit, background, account)
     asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
     operator = Operator(store, world.clock, world.random)
@@ -221,7 +228,13 @@ def _mailer(settings: Settings, world: Outside) -> Mailer:
 
 
 def _background(
-    settings: Settings, world: Outside, store: Store, audit: AuditLog, changes: Changes, mail_jobs: MailJobs
+    settings: Settings,
+    chains: tuple[ChainSource, ...],
+    world: Outside,
+    store: Store,
+    audit: AuditLog,
+    changes: Changes,
+    mail_jobs: MailJobs,
 ) -> Background:
     backends: dict[str, ChainBackend] = {}
     return Background(
@@ -252,6 +265,8 @@ def _background(
             settings.webhook_hosts,
         ),
         works=settings.with_workers,
+        has_embedded_chain=any(source.is_embedded for source in chains),
+        sources=tuple(source for source in chains if not source.is_embedded),
         hands=settings.worker_threads,
         span=timedelta(seconds=settings.lease_seconds),
     )
@@ -293,10 +308,10 @@ def _wire(
         vaults=Vaults(clock, random, audit, limits),
         limits=LimitAdministration(clock, audit, world.policies, limits),
         proposals=Proposals(clock, random, audit, changes, background.market, drafter, limits),
-        forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         replacing=Replacing(clock, random, world.rng, audit, changes, background.market, limits),
         accelerating=Accelerating(clock, random, world.rng, audit, changes, background.market, limits),
         cancelling=Cancelling(audit, lifecycle),
+        forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
         logs=Logs(audit),
         purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),

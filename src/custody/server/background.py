@@ -1,6 +1,6 @@
 """What runs beside the requests while a process runs: the ways to the chains, and the workers."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,6 +12,7 @@ from typing import Any, Final
 from starlette.concurrency import run_in_threadpool
 
 from custody.server.chain.backend import ChainBackend
+from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
@@ -75,6 +76,8 @@ class Background:
     webhook_jobs: WebhookJobs
     works: bool = True
     has_embedded_chain: bool = True
+    # The chains beside an embedded one.
+    sources: Sequence[ChainSource] = ()
     hands: int = HANDS
     span: timedelta = LEASE
     _running: list[Workers] = field(default_factory=list)
@@ -118,17 +121,23 @@ class Background:
         """Every chain that this process reaches becomes known in ``backends``."""
         if self.has_embedded_chain:
             self.open_chain()
+        for source in self.sources:
+            opened = open_backend(source, folder=self.chain_folder, clock=self._seconds)
+            self.backends[source.network.value] = opened
 
     def close_chains(self) -> None:
         for backend in self.backends.values():
-            if isinstance(backend, EmbeddedChain):
+            if isinstance(backend, OpenBackend):
                 backend.close()
 
     def open_chain(self) -> EmbeddedChain:
         """The regtest chain of this process, known as a backend from now on."""
-        chain = EmbeddedChain(self.chain_folder, clock=lambda: self.clock().timestamp())
+        chain = EmbeddedChain(self.chain_folder, clock=self._seconds)
         self.backends[chain.network.value] = chain
         return chain
+
+    def _seconds(self) -> float:
+        return self.clock().timestamp()
 
     def workers(self) -> Workers:
         """The threads of this process: one `Loop` for each kind of work."""
@@ -143,11 +152,7 @@ class Background:
         )
 
     def _work(self) -> list[Loop]:
-        outboxes = {
-            "outbox": self.outbox(),
-            "mail": self.mail_outbox(),
-            "webhooks": self.webhook_outbox(),
-        }
+        outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox(), "webhooks": self.webhook_outbox()}
         watched = [(watcher, self._lead(f"watcher of {watcher.chain}")) for watcher in self.watchers()]
         sweeping = self._lead("sweeps")
         renewals = [outbox.renew for outbox in outboxes.values()]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from custody.server.app import Platform, Settings, open_platform
+from custody.server.chain.configuration import ChainMisconfigured
 from custody.server.domain.errors import CustodyError, Invalid, NotFound, StateConflict
 from custody.server.listen import CannotListen
 from custody.server.service.mail.mailer import CannotMail
@@ -62,7 +63,7 @@ def refusals() -> Iterator[None]:
         yield
     except CustodyError as error:
         fail(error.detail, HINTS.get(type(error), error.hint))
-    except (CannotListen, CannotMail, CannotOpen) as error:
+    except (CannotListen, CannotMail, CannotOpen, ChainMisconfigured) as error:
         fail(str(error), error.hint)
     except OSError as error:
         fail(

@@ -7,7 +7,7 @@ trustworthy answer is ChainUnavailable, in a sentence that says what to do. (Cor
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -132,14 +132,19 @@ class Rpc:
             return self._known
 
     @contextmanager
-    def _explained(self) -> Any:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except httpx.TimeoutException as error:
             raise ChainUnavailable(
                 f"{self._name} does not answer in time. See whether it is up and what keeps it busy."
             ) from error
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        except RuntimeError as error:
+            # httpx's own word for it; a request may still be under way when the server stops.
+            raise ChainUnavailable(
+                f"The way to {self._name[:1].lower()}{self._name[1:]} is closed."
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ChainUnavailable(
                 f"{self._name} cannot be reached ({type(error).__name__}). Check that it runs, and its address."
             ) from error

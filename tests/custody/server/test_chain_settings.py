@@ -1,0 +1,70 @@
+"""The platform's way to its chains is a matter of settings: no line of it changes with the backend."""
+
+import pytest
+from typer.testing import CliRunner
+
+from custody.server.app import Settings, open_platform
+from custody.server.cli import app
+from custody.server.domain.errors import ChainUnavailable
+from tests.support.fake_bitcoind import PASSWORD, USER, FakeNodeRig
+
+REGTEST = "CUSTODY_CHAIN_REGTEST"
+
+
+@pytest.fixture
+def rig(tmp_path):
+    opened = FakeNodeRig(tmp_path / "elsewhere")
+    opened.mine(3)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def platform(tmp_path, rig, monkeypatch):
+    monkeypatch.setenv(REGTEST, f"bitcoind:{rig.node.url}")
+    monkeypatch.setenv(f"{REGTEST}_USER", USER)
+    monkeypatch.setenv(f"{REGTEST}_PASSWORD", PASSWORD)
+    opened = open_platform(Settings(state=tmp_path / "state"))
+    yield opened
+    opened.close()
+
+
+def test_a_node_takes_the_place_of_the_embedded_chain(platform, rig, tmp_path):
+    background = platform.background
+    assert not background.has_embedded_chain
+    background.open_chains()
+    assert background.backends["regtest"].tip() == rig.chain.tip()
+    assert [watcher.chain for watcher in background.watchers()] == ["regtest"]
+    assert background.market.refresh("regtest").tip == rig.chain.tip()
+    assert not (tmp_path / "state" / "chain").exists()
+    background.close_chains()
+    with pytest.raises(ChainUnavailable, match="way to the regtest node is closed"):
+        background.backends["regtest"].tip()
+
+
+def test_a_node_that_is_down_stops_no_server(platform, rig):
+    rig.node.faults.hangs_up = True
+    platform.background.open_chains()
+    with pytest.raises(ChainUnavailable):
+        platform.background.market.refresh("regtest")
+    rig.node.faults.hangs_up = False
+    assert platform.background.market.refresh("regtest").tip == rig.chain.tip()
+    platform.background.close_chains()
+
+
+def test_where_nothing_is_set_the_chain_is_embedded(tmp_path):
+    platform = open_platform(Settings(state=tmp_path))
+    assert platform.background.has_embedded_chain
+    platform.background.open_chains()
+    assert platform.background.backends["regtest"].tip().height == 0
+    platform.background.close_chains()
+    platform.close()
+
+
+def test_a_slip_of_the_pen_is_told_before_anything_is_opened(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUSTODY_CHAIN_MAINET", "bitcoind:http://127.0.0.1:8332")
+    result = CliRunner().invoke(app, ["serve", "--state", str(tmp_path / "new"), "--listen", "127.0.0.1:0"])
+    assert result.exit_code == 1
+    assert "CUSTODY_CHAIN_MAINET is not a setting" in result.stderr
+    assert "docs/operating/chain.md" in result.stderr
+    assert not (tmp_path / "new").exists()
