@@ -146,6 +146,8 @@ def _enter_workspace_of(call: Call[PsbtQuery], db: Session, workspace_id: int) -
 
 def _shown_page(query: PsbtQuery, page: Page) -> _Shown:
     headers = {"X-Total-Count": str(page.total)}
+    if not page.is_exact:
+        headers["X-Total-Count-Is"] = "at-least"
     if page.has_more:
         values = query.model_dump(mode="json", exclude_none=True) | {"after": page.items[-1].psbt_id}
         headers["Link"] = f'</api/v1/psbt?{urlencode(values)}>; rel="next"'

@@ -3,20 +3,19 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import and_, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import ENDED
 from custody.server.service.network.snapshot import Snapshot
+from custody.server.store.chunks import chunks
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 
 IN_FLIGHT = tuple(
     status.value for status in (Status.SIGNED, Status.STALLED, Status.BROADCASTING, Status.REPLACED)
 )
 _ENDED = tuple(sorted(status.value for status in ENDED))
-# SQLite takes 32,766 parameters in a statement.
-CHUNK = 1_000
 
 
 def spenders(snapshot: Snapshot) -> set[str]:
@@ -32,7 +31,7 @@ def without_final(db: Session, chain: str, txids: Collection[str]) -> set[str]:
         .where(Vault.chain == chain, Proposal.final_tx.is_(None))
     )
     return {
-        txid for some in _chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
+        txid for some in chunks(txids) for txid in db.scalars(query.where(Proposal.txid_expected.in_(some)))
     }
 
 
@@ -41,16 +40,16 @@ def affected(db: Session, chain: str, snapshot: Snapshot, *, reorganised: bool) 
 
     A family after the one whose change it spends, and in each the newest first: what became of those decides about the rest.
     """
-    pending_and_spent = and_(
-        Proposal.status == Status.PENDING.value, Proposal.id.in_(_with_spent_coin(chain))
-    )
-    which = [Proposal.status.in_(IN_FLIGHT), pending_and_spent, Proposal.keeps_coins]
-    if reorganised:
-        which.append(and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > snapshot.fork))
-        which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
     on_chain = select(Proposal).join(Vault, Vault.id == Proposal.vault_id).where(Vault.chain == chain)
-    found = {proposal.id: proposal for proposal in db.scalars(on_chain.where(or_(*which)))}
-    for some in _chunks(spenders(snapshot)):
+    which = [Proposal.status.in_(IN_FLIGHT), Proposal.keeps_coins]
+    if reorganised:
+        # Confirmed ones alone have a height.
+        which.append(Proposal.block_height > snapshot.fork)
+        which.append(and_(Proposal.status == Status.INVALIDATED.value, Proposal.final_tx.is_not(None)))
+    # One by one: each has its index, and what has ended for good is not looked through.
+    found = {proposal.id: proposal for each in which for proposal in db.scalars(on_chain.where(each))}
+    found |= {proposal.id: proposal for proposal in _waiting_and_spent(db, snapshot)}
+    for some in chunks(spenders(snapshot)):
         seen = on_chain.where(Proposal.status.in_(_ENDED), Proposal.txid_expected.in_(some))
         found |= {proposal.id: proposal for proposal in db.scalars(seen)}
     return in_order(db, found.values())
@@ -85,21 +84,22 @@ def coins_by_proposal(
         .order_by(ProposalInput.proposal_id, ProposalInput.input_index)
     )
     found: dict[str, list[ChainCoin | None]] = defaultdict(list)
-    for some in _chunks(proposal_ids):
+    for some in chunks(proposal_ids):
         for place, coin in db.execute(query.where(ProposalInput.proposal_id.in_(some))):
             found[place.proposal_id].append(coin)
     return found
 
 
-def _with_spent_coin(chain: str) -> Select[str]:
-    return (
-        select(ProposalInput.proposal_id)
-        .join(ChainCoin, and_(ChainCoin.txid == ProposalInput.txid, ChainCoin.vout == ProposalInput.vout))
-        .where(ChainCoin.chain == chain, ChainCoin.spent_by.is_not(None))
-    )
-
-
-def _chunks(values: Collection[str]) -> Iterator[list[str]]:
-    ordered = sorted(values)
-    for start in range(0, len(ordered), CHUNK):
-        yield ordered[start : start + CHUNK]
+def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
+    """What waits for signatures and spends a coin that the snapshot shows as spent. What is older was seen before."""
+    spent = [
+        (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
+    ]
+    query = select(Proposal).join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
+    for some in chunks(spent):
+        yield from db.scalars(
+            query.where(
+                Proposal.status == Status.PENDING.value,
+                tuple_(ProposalInput.txid, ProposalInput.vout).in_(some),
+            )
+        ).unique()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import FoundOutput
@@ -11,6 +11,7 @@ from custody.server.domain.ports import Clock
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.network.watching import watch_vault
 from custody.server.service.webhooks.telling import Deposits
+from custody.server.store.chunks import chunks
 from custody.server.store.models import ChainCoin, ChainTransaction, Vault, WatchedScript
 from multisig import RECEIVE, OutPoint, Transaction
 
@@ -47,33 +48,32 @@ class Coins:
     def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
         """The txids whose bytes are not stored yet."""
         txids = {found.outpoint.txid for found in outputs}
-        query = select(ChainTransaction.txid).where(
-            ChainTransaction.chain == self.chain, ChainTransaction.txid.in_(txids)
-        )
-        return txids - set(db.scalars(query))
+        ours = select(ChainTransaction.txid).where(ChainTransaction.chain == self.chain)
+        known = (db.scalars(ours.where(ChainTransaction.txid.in_(some))) for some in chunks(txids))
+        return txids.difference(*known)
 
     def _key(self, outpoint: OutPoint) -> tuple[str, str, int]:
         return self.chain, outpoint.txid, outpoint.vout
 
     def _stale(self, db: Session, fork: int) -> Iterable[ChainCoin]:
         """Coins about which the blocks above the fork and the mempool decide."""
-        return db.scalars(
-            select(ChainCoin).where(
-                ChainCoin.chain == self.chain,
-                or_(
-                    ChainCoin.height.is_(None),
-                    ChainCoin.height > fork,
-                    ChainCoin.spent_by.is_not(None)
-                    & (ChainCoin.spent_height.is_(None) | (ChainCoin.spent_height > fork)),
-                ),
-            )
+        which = (
+            ChainCoin.height.is_(None),
+            ChainCoin.height > fork,
+            ChainCoin.spent_by.is_not(None) & ChainCoin.spent_height.is_(None),
+            ChainCoin.spent_by.is_not(None) & (ChainCoin.spent_height > fork),
         )
+        ours = select(ChainCoin).where(ChainCoin.chain == self.chain)
+        # One by one: each has its index.
+        return [coin for each in which for coin in db.scalars(ours.where(each))]
 
-    def _places(self, db: Session, scripts: Iterable[bytes]) -> dict[bytes, WatchedScript]:
-        query = select(WatchedScript).where(
-            WatchedScript.chain == self.chain, WatchedScript.script_pubkey.in_(list(scripts))
-        )
-        return {place.script_pubkey: place for place in db.scalars(query)}
+    def _places(self, db: Session, scripts: set[bytes]) -> dict[bytes, WatchedScript]:
+        ours = select(WatchedScript).where(WatchedScript.chain == self.chain)
+        return {
+            place.script_pubkey: place
+            for some in chunks(scripts)
+            for place in db.scalars(ours.where(WatchedScript.script_pubkey.in_(some)))
+        }
 
     def _insert(
         self, db: Session, found: FoundOutput, place: WatchedScript, transactions: Mapping[str, Transaction]

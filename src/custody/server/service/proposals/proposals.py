@@ -28,13 +28,19 @@ from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, ProposalInput, Vault, VaultSigner, WatchedScript
 from multisig import FeeRate, Network, Sats
 
+# A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
+MAX_COUNTED = 1_000
+
 
 @dataclass(frozen=True)
 class Page:
-    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the slice."""
+    """A slice of a workspace's proposals, newest last. `total` counts what the filter matches without the slice; where it is
+    not `is_exact` there are more.
+    """
 
     items: list[wire.Proposal]
     total: int
+    is_exact: bool
     has_more: bool
 
 
@@ -191,7 +197,8 @@ class Proposals:
     def page(self, db: Session, access: WorkspaceAccess, wanted: Filter) -> Page:
         """Raises Invalid where `after` is no proposal of the workspace."""
         query = _matching(access, wanted)
-        total = db.scalar(select(func.count()).select_from(query.subquery())) or 0
+        counted = query.with_only_columns(Proposal.id).limit(MAX_COUNTED + 1).subquery()
+        total = db.scalar(select(func.count()).select_from(counted)) or 0
         if wanted.after is not None:
             query = query.where(
                 tuple_(Proposal.created_at, Proposal.id) > _position(db, access, wanted.after)
@@ -199,7 +206,7 @@ class Proposals:
         query = query.order_by(Proposal.created_at, Proposal.id).limit(wanted.limit + 1)
         found: Sequence[Proposal] = db.scalars(query).all()
         items = proposal_records(db, found[: wanted.limit])
-        return Page(items, total, has_more=len(found) > wanted.limit)
+        return Page(items, min(total, MAX_COUNTED), total <= MAX_COUNTED, has_more=len(found) > wanted.limit)
 
 
 def no_such_proposal() -> NotFound:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
@@ -24,6 +24,13 @@ class Proposal(Base):
         # What a member, or a vault, moved since a cycle began.
         Index(None, "workspace_id", "created_by", "created_at"),
         Index(None, "vault_id", "created_at"),
+        # What has ended and is watched all the same.
+        Index(
+            "ix_proposals_kept",
+            "id",
+            sqlite_where=text("keeps_coins = 1"),
+            postgresql_where=text("keeps_coins"),
+        ),
         # What a reorganisation takes back.
         Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),

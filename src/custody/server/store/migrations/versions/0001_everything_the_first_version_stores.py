@@ -752,6 +752,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_proposals")),
     )
     with op.batch_alter_table("proposals", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_proposals_kept",
+            ["id"],
+            unique=False,
+            sqlite_where=sa.text("keeps_coins = 1"),
+            postgresql_where=sa.text("keeps_coins"),
+        )
         batch_op.create_index(batch_op.f("ix_proposals_family_id"), ["family_id"], unique=False)
         batch_op.create_index(
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
