@@ -1,0 +1,298 @@
+"""Versions of one payment on the chain: whichever is confirmed is the one, and the record says so at every step (P36, P37)."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.store.models import CoinLock, Job, Proposal
+from multisig import OutPoint, Psbt, Transaction, finalise
+from tests.custody.server.service.network.test_sightings import outside_spend
+from tests.support.custody import ok, sign
+from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
+
+
+@pytest.fixture
+def first(desk):
+    desk.deposit(500_000)
+    return made(desk.propose(150_000, fee_rate="2"))
+
+
+@pytest.fixture
+def pair(desk, first):
+    """The first in the mempool, and the bump that took its place."""
+    finished(desk, first)
+    second = made(bump(desk, first, fee_rate="5"))
+    finished(desk, second)
+    assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+    return first, second
+
+
+def final(desk, psbt_id) -> Transaction:
+    with desk.world.platform.services.store.read() as db:
+        return Transaction.parse(db.get_one(Proposal, psbt_id).final_tx)
+
+
+def look(desk, blocks=0):
+    if blocks:
+        desk.chain.mine(blocks)
+    desk.watcher.look()
+
+
+def locks(desk) -> dict[OutPoint, str]:
+    with desk.world.platform.services.store.read() as db:
+        return {OutPoint(lock.txid, lock.vout): lock.family_id for lock in db.scalars(select(CoinLock))}
+
+
+def coins(desk, psbt_id) -> set[OutPoint]:
+    return {item.outpoint for item in Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).inputs}
+
+
+def signed_outside(desk, psbt_id) -> Transaction:
+    """Two signers finish the proposal's own transaction without the platform."""
+    psbt = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]).without_signatures()
+    for name in ("alice", "bob"):
+        psbt = sign(desk.devices[name], psbt, desk.policy)
+    return finalise(psbt, desk.policy)
+
+
+def open_jobs(desk):
+    with desk.world.platform.services.store.read() as db:
+        return {
+            job.subject
+            for job in db.scalars(select(Job).where(Job.done_at.is_(None), Job.dead_at.is_(None)))
+            if job.kind == "broadcast"
+        }
+
+
+class TestWhicheverConfirms:
+    def test_the_bump(self, desk, pair):
+        first, second = pair
+        look(desk, 1)
+        assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
+        assert desk.proposal(first)["failure_code"] == "other-version-confirmed"
+        assert set(locks(desk)) == coins(desk, second), "a reorganisation may bring its coins back"
+
+    def test_the_first_though_it_was_replaced(self, desk, pair):
+        first, second = pair
+        desk.chain.mine_block([final(desk, first)])
+        look(desk)
+        assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
+        assert desk.proposal(first)["replaced_by_psbt_id"] is None
+        assert second not in open_jobs(desk)
+
+    def test_the_first_while_the_bump_waits_for_signatures(self, desk, first):
+        finished(desk, first)
+        second = made(bump(desk, first, fee_rate="5"))
+        desk.approve("alice", second)
+        look(desk, 1)
+        assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
+
+    def test_neither_where_another_takes_the_coin(self, desk, pair):
+        first, second = pair
+        desk.chain.mine_block([outside_spend(desk, first)])
+        look(desk)
+        assert status(desk, first, second) == ["INVALIDATED", "INVALIDATED"]
+        assert desk.proposal(second)["failure_code"] == "coin-spent"
+        assert locks(desk) == {}
+
+    def test_the_third_of_three(self, desk, pair):
+        first, second = pair
+        third = made(bump(desk, second, fee_rate="9"))
+        finished(desk, third)
+        assert status(desk, first, second, third) == ["REPLACED", "REPLACED", "BROADCASTING"]
+        look(desk, 1)
+        assert status(desk, first, second, third) == ["INVALIDATED", "INVALIDATED", "CONFIRMED"]
+
+
+class TestReorganisations:
+    def test_they_reopen_the_family_and_the_newest_is_offered(self, desk, pair):
+        first, second = pair
+        look(desk, 1)
+        desk.chain.reorganise(1, 2)
+        look(desk)
+        assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+        look(desk, 1)
+        assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
+
+    def test_the_other_branch_holds_the_other_version(self, desk, pair):
+        first, second = pair
+        look(desk, 1)
+        desk.chain.reorganise(1, 2, [final(desk, first)])
+        look(desk)
+        assert status(desk, first, second) == ["CONFIRMED", "INVALIDATED"]
+        desk.chain.reorganise(2, 3, [final(desk, second)])
+        look(desk)
+        assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
+        assert set(locks(desk)) == coins(desk, second)
+
+    def test_a_deep_one_that_leaves_nothing_behind(self, desk, pair):
+        first, second = pair
+        look(desk, 1)
+        look(desk, 7)
+        desk.chain.reorganise(8, 9)
+        forget_mempool(desk)
+        look(desk)
+        assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+        assert open_jobs(desk) == {second}, "what was replaced is not offered again"
+        desk.settle()
+        look(desk, 1)
+        assert status(desk, first, second) == ["INVALIDATED", "CONFIRMED"]
+
+
+class TestTheMempool:
+    def test_an_evicted_bump_is_offered_again_and_the_first_is_not(self, desk, pair):
+        first, second = pair
+        forget_mempool(desk)
+        look(desk)
+        assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+        assert open_jobs(desk) == {second}
+        desk.settle()
+        assert desk.chain.transaction(final(desk, second).txid) is not None
+
+    def test_the_first_back_in_the_mempool_is_said_and_the_bump_is_offered_again(self, desk, pair):
+        first, second = pair
+        forget_mempool(desk)
+        desk.chain.broadcast(final(desk, first))
+        look(desk)
+        assert status(desk, first, second) == ["BROADCASTING", "BROADCASTING"]
+        desk.settle()
+        assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+
+    def test_where_the_bump_has_ended_the_first_is_offered_again(self, desk):
+        """Its added coin was spent elsewhere: what it replaced can still be mined."""
+        desk.deposit(100_000)
+        first = made(desk.propose(98_000, fee_rate="2"))
+        desk.deposit(50_000)
+        finished(desk, first)
+        second = made(bump(desk, first, fee_rate="30"))
+        finished(desk, second)
+        assert status(desk, first, second) == ["REPLACED", "BROADCASTING"]
+        (added,) = coins(desk, second) - coins(desk, first)
+        desk.chain.mine_block([spend_alone(desk, second, added)])
+        look(desk)
+        assert status(desk, first, second) == ["BROADCASTING", "INVALIDATED"]
+        assert desk.proposal(first)["may_be_replaced"]
+        desk.settle()
+        look(desk, 1)
+        assert status(desk, first) == ["CONFIRMED"]
+
+    def test_a_stalled_first_one_is_replaced_and_no_failure(self, desk, first):
+        """The bump was on the network before it."""
+        desk.approve("alice", first)
+        second = made(bump(desk, first, fee_rate="5"))
+        ok(cancel(desk, second))
+        desk.approve("bob", first)
+        assert status(desk, first) == ["SIGNED"]
+        third = made(bump(desk, first, priority="low"))
+        desk.approve("alice", third)
+        desk.approve("bob", third)
+        desk.chain.broadcast(final(desk, third))
+        with desk.world.platform.services.store.write() as db:
+            # As another worker would have it, a moment before this one is told no.
+            db.get_one(Proposal, third).status = "BROADCASTING"
+        desk.outbox.run_due()
+        assert status(desk, first, third) == ["REPLACED", "BROADCASTING"]
+        assert desk.proposal(first)["failure_code"] is None
+
+
+def spend_alone(desk, psbt_id, outpoint) -> Transaction:
+    """Two signers spend one coin of the proposal another way."""
+    from multisig import build_psbt
+    from multisig.builder import CoinToSpend
+    from tests.support.wallets import pay
+
+    psbt = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
+    (item,) = [each for each in psbt.inputs if each.outpoint == outpoint]
+    (path, *_) = [origin.path for origin in item.derivations.values()]
+    coin = CoinToSpend(outpoint, item.witness_utxo.amount, *path.indexes[-2:], item.non_witness_utxo)
+    rival = build_psbt(desk.policy, [coin], [pay(coin.amount - 2_000, "elsewhere")], 0)
+    for name in ("alice", "bob"):
+        rival = sign(desk.devices[name], rival, desk.policy)
+    return finalise(rival, desk.policy)
+
+
+class TestEndedAndSeenAfterAll:
+    """Signatures stay valid: what the platform gave up may be finished elsewhere, and the record tells the truth."""
+
+    @pytest.fixture(params=["REJECTED", "CANCELLED", "EXPIRED"])
+    def ended(self, request, desk, first):
+        match request.param:
+            case "REJECTED":
+                ok(desk.decline("bob", first))
+                ok(desk.decline("carol", first))
+            case "CANCELLED":
+                desk.approve("alice", first)
+                ok(cancel(desk, first))
+            case "EXPIRED":
+                desk.world.clock.advance(days=15)
+                desk.admin = desk.world.as_user("admin@example.org")
+                desk.world.platform.background.expiry().run_due()
+        assert status(desk, first) == [request.param]
+        return first
+
+    def test_in_the_mempool_and_in_a_block(self, desk, ended):
+        transaction = signed_outside(desk, ended)
+        desk.chain.broadcast(transaction)
+        look(desk)
+        shown = desk.proposal(ended)
+        assert (shown["status"], shown["txid"], shown["failure_code"]) == (
+            "BROADCASTING",
+            transaction.txid,
+            None,
+        )
+        assert set(locks(desk)) == coins(desk, ended)
+        look(desk, 1)
+        assert status(desk, ended) == ["CONFIRMED"]
+
+    def test_in_a_block_at_once(self, desk, ended):
+        desk.chain.mine_block([signed_outside(desk, ended)])
+        look(desk)
+        assert status(desk, ended) == ["CONFIRMED"]
+
+    def test_its_transaction_is_kept_and_offered_again_after_a_reorganisation(self, desk, ended):
+        transaction = signed_outside(desk, ended)
+        desk.chain.mine_block([transaction])
+        look(desk)
+        assert final(desk, ended).txid == transaction.txid
+        desk.chain.reorganise(1, 2)
+        forget_mempool(desk)
+        look(desk)
+        assert status(desk, ended) == ["BROADCASTING"]
+        desk.settle()
+        look(desk, 1)
+        assert status(desk, ended) == ["CONFIRMED"]
+
+    def test_whoever_had_its_coins_by_then_has_lost_them(self, desk, ended):
+        if status(desk, ended) == ["CANCELLED"]:
+            ok(cancel(desk, ended, release_coins=True))
+        other = made(desk.propose(200_000, fee_rate="2"))
+        assert coins(desk, other) == coins(desk, ended)
+        desk.chain.mine_block([signed_outside(desk, ended)])
+        look(desk)
+        assert status(desk, ended, other) == ["CONFIRMED", "INVALIDATED"]
+        assert locks(desk) == dict.fromkeys(coins(desk, ended), ended)
+
+
+def test_a_pending_one_finished_elsewhere_is_offered_again_after_a_reorganisation(desk, first):
+    desk.chain.mine_block([signed_outside(desk, first)])
+    look(desk)
+    assert status(desk, first) == ["CONFIRMED"]
+    desk.chain.reorganise(1, 2)
+    forget_mempool(desk)
+    look(desk)
+    desk.settle()
+    look(desk, 1)
+    assert status(desk, first) == ["CONFIRMED"]
+
+
+def test_a_payment_that_was_taken_back_is_not_revived_by_a_reorganisation(desk, first):
+    finished(desk, first)
+    back = made(take_back(desk, first, fee_rate="5"))
+    finished(desk, back)
+    look(desk, 1)
+    desk.chain.reorganise(1, 2)
+    forget_mempool(desk)
+    look(desk)
+    assert open_jobs(desk) == {back}
+    desk.settle()
+    look(desk, 1)
+    assert status(desk, first, back) == ["INVALIDATED", "CONFIRMED"]

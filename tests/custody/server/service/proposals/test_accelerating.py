@@ -1,0 +1,176 @@
+"""A child that pays for its parent: what it spends, what it pays, and what becomes of it (P37, P48)."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.store.models import CoinLock, Proposal
+from multisig import CHANGE, Network, Psbt, Transaction, inspect
+from tests.support.custody import SHOP, ok, refused
+from tests.support.replacing import (
+    accelerate,
+    bump,
+    cancel,
+    finished,
+    forget_mempool,
+    lets_through,
+    made,
+    status,
+)
+
+
+@pytest.fixture
+def parent(desk):
+    """In the mempool at 2 sat/vB."""
+    desk.deposit(500_000)
+    psbt_id = made(desk.propose(150_000, fee_rate="2"))
+    finished(desk, psbt_id)
+    return psbt_id
+
+
+def look(desk, blocks=0):
+    if blocks:
+        desk.chain.mine(blocks)
+    desk.watcher.look()
+
+
+def seen(desk, psbt_id):
+    return inspect(Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]), desk.policy, network=Network.REGTEST)
+
+
+def final(desk, psbt_id) -> Transaction:
+    with desk.world.platform.services.store.read() as db:
+        return Transaction.parse(db.get_one(Proposal, psbt_id).final_tx)
+
+
+def locks(desk):
+    with desk.world.platform.services.store.read() as db:
+        return {lock.family_id for lock in db.scalars(select(CoinLock))}
+
+
+def test_it_spends_the_change_back_to_the_vault_and_pays_for_both(desk, parent):
+    child = made(accelerate(desk, parent, fee_rate="20"))
+    found, record = seen(desk, child), desk.proposal(child)
+    assert [item.outpoint.txid for item in found.inputs] == [desk.proposal(parent)["txid"]]
+    assert found.payments == ()
+    ((back,),) = (found.change,)
+    assert (back.chain, back.index) == (CHANGE, 1), "an address that nobody has seen"
+    size = final(desk, parent).vsize + found.vsize
+    assert 20 * size <= desk.proposal(parent)["fee_sats"] + found.fee < 20 * size + 2
+    assert (record["recipients"], record["replaces_psbt_id"]) == ([], None)
+    assert parent in record["description"]
+    assert record["psbt_id"] in locks(desk), "a family of its own"
+    assert lets_through(desk, child, [parent])
+
+
+def test_both_are_mined(desk, parent):
+    child = made(accelerate(desk, parent, fee_rate="20"))
+    finished(desk, child)
+    assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
+    look(desk, 1)
+    assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
+    fees = sum(desk.proposal(each)["fee_sats"] for each in (parent, child))
+    assert desk.wallets()[0]["confirmed_sats"] == 500_000 - 150_000 - fees
+
+
+def test_a_chain_of_parents_is_paid_for(desk, parent):
+    second = made(desk.propose(50_000, recipients=[SHOP], fee_rate="2"))
+    finished(desk, second)
+    child = made(accelerate(desk, second, fee_rate="20"))
+    sizes = sum(final(desk, each).vsize for each in (parent, second)) + seen(desk, child).vsize
+    fees = sum(desk.proposal(each)["fee_sats"] for each in (parent, second, child))
+    assert 20 * sizes <= fees < 20 * sizes + 2
+
+
+class TestRefused:
+    def test_p48_a_fee_above_the_cap_or_the_change(self, desk, parent):
+        refused(accelerate(desk, parent, fee_rate="1001"), 422, "VALIDATION")
+        refused(accelerate(desk, parent, fee_rate="999"), 422, "INSUFFICIENT_FUNDS")
+
+    def test_a_rate_that_it_pays_already(self, desk, parent):
+        refused(accelerate(desk, parent, fee_rate="1.5"), 422, "VALIDATION")
+
+    def test_what_is_not_in_the_mempool(self, desk, parent):
+        waiting = made(desk.propose(50_000, recipients=[SHOP], fee_rate="2"))
+        refused(accelerate(desk, waiting, fee_rate="20"), 409, "STATE_CONFLICT")
+        ok(cancel(desk, waiting))
+        look(desk, 1)
+        refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
+
+    def test_change_that_is_spoken_for(self, desk, parent):
+        ok(accelerate(desk, parent, fee_rate="20"))
+        refused(accelerate(desk, parent, fee_rate="30"), 409, "STATE_CONFLICT")
+
+    def test_a_payment_beside_it(self, desk, parent):
+        body = {"recipients": [SHOP], "amounts_sats": [1_000]}
+        refused(accelerate(desk, parent, fee_rate="20", **body), 422, "VALIDATION")
+        refused(accelerate(desk, parent, replaces_psbt_id=parent), 422, "VALIDATION")
+
+
+class TestItsLifeHangsOnItsParents:
+    def test_the_parent_is_not_replaced_while_it_lives(self, desk, parent):
+        child = made(accelerate(desk, parent, fee_rate="20"))
+        problem = refused(bump(desk, parent, fee_rate="9"), 409, "STATE_CONFLICT")
+        assert child in problem["detail"]
+
+    @pytest.mark.parametrize("signed", [False, True])
+    def test_it_ends_with_its_parent(self, desk, parent, signed):
+        """Another version of the parent is mined: the change is no more."""
+        other = made(bump(desk, parent, fee_rate="9"))
+        desk.approve("alice", other)
+        desk.approve("bob", other)
+        rival = final(desk, other)
+        child = made(accelerate(desk, parent, fee_rate="20"))
+        if signed:
+            finished_elsewhere(desk, child)
+        desk.chain.mine_block([rival])
+        look(desk)
+        assert status(desk, parent, other, child) == ["INVALIDATED", "CONFIRMED", "INVALIDATED"]
+        assert desk.proposal(child)["failure_code"] == "input-gone"
+        assert child not in locks(desk)
+
+    def test_and_comes_back_with_it(self, desk, parent):
+        other = made(bump(desk, parent, fee_rate="9"))
+        desk.approve("alice", other)
+        desk.approve("bob", other)
+        rival, first = final(desk, other), final(desk, parent)
+        child = made(accelerate(desk, parent, fee_rate="20"))
+        finished_elsewhere(desk, child)
+        desk.chain.mine_block([rival])
+        look(desk)
+        desk.chain.reorganise(1, 2, [first])
+        look(desk)
+        assert status(desk, parent, other) == ["CONFIRMED", "INVALIDATED"]
+        assert status(desk, child) == ["BROADCASTING"]
+        desk.settle()
+        look(desk, 1)
+        assert status(desk, child) == ["CONFIRMED"]
+
+    def test_both_evicted_are_both_offered_again(self, desk, parent):
+        child = made(accelerate(desk, parent, fee_rate="20"))
+        finished(desk, child)
+        forget_mempool(desk)
+        look(desk)
+        assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
+        for _ in range(2):
+            desk.settle()
+            desk.world.clock.advance(seconds=61)
+        look(desk, 1)
+        desk.admin = desk.world.as_user("admin@example.org")
+        assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
+
+    def test_a_reorganisation_throws_both_back(self, desk, parent):
+        child = made(accelerate(desk, parent, fee_rate="20"))
+        finished(desk, child)
+        look(desk, 1)
+        desk.chain.reorganise(1, 2)
+        look(desk)
+        assert status(desk, parent, child) == ["BROADCASTING", "BROADCASTING"]
+        look(desk, 1)
+        assert status(desk, parent, child) == ["CONFIRMED", "CONFIRMED"]
+
+
+def finished_elsewhere(desk, psbt_id):
+    """Approved by two; the broadcast comes later."""
+    desk.approve("alice", psbt_id)
+    desk.approve("bob", psbt_id)
+    assert status(desk, psbt_id) == ["SIGNED"]

@@ -1,0 +1,160 @@
+"""Cancelling is soft: what is out stays valid, and the answer, the locks and the limits say so (P22)."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.store.models import CoinLock
+from tests.support.custody import ok, refused
+from tests.support.replacing import bump, cancel, finished, made, status, take_back
+
+
+@pytest.fixture
+def first(desk):
+    desk.deposit(500_000)
+    return made(desk.propose(150_000, fee_rate="2"))
+
+
+def locked(desk) -> int:
+    with desk.world.platform.services.store.read() as db:
+        return len(list(db.scalars(select(CoinLock))))
+
+
+def used(desk):
+    return desk.wallets()[0]["detailed_vault_limits"]["Used"]
+
+
+def audited(desk):
+    return desk.world.audit_actions(f"workspace:{desk.workspace_id}")
+
+
+def test_nothing_is_out_and_the_coins_are_free(desk, first):
+    answer = ok(cancel(desk, first, reason="the wrong shop"))
+    assert (answer["status"], answer["released_signatures"]) == ("CANCELLED", 0)
+    assert (answer["coins_kept"], answer["self_spend_offered"]) == (False, False)
+    assert (locked(desk), used(desk)) == (0, "0.00000000")
+    record = desk.proposal(first)
+    assert (record["failure_code"], record["failure_reason"]) == ("cancelled", "the wrong shop")
+    assert not record["may_be_replaced"]
+    assert audited(desk)[-1] == "PROPOSAL_CANCELLED"
+
+
+def test_a_signature_is_out_and_the_coins_are_kept(desk, first):
+    desk.approve("alice", first)
+    answer = ok(cancel(desk, first))
+    assert (answer["status"], answer["released_signatures"]) == ("CANCELLED", 1)
+    assert (answer["coins_kept"], answer["self_spend_offered"]) == (True, True)
+    assert "stay valid" in answer["detail"]
+    assert locked(desk) == 1
+    assert used(desk) != "0.00000000", "it may still leave"
+    assert desk.proposal(first)["may_be_replaced"]
+    refused(desk.propose(10_000), 409, "LOCKED_FUNDS")
+    refused(desk.submit("bob", first, desk.signed("bob", first)), 409, "STATE_CONFLICT")
+
+
+def test_again_it_answers_the_same_and_changes_nothing(desk, first):
+    desk.approve("alice", first)
+    once, size = ok(cancel(desk, first)), len(audited(desk))
+    assert ok(cancel(desk, first)) == once
+    assert len(audited(desk)) == size
+
+
+def test_the_kept_coins_are_freed_by_whoever_says_so(desk, first):
+    desk.approve("alice", first)
+    ok(cancel(desk, first))
+    answer = ok(cancel(desk, first, release_coins=True))
+    assert (answer["coins_kept"], answer["self_spend_offered"]) == (False, False)
+    assert (locked(desk), used(desk)) == (0, "0.00000000")
+    assert audited(desk)[-1] == "CANCELLED_COINS_RELEASED"
+    ok(desk.propose(10_000))
+
+
+def test_or_at_once(desk, first):
+    desk.approve("alice", first)
+    assert ok(cancel(desk, first, release_coins=True))["released_signatures"] == 1
+    assert locked(desk) == 0
+
+
+def test_or_when_it_would_have_expired(desk, first):
+    """No coin is locked for ever."""
+    desk.approve("alice", first)
+    ok(cancel(desk, first))
+    desk.world.clock.advance(days=13)
+    sweeps = desk.world.platform.background.expiry()
+    sweeps.run_due()
+    assert locked(desk) == 1
+    desk.world.clock.advance(days=1)
+    sweeps.run_due()
+    assert locked(desk) == 0
+    desk.admin = desk.world.as_user("admin@example.org")
+    assert status(desk, first) == ["CANCELLED"]
+
+
+class TestTheSelfSpend:
+    def test_takes_the_kept_coins_back(self, desk, first):
+        desk.approve("alice", first)
+        ok(cancel(desk, first))
+        back = made(take_back(desk, first, fee_rate="5"))
+        assert ok(cancel(desk, first))["self_spend_offered"] is False, "it is there"
+        finished(desk, back)
+        assert locked(desk) == 1
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert status(desk, first, back) == ["CANCELLED", "CONFIRMED"]
+        fee = desk.proposal(back)["fee_sats"]
+        assert used(desk) == f"0.{fee:08d}", "what was cancelled can no longer leave"
+        assert ok(cancel(desk, first))["coins_kept"] is False
+
+    def test_is_the_only_thing_that_follows_it(self, desk, first):
+        desk.approve("alice", first)
+        ok(cancel(desk, first))
+        problem = refused(bump(desk, first, fee_rate="5"), 409, "STATE_CONFLICT")
+        assert "cancel" in problem["detail"]
+
+    def test_where_it_ends_the_coins_are_kept_as_before(self, desk, first):
+        desk.approve("alice", first)
+        ok(cancel(desk, first))
+        back = made(take_back(desk, first, fee_rate="5"))
+        ok(desk.decline("bob", back))
+        ok(desk.decline("carol", back))
+        assert status(desk, first, back) == ["CANCELLED", "REJECTED"]
+        assert locked(desk) == 1
+        ok(take_back(desk, first, fee_rate="6"))
+
+    def test_outlives_the_time_of_what_it_takes_back(self, desk, first):
+        desk.world.clock.advance(days=10)
+        desk.signers["alice"] = desk.world.as_user("alice@example.org")
+        desk.admin = desk.world.as_user("admin@example.org")
+        desk.approve("alice", first)
+        ok(cancel(desk, first))
+        ok(take_back(desk, first, fee_rate="5"))
+        desk.world.clock.advance(days=5)
+        desk.world.platform.background.expiry().run_due()
+        assert locked(desk) == 1
+
+
+@pytest.mark.parametrize("how", ["signed", "rejected", "confirmed"])
+def test_what_no_longer_waits_is_not_cancelled(desk, first, how):
+    if how == "rejected":
+        ok(desk.decline("bob", first))
+        ok(desk.decline("carol", first))
+    else:
+        desk.approve("alice", first)
+        desk.approve("bob", first)
+    if how == "confirmed":
+        desk.settle()
+        desk.chain.mine(1)
+        desk.watcher.look()
+    problem = refused(cancel(desk, first), 409, "STATE_CONFLICT")
+    assert ("replaces_psbt_id" in problem["detail"]) is (how == "signed")
+
+
+def test_who_may(desk, first):
+    body = {"psbt_id": first, "workspace_id": desk.workspace_id}
+    refused(desk.signers["alice"].post("/api/v1/cancel-psbt", body), 403, "PERMISSION_DENIED")
+    world = desk.world
+    world.organisation("Umbrella", "eve@example.com")
+    stranger = world.as_user("eve@example.com")
+    refused(stranger.post("/api/v1/cancel-psbt", body), 404, "NOT_FOUND")
+    refused(stranger.post("/api/v1/cancel-psbt", body | {"workspace_id": 2}), 404, "NOT_FOUND")
+    refused(cancel(desk, "nobody"), 404, "NOT_FOUND")
+    ok(cancel(desk, first))
