@@ -37,6 +37,7 @@ from custody.server.service.mail.mailer import SENDER, CountedMailer, FileMailer
 from custody.server.service.mail.smtp import SmtpMailer, SmtpServer
 from custody.server.service.network.market import Market
 from custody.server.service.network.reachability import Reachability
+from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
@@ -81,6 +82,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="CUSTODY_", hide_input_in_errors=True)
 
     state: Path
+    # What the server writes about itself: from this level on.
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     # sqlite:///… or postgresql://…; a file in the state folder where it is not given.
     database_url: SecretStr | None = None
     # Registering a key without proving its possession is for an operator who checks by other means.
@@ -302,6 +305,7 @@ def _wire(
         revocation=KeyRevocation(clock, audit, lifecycle, WebhookEvents(clock, random)),
         changes=changes,
         following=Following(store, changes),
+        readiness=Readiness(store, clock, changes, background.backends, background.market.reachability),
         invitations=Invitations(clock, random, audit, people, grants),
         address_book=AddressBook(clock, audit),
         onboarding=Onboarding(clock, audit),

@@ -6,10 +6,11 @@ from typing import Annotated
 import structlog
 import typer
 
-from custody.server.cli import admin, auditing, onboarding, serving, sign_in
+from custody.server.cli import admin, auditing, onboarding, serving, sign_in, status
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
 app.add_typer(serving.app)
+app.add_typer(status.app)
 admin.app.add_typer(onboarding.app)
 admin.app.add_typer(sign_in.app)
 app.add_typer(admin.app, name="admin")

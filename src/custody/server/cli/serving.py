@@ -1,8 +1,6 @@
 """``custody serve``, ``worker``, ``openapi``, and the embedded chain's ``mine`` and ``fund``."""
 
 import json
-import logging
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +8,12 @@ from pathlib import Path
 from threading import Event
 from typing import Annotated
 
-import structlog
 import typer
 
-from custody.server.app import Platform
+from custody.server.app import Platform, Settings
 from custody.server.chain.embedded.chain import MAX_BLOCKS_PER_CALL
 from custody.server.cli.common import AsJson, State, fail, platform_at, refusals
+from custody.server.cli.logs import log_as_json, log_start, log_stop
 from custody.server.listen import (
     Address,
     CannotListen,
@@ -62,7 +60,7 @@ def serve_command(
     metrics: Metrics = None,
 ) -> None:
     """Serves the platform until it is told to stop (SIGINT or SIGTERM)."""
-    _log_as_json()
+    _begin_log("serve", state)
 
     def announce(address: Address) -> None:
         if port_file is not None:
@@ -87,6 +85,7 @@ def serve_command(
                 is_over=lambda: background.is_outdated,
             )
         _say_if_outdated(platform)
+    log_stop("serve")
 
 
 @app.command("worker")
@@ -102,7 +101,7 @@ def worker_command(
     metrics: Metrics = None,
 ) -> None:
     """Does the platform's jobs and answers no requests, until it is told to stop (SIGINT or SIGTERM)."""
-    _log_as_json()
+    _begin_log("worker", state)
     with refusals(), platform_at(state, new=True, with_workers=True) as platform:
         if platform.background.has_embedded_chain:
             raise CannotListen(_EMBEDDED, _SEVERAL)
@@ -112,6 +111,7 @@ def worker_command(
             else:
                 _work_in_sight(platform, Address.parse(health), port_file)
         _say_if_outdated(platform)
+    log_stop("worker")
 
 
 def _work(platform: Platform) -> None:
@@ -217,16 +217,7 @@ def _require_server(state: Path) -> None:
         )
 
 
-def _log_as_json() -> None:
-    """One JSON object per line on the standard error."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+def _begin_log(command: str, state: Path) -> None:
+    settings = Settings(state=state)
+    log_as_json(settings.log_level)
+    log_start(command, settings)

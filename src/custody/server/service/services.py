@@ -8,6 +8,7 @@ from custody.server.service.keys.keys import Keys
 from custody.server.service.keys.profiles import Profiles
 from custody.server.service.keys.revocation import KeyRevocation
 from custody.server.service.limits.administration import LimitAdministration
+from custody.server.service.operations.readiness import Readiness
 from custody.server.service.people.address_book import AddressBook
 from custody.server.service.people.invitations import Invitations
 from custody.server.service.people.members import Members
@@ -16,9 +17,9 @@ from custody.server.service.people.people import People
 from custody.server.service.people.purchases import Purchases
 from custody.server.service.people.roles import Roles
 from custody.server.service.people.workspaces import Workspaces
-from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.accelerating import Accelerating
 from custody.server.service.proposals.cancelling import Cancelling
+from custody.server.service.proposals.forwarding import Forwarding
 from custody.server.service.proposals.proposals import Proposals
 from custody.server.service.proposals.replacing import Replacing
 from custody.server.service.proposals.signing import Signing
@@ -54,6 +55,7 @@ class Services:
     revocation: KeyRevocation
     changes: Changes
     following: Following
+    readiness: Readiness
     invitations: Invitations
     address_book: AddressBook
     onboarding: Onboarding

@@ -7,16 +7,14 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy import text
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
 from custody.server.web import problems
+from custody.server.web.health import health, readiness
 from custody.server.web.measuring import Measure
 from custody.server.web.middleware import BodyLimit, Trace
 from custody.server.web.routes import build_router, serve_with
@@ -79,18 +77,3 @@ class _Application(FastAPI):
                 if "application/json" in content:
                     content[PROBLEM_CONTENT_TYPE] = content.pop("application/json")
         return document
-
-
-async def health(_request: Request) -> Response:
-    """The process answers."""
-    return JSONResponse({"status": "ok"})
-
-
-def readiness(services: Services) -> Callable[[Request], Response]:
-    def ready(_request: Request) -> Response:
-        """The database answers too."""
-        with services.store.read() as db:
-            db.execute(text("SELECT 1"))
-        return JSONResponse({"status": "ready"})
-
-    return ready

@@ -4,7 +4,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from custody.server.service.services import Services
-from custody.server.web.asgi import Lifespan, health, readiness
+from custody.server.web.asgi import Lifespan
+from custody.server.web.health import health, readiness
 
 
 def build_worker_asgi(services: Services, lifespan: Lifespan) -> Starlette:

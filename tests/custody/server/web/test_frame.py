@@ -329,19 +329,6 @@ class TestTable:
                 assert world.http.request(row.method, row.path).status_code == 401, row.path
 
 
-def test_says_when_it_is_ready(world: World) -> None:
-    assert world.http.get("/health").json() == {"status": "ok"}
-    assert world.http.get("/ready").json() == {"status": "ready"}
-
-
-def test_says_when_it_is_not(world: World, monkeypatch) -> None:
-    def fail() -> None:
-        raise OSError("no database")
-
-    monkeypatch.setattr(world.platform.services.store, "read", fail)
-    assert world.http.get("/ready").status_code == 500
-
-
 def test_a_registered_key_outlives_the_process(tmp_path, database) -> None:
     from tests.support.platform import open_world
 

@@ -1,0 +1,61 @@
+"""What a server process writes about itself: one JSON object per line, and the configuration it began with."""
+
+import logging
+import sys
+from typing import Any, Final
+
+import structlog
+from pydantic import SecretStr
+from sqlalchemy import make_url
+
+from custody.server.app import Settings
+from multisig._version import __version__
+
+log = structlog.get_logger()
+
+# Free text that is nobody's secret. Of any other text, and of every secret, the log says only whether it is set (P49).
+SHOWN_TEXTS: Final = frozenset({"log_level", "mail_from", "public_url", "smtp_host", "smtp_tls"})
+SET: Final = "(set)"
+
+
+def log_as_json(level: str) -> None:
+    """On the standard error."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def log_start(command: str, settings: Settings) -> None:
+    log.info(
+        "starting",
+        command=command,
+        version=__version__,
+        database=make_url(settings.database).get_backend_name(),
+        settings=shown(settings),
+    )
+
+
+def log_stop(command: str) -> None:
+    log.info("stopped", command=command)
+
+
+def shown(settings: Settings) -> dict[str, Any]:
+    """Every setting that is given, without what may be a secret."""
+    given = {name: getattr(settings, name) for name in type(settings).model_fields}
+    return {name: _shown(name, value) for name, value in given.items() if value is not None}
+
+
+def _shown(name: str, value: Any) -> Any:
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, SecretStr) or (isinstance(value, str) and name not in SHOWN_TEXTS):
+        return SET
+    return str(value) if name in SHOWN_TEXTS or not isinstance(value, dict | list | tuple) else SET

@@ -1,0 +1,70 @@
+"""``custody status``: what an operator asks first."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from custody.schemas.common import format_time
+from custody.server.app import utc_now
+from custody.server.cli.common import AsJson, State, platform_at, refusals
+from custody.server.service.operations.status import Status, read_status
+from multisig._version import __version__
+
+app = typer.Typer()
+
+
+@app.command("status")
+def status_command(state: State, as_json: AsJson = False) -> None:
+    """Version, database, chains, jobs and the last checkpoint of the audit log, from the database alone."""
+    with refusals(), platform_at(state) as platform:
+        now = utc_now()
+        status = read_status(platform.services.store, now)
+    if as_json:
+        typer.echo(json.dumps({"version": __version__, **_plain(asdict(status))}))
+        return
+    for line in _lines(status, now):
+        typer.echo(line)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _lines(status: Status, now: datetime) -> Iterator[str]:
+    figures, database = status.figures, status.database
+    yield f"custody {__version__} on {database.kind}, {database.size_bytes / 1e6:.1f} MB"
+    for chain in figures.chains:
+        yield f"{chain.chain}: block {chain.height}, read {_ago(chain.seen_at, now)}"
+    if not figures.chains:
+        yield "No chain was read yet."
+    for lease in status.leases:
+        yield f"{lease.name}: {'a process has it' if lease.held else 'nobody has it'} (until {format_time(lease.until)})"
+    for job in figures.jobs:
+        oldest = "" if job.oldest_at is None else f", the oldest from {_ago(job.oldest_at, now)}"
+        yield f"jobs, {job.kind}: {job.waiting} waiting, {job.leased} under way, {job.dead} given up{oldest}"
+    if not figures.jobs:
+        yield "No job waits."
+    for found in figures.proposals:
+        yield f"proposals, {found.status}: {found.count}, the one at rest for longest since {_ago(found.oldest_at, now)}"
+    signed = status.checkpoint_at
+    yield (
+        "The audit log was never signed."
+        if signed is None
+        else f"The audit log was signed {_ago(signed, now)}."
+    )
+
+
+def _ago(then: datetime, now: datetime) -> str:
+    seconds = max(0, round((now - then).total_seconds()))
+    for size, word in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {word} ago"
+    return f"{seconds} s ago"

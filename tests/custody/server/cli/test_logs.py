@@ -1,0 +1,70 @@
+"""What a server says about itself as it begins."""
+
+import json
+from pathlib import Path
+
+import pytest
+import structlog
+
+from custody.server.app import Settings
+from custody.server.cli.logs import log_as_json, log_start, log_stop, shown
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Everything that takes text, set to a secret."""
+    monkeypatch.setenv("CUSTODY_DATABASE_URL", f"postgresql://custody:{SECRET}@127.0.0.1/custody")
+    monkeypatch.setenv("CUSTODY_SMTP_PASSWORD", SECRET)
+    monkeypatch.setenv("CUSTODY_SMTP_USERNAME", SECRET)
+    monkeypatch.setenv("CUSTODY_SMTP_HOST", "mail.example.org")
+    return Settings(state=tmp_path)
+
+
+@pytest.fixture
+def configured():
+    yield
+    structlog.reset_defaults()
+
+
+def lines(captured: str) -> list[dict]:
+    return [json.loads(line) for line in captured.splitlines()]
+
+
+@pytest.mark.usefixtures("configured")
+def test_the_configuration_is_told_without_its_secrets(
+    settings: Settings, capsys: pytest.CaptureFixture
+) -> None:
+    """P49."""
+    log_as_json("info")
+    log_start("serve", settings)
+    log_stop("serve")
+    told = capsys.readouterr().err
+    assert SECRET not in told
+    start, stop = lines(told)
+    assert (start["event"], start["command"], start["database"]) == ("starting", "serve", "postgresql")
+    assert start["settings"]["database_url"] == start["settings"]["smtp_username"] == "(set)"
+    assert start["settings"]["smtp_host"] == "mail.example.org"
+    assert (stop["event"], stop["level"]) == ("stopped", "info")
+
+
+def test_a_setting_that_nobody_thought_of_is_a_secret(tmp_path: Path) -> None:
+    """What is shown is on a list; a new setting of text is not, before somebody puts it there."""
+
+    class Newer(Settings):
+        node_password: str = SECRET
+        nodes: dict[str, str] = {"regtest": SECRET}  # noqa: RUF012 - pydantic copies it
+        others: list[str] = [SECRET]  # noqa: RUF012
+
+    told = shown(Newer(state=tmp_path))
+    assert SECRET not in str(told)
+    assert told["state"] == str(tmp_path)
+
+
+@pytest.mark.usefixtures("configured")
+def test_the_level_decides(capsys: pytest.CaptureFixture) -> None:
+    log_as_json("warning")
+    structlog.get_logger().info("quiet")
+    structlog.get_logger().warning("loud")
+    assert [line["event"] for line in lines(capsys.readouterr().err)] == ["loud"]
