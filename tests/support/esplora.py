@@ -6,9 +6,11 @@ stay known after their block was lost, `{"confirmed": false}` for anything unkno
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 
@@ -340,6 +342,36 @@ ROUTES = (
     ("POST /tx", Explorer.send),
     ("POST /txs/test", Explorer.test),
 )
+
+
+@contextmanager
+def served(explorer: Explorer) -> Iterator[str]:
+    """The explorer on a port of this machine; the URL of its API."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            url = f"http://{self.headers['Host']}{self.path}"
+            answer = explorer.handle_request(httpx.Request(self.command, url, content=body))
+            self.send_response(answer.status_code)
+            self.send_header("Content-Length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        def log_message(self, *_):
+            pass
+
+    Handler.do_POST = Handler.do_GET
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/api"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 class EsploraRig(EmbeddedRig):

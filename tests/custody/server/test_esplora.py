@@ -1,16 +1,23 @@
 """A platform whose chain is an Esplora, from the deposit to the confirmation and through a reorganisation."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import httpx
 import pytest
 
+from custody.server.chain.backend import Accepted
+from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.domain.errors import ChainUnavailable
+from custody.server.store.models import Proposal
 from multisig.network import Network
+from multisig.script import p2wsh
 from multisig.transaction import Transaction
 from tests.support.custody import ok, open_desk
-from tests.support.esplora import AT_ONCE, URL, Explorer, as_json, edited, plain
+from tests.support.esplora import AT_ONCE, URL, Explorer, as_json, edited, plain, served
+from tests.support.platform import open_world
+from tests.support.regtest import FakeClock, funded, open_script, spend
 
 
 @contextmanager
@@ -34,6 +41,25 @@ def signed(desk, amount=150_000):
     desk.approve("alice", psbt_id)
     assert desk.approve("bob", psbt_id)["status"] == "SIGNED"
     return psbt_id
+
+
+def test_the_setting_makes_the_platform_ask_an_explorer(tmp_path, monkeypatch):
+    """Over a real connection, and at the pace that an explorer is owed."""
+    with (
+        EmbeddedChain(tmp_path / "chain", clock=FakeClock()) as chain,
+        served(Explorer(lambda: chain)) as url,
+    ):
+        monkeypatch.setenv("CUSTODY_CHAIN_REGTEST", f"esplora:{url}")
+        coin = funded(chain, 1, 100_000)
+        scripts = [p2wsh(open_script(number)) for number in range(1, 9)]
+        payment = spend(coin, 1, to=scripts[-1])
+        with open_world(tmp_path / "platform") as world, world.platform.background.running():
+            backend = world.platform.background.backends["regtest"]
+            assert isinstance(backend, EsploraBackend)
+            assert backend.tip() == chain.tip()
+            assert backend.outputs_to(scripts) == (coin,)
+            assert backend.test_accept(payment) == backend.broadcast(payment) == Accepted(payment.txid)
+        assert chain.transaction(payment.txid).transaction == payment
 
 
 @pytest.mark.parametrize("tests", [False, True], ids=["Blockstream's", "mempool.space's"])
@@ -147,10 +173,6 @@ def test_p36_a_liar_cannot_free_the_coins_of_a_signed_payment(tmp_path):
 
 def forged_spend(desk, psbt_id):
     """The final transaction with another output: its signatures do not fit."""
-    from dataclasses import replace
-
-    from custody.server.store.models import Proposal
-
     with desk.world.platform.services.store.read() as db:
         final = Transaction.parse(db.get_one(Proposal, psbt_id).final_tx)
     return replace(final, outputs=final.outputs[:1])

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -21,6 +20,7 @@ DEADLINE_SECONDS = 30.0
 MAX_BODY_BYTES = 32_000_000
 MAX_WORDS = 300
 USER_AGENT = "custody"
+NOT_A_URL = "An explorer's address is the URL of its API, such as https://blockstream.info/api."
 _SENDS_ELSEWHERE = range(300, 400)
 
 
@@ -47,13 +47,17 @@ def check_url(url: str) -> httpx.URL:
 
     Whoever sits on the way can lie as well as the explorer can.
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if not host or parts.query or parts.fragment:
-        raise ValueError("An explorer's address is the URL of its API, such as https://blockstream.info/api.")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_near(host)):
+    try:
+        address = httpx.URL(url)
+    except httpx.InvalidURL:
+        # Its own words repeat what they are about, which may be a password.
+        raise ValueError(NOT_A_URL) from None
+    fits = address.port is None or 0 < address.port < 1 << 16
+    if not address.host or not fits or address.query or address.fragment:
+        raise ValueError(NOT_A_URL)
+    if address.scheme != "https" and not (address.scheme == "http" and _is_near(address.host)):
         raise ValueError("An explorer elsewhere is asked over https only.")
-    return httpx.URL(url)
+    return address
 
 
 def _is_near(host: str) -> bool:

@@ -48,12 +48,17 @@ def test_an_explorer_is_asked_over_https_or_nearby(url):
         "https://",
         "explorer.example.org",
         "",
-        "https://explorer.example.org/api?key=1",
+        "https://explorer.example.org/api?key=hunter2",
+        "https://user:hunter2@explorer.example.org:99999/",
+        "https://user:hunter2@[::1/",
+        "https://user:hunter2@exa\u2100mple.org/",
+        "https://user:hunter2@example.org/\x00",
     ],
 )
 def test_anything_else_is_refused_before_it_is_asked(url):
-    with pytest.raises(ValueError, match="explorer"):
+    with pytest.raises(ValueError, match="explorer") as caught:
         EsploraBackend(url, Network.REGTEST)
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
