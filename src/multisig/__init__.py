@@ -23,6 +23,7 @@ from multisig.errors import (
     PsbtTooLarge,
     WrongNetwork,
 )
+from multisig.exports import bsms_record
 from multisig.fees import estimate_vsize, input_weight, output_weight, vault_input_weight
 from multisig.hashes import hash160, sha256, sha256d
 from multisig.inspection import (
@@ -144,6 +145,7 @@ __all__ = [
     "Vault",
     "WrongNetwork",
     "accept_signatures",
+    "bsms_record",
     "build_psbt",
     "checksum",
     "classify",

@@ -19,7 +19,7 @@ MAX_FILE_CHARACTERS = 8192
 _BSMS = "BSMS"
 _RECORD_LINES = 4
 # BIP-129: `/**` in the template stands for what the third line allows. Receiving and change, as everywhere here.
-_TEMPLATE, _RESTRICTIONS = "/**", "/0/*,/1/*"
+TEMPLATE, RESTRICTIONS = "/**", "/0/*,/1/*"
 _MULTIPATH = "/<0;1>/*"
 _NO_RESTRICTIONS = "No path restrictions"
 
@@ -67,18 +67,18 @@ def _vault_of_record(lines: list[str], network: Network) -> Vault:
 
 def _descriptor_of(template: str, restrictions: str) -> str:
     body = strip_checksum(template, strict=False)
-    if _TEMPLATE not in body:
+    if TEMPLATE not in body:
         # A full descriptor has its paths in itself.
         if restrictions != _NO_RESTRICTIONS:
-            raise InvalidDescriptor(f"A record without {_TEMPLATE} must say: {_NO_RESTRICTIONS}.")
+            raise InvalidDescriptor(f"A record without {TEMPLATE} must say: {_NO_RESTRICTIONS}.")
         return body
-    if restrictions != _RESTRICTIONS:
+    if restrictions != RESTRICTIONS:
         raise InvalidDescriptor(
-            f"The record allows other paths than {_RESTRICTIONS}: receiving and change addresses."
+            f"The record allows other paths than {RESTRICTIONS}: receiving and change addresses."
         )
     if _MULTIPATH in body:
-        raise InvalidDescriptor(f"The record mixes {_TEMPLATE} with {_MULTIPATH}.")
-    return body.replace(_TEMPLATE, _MULTIPATH)
+        raise InvalidDescriptor(f"The record mixes {TEMPLATE} with {_MULTIPATH}.")
+    return body.replace(TEMPLATE, _MULTIPATH)
 
 
 def vault_of_psbt(psbt: Psbt, network: Network) -> Vault:

@@ -1,30 +1,15 @@
-"""Records of BIP-129 (BSMS 1.0), unencrypted: the vault as a coordinator hands it out, and a signer's key as it comes back."""
+"""Key records of BIP-129 (BSMS 1.0), unencrypted: a signer's key as it comes back to the coordinator."""
 
 import base64
 import binascii
 from typing import Final
 
-from multisig import RECEIVE, InvalidKey, InvalidMessage, Network, OriginKey, Vault, recover_message_key
+from multisig import InvalidKey, InvalidMessage, Network, OriginKey, recover_message_key
 
 VERSION: Final = "BSMS 1.0"
-# BIP-129: receiving and change addresses, as `/**` stands for them.
-_PATHS: Final = "/0/*,/1/*"
 # The token of a round that is not encrypted.
 _NO_TOKEN: Final = "00"  # noqa: S105 - it says that there is none
 _RECORD_LINES: Final = 5
-
-
-def descriptor_record(vault: Vault) -> str:
-    """The four lines of the second round: version, template, paths, first address. Lines end in LF, the last one in nothing."""
-    keys = ",".join(f"{_with_apostrophes(key)}/**" for key in vault.cosigners)
-    template = f"wsh(sortedmulti({vault.threshold},{keys}))"
-    return "\n".join((VERSION, template, _PATHS, vault.address(RECEIVE, 0)))
-
-
-def _with_apostrophes(key: OriginKey) -> str:
-    # Both marks are allowed; the vectors of the BIP have this one, and so has what old firmware reads.
-    origin = str(key.origin).replace("h", "'")
-    return f"[{origin}]{key.xpub}"
 
 
 def key_of_record(text: str, network: Network) -> OriginKey:

@@ -4,11 +4,11 @@ from enum import StrEnum, unique
 from pathlib import Path
 from typing import Final
 
-from firmware_bridge.airgap import bsms, card, names
+from firmware_bridge.airgap import card, names
 from firmware_bridge.enrolment import coldcard_file
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.model import Family
-from multisig import Vault
+from multisig import Vault, bsms_record
 
 
 @unique
@@ -56,7 +56,7 @@ def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.
         case EnrolmentForm.DESCRIPTOR:
             return f"{vault.descriptor}\n"
         case EnrolmentForm.BSMS:
-            return bsms.descriptor_record(vault)
+            return bsms_record(vault)
 
 
 def write_enrolment(

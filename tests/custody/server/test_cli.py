@@ -130,6 +130,16 @@ def test_what_cannot_be_bootstrapped_is_explained(
                    answer=f"{PASSWORD}\n").exit_code == 1  # fmt: skip
 
 
+def test_a_chain_without_a_backend_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Warning" not in bootstrap(tmp_path / "regtest").stderr
+    mainnet = bootstrap(tmp_path / "one", "--chain", "mainnet")
+    assert mainnet.exit_code == 0
+    assert "no backend for mainnet" in mainnet.stderr
+    assert "CUSTODY_CHAIN_MAINNET" in mainnet.stderr
+    monkeypatch.setenv("CUSTODY_CHAIN_MAINNET", "esplora:https://explorer.example.org/api")
+    assert "Warning" not in bootstrap(tmp_path / "two", "--chain", "mainnet").stderr
+
+
 def test_what_testnet_means_is_one_thing(tmp_path: Path) -> None:
     assert bootstrap(tmp_path).exit_code == 0
     other = custody(

@@ -27,6 +27,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "POST /api/v1/remove-perm-from-role": {MANAGE_ROLE},
     "GET /api/v1/get-role-limit": {MANAGE_ROLE},
     "GET /api/v1/list-wallets": WHO_SEES_VAULTS,
+    "GET /api/v1/vault-export": WHO_SEES_VAULTS,
     "GET /api/v1/get-vault-limits": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/check-vault-limit": WHO_PAYS_OR_LOOKS,
     "GET /api/v1/psbt": WHO_PAYS_OR_LOOKS,

@@ -4,6 +4,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
+from custody.schemas.vault_exports import ExportForm, VaultExport
 from custody.schemas.vaults import CreateWalletRequest, Vault
 
 _VAULTS = TypeAdapter(list[Vault])
@@ -25,3 +26,13 @@ class VaultCalls:
         """``GET /api/v1/list-wallets``."""
         request = core.build("GET", "/api/v1/list-wallets", query={"workspace_id": workspace_id})
         return read((yield from call(core, request, repeatable=True)), _VAULTS)
+
+    @method
+    @staticmethod
+    def vault_export(
+        core: Core, workspace_id: int, vault_id: str, form: ExportForm = "descriptor"
+    ) -> Plan[VaultExport]:
+        """``GET /api/v1/vault-export``."""
+        query = {"workspace_id": workspace_id, "vault_id": vault_id, "format": form}
+        request = core.build("GET", "/api/v1/vault-export", query=query)
+        return read((yield from call(core, request, repeatable=True)), VaultExport)

@@ -8,7 +8,8 @@ import typer
 from pydantic import ValidationError
 
 from custody.schemas.keys import RevokeKeyRequest
-from custody.server.app import Platform
+from custody.server.app import Platform, Settings
+from custody.server.chain.configuration import PREFIX
 from custody.server.cli.common import AsJson, State, platform_at, read_password, read_secret, refusals
 from custody.server.domain.errors import NotFound
 from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
@@ -64,7 +65,19 @@ def bootstrap_command(
         placed = platform.setup.bootstrap(
             organisation=organisation, workspace=workspace, chain=Network(chain), person=person
         )
+        _warn_without_backend(Settings(state=state), Network(chain))
     _tell(placed, ADMINISTRATOR.name, email, as_json=as_json)
+
+
+def _warn_without_backend(settings: Settings, chain: Network) -> None:
+    """A workspace may come before its node does; whoever forgets the node would wait for deposits in vain."""
+    if chain not in {source.network for source in settings.chains}:
+        setting = f"{PREFIX}{chain.name}"
+        typer.echo(
+            f"Warning: no backend for {chain} is configured: nothing is seen there, and nothing is sent.\n"
+            f"Set {setting} before custody serve; docs/operating/chain.md has the settings.",
+            err=True,
+        )
 
 
 @app.command("add-member")

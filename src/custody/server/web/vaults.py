@@ -2,8 +2,11 @@
 
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
+from custody.schemas.vault_exports import VaultExport, VaultExportQuery
 from custody.schemas.vaults import CreateWalletRequest, Vault
 from custody.server.domain.errors import KeyAccountsExhausted, StateConflict
+from custody.server.service.limits.administration import vault_in
+from custody.server.service.vaults.exporting import exported
 from custody.server.web.endpoint import Call, Endpoint, Unit
 
 READERS = frozenset(
@@ -21,6 +24,11 @@ def list_wallets(call: Call[WorkspaceQuery]) -> list[Vault]:
     return call.services.vaults.in_workspace(call.db, call.access)
 
 
+def vault_export(call: Call[VaultExportQuery]) -> VaultExport:
+    """The vault as other wallets import it: its descriptor with checksum and key origins, or a record of BIP-129 (BSMS)."""
+    return exported(vault_in(call.db, call.access, call.body.vault_id), call.body)
+
+
 ENDPOINTS = (
     Endpoint(
         "POST",
@@ -34,4 +42,5 @@ ENDPOINTS = (
         refuses=(KeyAccountsExhausted, StateConflict),
     ),
     Endpoint("GET", "/api/v1/list-wallets", list_wallets, list[Vault], READERS, Unit.READ, WorkspaceQuery),
+    Endpoint("GET", "/api/v1/vault-export", vault_export, VaultExport, READERS, Unit.READ, VaultExportQuery),
 )

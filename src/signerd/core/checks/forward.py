@@ -46,4 +46,6 @@ def into_vault(case: InspectedCase) -> Verdict:
 
 def receive_index(vault: Vault, script: bytes) -> int | None:
     """Which of the vault's first receive addresses has that script; None where none has."""
-    return next((index for index in range(RECEIVE_ADDRESSES) if vault.script_pubkey(RECEIVE, index) == script), None)
+    return next(
+        (index for index in range(RECEIVE_ADDRESSES) if vault.script_pubkey(RECEIVE, index) == script), None
+    )

@@ -133,7 +133,7 @@ def _too_late(proposal: Proposal) -> str:
 
 def _answer(db: Session, proposal: Proposal) -> CancelPsbtResponse:
     out = released_signatures(db, proposal)
-    offered = proposal.keeps_coins and not newer_than(db, proposal)
+    offered = proposal.keeps_coins and TxType(proposal.tx_type) in KINDS and not newer_than(db, proposal)
     return CancelPsbtResponse(
         psbt_id=proposal.id,
         status=Status(proposal.status),

@@ -18,7 +18,6 @@ from custody.server.domain.errors import (
     Invalid,
     KeyIsRevoked,
     LockedFunds,
-    NotFound,
     WalletAddressMismatch,
 )
 from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, require_sensible
@@ -28,6 +27,7 @@ from custody.server.domain.timing import PROPOSAL_LIFETIME, SEQUENCE, choose_loc
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import OwnProfile, no_profile, own_profiles
+from custody.server.service.limits.administration import vault_in
 from custody.server.service.network.market import Market, Quote
 from custody.server.service.network.profile_watching import CHANGE_INDEX
 from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
@@ -95,7 +95,7 @@ class Forwarding:
         """
         if request.network != access.network:
             raise _invalid("/network", f"The workspace is on {access.network}.")
-        vault = _vault(db, access, request.vault_id)
+        vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         policy = own.policy(db)
         # An address is used up when the chain shows a payment to it: forwards that are never signed must not open gaps in
@@ -144,7 +144,7 @@ class Forwarding:
         Raises Outdated where a coin of the draft has gone, or the vault's address was paid meanwhile; NotFound (vault),
         WalletAddressMismatch, KeyIsRevoked.
         """
-        vault = _vault(db, access, request.vault_id)
+        vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
         if (own.key.id, vault.next_receive_index) != (draft.key_id, draft.receive_index):
             raise Outdated("The member has another key now, or the vault another address.")
@@ -197,13 +197,6 @@ class Forwarding:
         db.add_all(_inputs(proposal_id, draft))
         self._lifecycle.touch(db, proposal)
         return proposal
-
-
-def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
-    vault = db.get(Vault, vault_id)
-    if vault is None or vault.workspace_id != access.workspace_id:
-        raise NotFound("There is no such vault in this workspace.")
-    return vault
 
 
 def _profile_of(db: Session, caller: Caller, access: WorkspaceAccess, address: str | None) -> OwnProfile:
