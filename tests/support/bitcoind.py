@@ -70,10 +70,10 @@ class RunningNode:
         return self.folder / "regtest" / ".cookie"
 
     def start(self) -> None:
-        """Returns when it answers. The port is another one at each try: it cannot be asked for any free one."""
+        """Returns when it answers: on the port it had, or on others, for it cannot be asked to take a free one."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        for _ in range(5):
-            self.port = _free_port()
+        for port in (self.port, 0, 0, 0, 0):
+            self.port = port or _free_port()
             self.cookie.unlink(missing_ok=True)
             self.process = self._launch()
             if self._answers():
@@ -161,14 +161,14 @@ def running_node(program: Path, folder: Path, *options: str) -> Iterator[Running
 class NodeRig:
     """A real node for all tests of one process. Each block pays an open script of its own."""
 
-    def __init__(self, node: RunningNode) -> None:
+    def __init__(self, node: RunningNode, spare_coins: int = SPARE_COINS) -> None:
         self.node = node
         self.backend = self.connect()
         self._used = 0
         self._mined = OWN
         self._coinbases: dict[int, int] = {}
         self._money: deque[tuple[int, OutPoint, int, int]] = deque()
-        self.mine(MATURITY + SPARE_COINS)
+        self.mine(MATURITY + spare_coins)
 
     def connect(self) -> CoreBackend:
         return CoreBackend(Network.REGTEST, self.node.url, CookieFile(self.node.cookie), answer_seconds=20)
@@ -191,12 +191,16 @@ class NodeRig:
         return open_script(self._coinbases[height])
 
     def fund(self, number: int, amount: int) -> str:
+        return self.pay(p2wsh(open_script(number)), amount)
+
+    def pay(self, script: bytes, amount: int) -> str:
+        """The same to any script."""
         height, outpoint, behind, held = self._next_money(amount)
         change = TxOut(Sats(held - amount - FEE), p2wsh(open_script(behind)))
         payment = Transaction(
             version=2,
             inputs=(TxIn(outpoint, 0xFFFFFFFD, b"", (open_script(behind),)),),
-            outputs=(TxOut(Sats(amount), p2wsh(open_script(number))), change),
+            outputs=(TxOut(Sats(amount), script), change),
             locktime=0,
         )
         self.send(payment)
@@ -223,10 +227,15 @@ class NodeRig:
     @contextmanager
     def down(self) -> Iterator[None]:
         self.node.stop()
-        yield
-        self.node.start()
-        self.backend.close()
-        self.backend = self.connect()
+        port = self.node.port
+        try:
+            yield
+        finally:
+            self.node.start()
+        # Another cookie, which the backend finds out by itself; another port only where somebody took this one.
+        if self.node.port != port:
+            self.backend.close()
+            self.backend = self.connect()
 
     def _waiting(self) -> list[str]:
         """The mempool, parents first."""

@@ -124,5 +124,7 @@ class EmbeddedRig:
     @contextmanager
     def down(self) -> Iterator[None]:
         self.chain.close()
-        yield
-        self.chain = self._open()
+        try:
+            yield
+        finally:
+            self.chain = self._open()

@@ -327,5 +327,7 @@ class FakeNodeRig(EmbeddedRig):
     @contextmanager
     def down(self) -> Iterator[None]:
         self.node.faults.hangs_up = True
-        yield
-        self.node.faults.hangs_up = False
+        try:
+            yield
+        finally:
+            self.node.faults.hangs_up = False

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from custody.server.store import Store, sqlite_url
+from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 
 # Of the routes' tests these ask the database nothing that the others do not ask of both.
@@ -61,3 +62,15 @@ def store(database: str) -> Iterator[Store]:
     opened = Store.open(database)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def bitcoind_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeRig]:
+    """A real node on regtest, one for each process of the test run: whoever uses it leaves the chain as it is then."""
+    program = find_bitcoind()
+    if program is None:
+        pytest.skip(MISSING)
+    with running_node(program, tmp_path_factory.mktemp("bitcoind")) as node:
+        rig = NodeRig(node)
+        yield rig
+        rig.close()

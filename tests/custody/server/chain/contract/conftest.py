@@ -6,7 +6,6 @@ tests/support/chains.py.
 
 import pytest
 
-from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.chains import EmbeddedRig, Rig
 from tests.support.esplora import EsploraRig
 from tests.support.fake_bitcoind import FakeNodeRig
@@ -31,18 +30,6 @@ def core_rig(tmp_path):
     opened = FakeNodeRig(tmp_path / "chain")
     yield opened
     opened.close()
-
-
-@pytest.fixture(scope="session")
-def bitcoind_rig(tmp_path_factory):
-    """A real node; one for each process of the test run."""
-    program = find_bitcoind()
-    if program is None:
-        pytest.skip(MISSING)
-    with running_node(program, tmp_path_factory.mktemp("bitcoind")) as node:
-        opened = NodeRig(node)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
