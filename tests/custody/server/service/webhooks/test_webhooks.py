@@ -1,0 +1,156 @@
+"""Making, changing and deleting webhooks: by who may, within bounds, with a secret that is shown once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from custody.schemas.users import PermissionName as P
+from custody.schemas.webhooks import MAX_WEBHOOKS
+from custody.server.store.models import AuditEvent, Webhook
+from tests.support.custody import ok, refused
+from tests.support.platform import As, World, open_world
+from tests.support.staff import add_someone
+
+ADMIN = "admin@example.org"
+URL = "https://hooks.example.org/{}"
+
+
+@pytest.fixture
+def world(tmp_path: Path, database: str) -> Iterator[World]:
+    with open_world(tmp_path / "state", database_url=database) as opened:
+        opened.organisation("Acme", ADMIN)
+        yield opened
+
+
+@pytest.fixture
+def admin(world: World) -> As:
+    return world.as_user(ADMIN)
+
+
+def create(user: As, path: object = "", workspace_id: int = 1, **more: object):
+    body = {"workspace_id": workspace_id, "url": URL.format(path), "kinds": ["*"], **more}
+    return user.post("/api/v1/create-webhook", body)
+
+
+def listed(user: As, workspace_id: int = 1) -> list[dict]:
+    return ok(user.get("/api/v1/webhooks", workspace_id=workspace_id))
+
+
+def change(user: As, webhook: dict, **changes: object):
+    body = {"workspace_id": 1, "webhook_id": webhook["webhook_id"], **changes}
+    return user.post("/api/v1/update-webhook", body)
+
+
+def test_the_secret_is_shown_once_and_not_stored_readably(world: World, admin: As) -> None:
+    made = ok(create(admin, kinds=["vault.created", "proposal.created", "vault.created"]))
+    assert made["secret"].startswith("whsec_")
+    assert len(made["secret"]) == len("whsec_") + 43
+    assert made["kinds"] == ["proposal.created", "vault.created"]
+    (shown,) = listed(admin)
+    assert {**shown, "secret": made["secret"]} == made
+    with world.platform.services.store.read() as db:
+        stored = db.get_one(Webhook, made["webhook_id"])
+        assert made["secret"].encode() not in stored.sealed_secret
+
+
+def test_p49_neither_secret_nor_path_is_in_the_log(world: World, admin: As) -> None:
+    made = ok(create(admin, "a-secret-of-the-receivers"))
+    new = ok(change(admin, made, rotate_secret=True))["secret"]
+    with world.platform.services.store.read() as db:
+        said = "\n".join(db.scalars(select(AuditEvent.description)))
+    assert not any(word in said for word in (made["secret"], new, "a-secret-of-the-receivers"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example.org/",
+        "https://127.0.0.1/",
+        "https://0x7f.1/",
+        "https://[::1]/",
+        "https://localhost/",
+        "https://metadata.google.internal/",
+        "https://user:password@hooks.example.org/",
+        "https://hooks.example.org:25/",
+    ],
+)
+def test_p51_a_url_that_leads_inside_is_refused(admin: As, url: str) -> None:
+    problem = refused(create(admin, url=url), 422, "VALIDATION")
+    assert [fault["pointer"] for fault in problem["errors"]] == ["/url"]
+    assert "password" not in str(problem).replace("user, password or fragment", "")
+    assert listed(admin) == []
+
+
+def test_a_kind_that_there_is_not_is_refused(admin: As) -> None:
+    problem = refused(create(admin, kinds=["vault.created", "vault.stolen"]), 422, "VALIDATION")
+    assert [fault["pointer"] for fault in problem["errors"]] == ["/kinds/1"]
+    refused(create(admin, kinds=[]), 422, "VALIDATION")
+
+
+def test_a_workspace_has_so_many_and_each_url_once(admin: As) -> None:
+    made = [ok(create(admin, number)) for number in range(MAX_WEBHOOKS)]
+    refused(create(admin, "one-more"), 409, "STATE_CONFLICT")
+    body = {"workspace_id": 1, "webhook_id": made[0]["webhook_id"]}
+    ok(admin.post("/api/v1/delete-webhook", body))
+    refused(create(admin, 1), 409, "STATE_CONFLICT")
+    ok(create(admin, 0))
+    assert URL.format(0) in [hook["url"] for hook in listed(admin)]
+
+
+def test_what_changes_nothing_is_not_recorded(world: World, admin: As) -> None:
+    made = ok(create(admin))
+    before = world.audit_actions("workspace:1")
+    same = ok(change(admin, made, kinds=["*"], enabled=True))
+    assert same == {**made, "secret": None}
+    assert world.audit_actions("workspace:1") == before
+    assert ok(change(admin, made, kinds=["vault.created"], enabled=False))["disabled_reason"] == "by-a-member"
+    assert world.audit_actions("workspace:1") == [*before, "WEBHOOK_UPDATED"]
+
+
+def test_only_who_manages_the_workspace_sees_and_changes_webhooks(world: World, admin: As) -> None:
+    made = ok(create(admin))
+    other = add_someone(world, "Other", set(P) - {P.MANAGE_WORKSPACE}).calls
+    refused(create(other, "theirs"), 403, "PERMISSION_DENIED")
+    refused(change(other, made, enabled=False), 403, "PERMISSION_DENIED")
+    refused(other.get("/api/v1/webhooks", workspace_id=1), 403, "PERMISSION_DENIED")
+
+
+def test_p24_another_tenants_webhooks_are_not_there(world: World, admin: As) -> None:
+    made = ok(create(admin))
+    ping = ok(admin.post("/api/v1/test-webhook", {"workspace_id": 1, "webhook_id": made["webhook_id"]}))
+    placed = world.organisation("Umbrella", "eve@example.net")
+    eve = world.as_user("eve@example.net")
+    here = {"workspace_id": placed.workspace_id}
+    own, delivery = {**here, "webhook_id": made["webhook_id"]}, {**here, "delivery_id": ping["delivery_id"]}
+    for path, body in (
+        ("update-webhook", {**own, "rotate_secret": True}),
+        ("delete-webhook", own),
+        ("test-webhook", own),
+        ("redeliver-webhook", delivery),
+    ):
+        refused(eve.post(f"/api/v1/{path}", body), 404, "NOT_FOUND")
+    refused(eve.get("/api/v1/webhook-deliveries", **own), 404, "NOT_FOUND")
+    refused(eve.get("/api/v1/webhooks", workspace_id=1), 404, "NOT_FOUND")
+    # The same URL in another workspace is another webhook.
+    ok(create(eve, workspace_id=placed.workspace_id))
+
+
+def test_deliveries_are_read_page_by_page_the_newest_first(world: World, admin: As) -> None:
+    made = ok(create(admin))
+    own = {"workspace_id": 1, "webhook_id": made["webhook_id"]}
+    sent = []
+    for _ in range(5):
+        sent.append(ok(admin.post("/api/v1/test-webhook", own))["delivery_id"])
+        world.clock.advance(seconds=1)
+    first = admin.get("/api/v1/webhook-deliveries", **own, limit=2)
+    assert (first.headers["X-Total-Count"], 'rel="next"' in first.headers["Link"]) == ("5", True)
+    found = [row["delivery_id"] for row in ok(first)]
+    while found[-1] != sent[0]:
+        page = ok(admin.get("/api/v1/webhook-deliveries", **own, limit=2, after=found[-1]))
+        found += [row["delivery_id"] for row in page]
+    assert found == sent[::-1]
+    other = ok(create(admin, "other"))
+    query = {"workspace_id": 1, "webhook_id": other["webhook_id"], "after": sent[0]}
+    refused(admin.get("/api/v1/webhook-deliveries", **query), 404, "NOT_FOUND")
