@@ -23,6 +23,7 @@ from custody.server.metrics import StoredFigures
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.audit.reading import Logs
+from custody.server.service.jobs.desk import JobDesk
 from custody.server.service.jobs.leases import LEASE
 from custody.server.service.jobs.operator import Operator
 from custody.server.service.keys.keys import Keys
@@ -181,6 +182,7 @@ class Platform:
     services: Services
     setup: Setup
     operator: Operator
+    jobs: JobDesk
     background: Background
     asgi: FastAPI
     close: Callable[[], None]
@@ -212,7 +214,7 @@ def open_platform(settings: Settings, outside: Outside | None = None) -> Platfor
     services, setup = _wire(settings, world, store, audit, background, account)
     asgi = build_asgi(services, world.random, version=__version__, lifespan=background.lifespan)
     operator = Operator(store, world.clock, world.random)
-    return Platform(services, setup, operator, background, asgi, store.close)
+    return Platform(services, setup, operator, JobDesk(world.clock, audit), background, asgi, store.close)
 
 
 def _mailer(settings: Settings, world: Outside) -> Mailer:

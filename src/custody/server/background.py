@@ -18,6 +18,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
+from custody.server.service.jobs.kinds import ENDLESS
 from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.operator import FUND, MINE, OperatorTasks
 from custody.server.service.jobs.outbox import Handler, Outbox
@@ -205,10 +206,7 @@ class Background:
             if isinstance(backend, EmbeddedChain):
                 tasks = OperatorTasks(backend)
                 handlers |= {MINE: tasks.mine, FUND: tasks.fund}
-        # A signed payment whose coins are locked waits as long as it takes for a node that takes it.
-        return Outbox(
-            self.store, self.clock, new_id(self.random), handlers, endless={BROADCAST}, span=self.span
-        )
+        return Outbox(self.store, self.clock, new_id(self.random), handlers, endless=ENDLESS, span=self.span)
 
     def watchers(self) -> list[Watcher]:
         sightings = Sightings(self.clock, self.audit, self.lifecycle)

@@ -6,13 +6,14 @@ from typing import Annotated
 import structlog
 import typer
 
-from custody.server.cli import admin, auditing, onboarding, serving, sign_in, status
+from custody.server.cli import admin, auditing, jobs, onboarding, serving, sign_in, status
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, pretty_exceptions_enable=False)
 app.add_typer(serving.app)
 app.add_typer(status.app)
 admin.app.add_typer(onboarding.app)
 admin.app.add_typer(sign_in.app)
+admin.app.add_typer(jobs.app, name="jobs")
 app.add_typer(admin.app, name="admin")
 app.add_typer(auditing.app, name="audit")
 

@@ -35,6 +35,7 @@ class Category(StrEnum):
     CHAIN = "CHAIN"
     PURCHASES = "PURCHASES"
     AUDIT = "AUDIT"
+    JOBS = "JOBS"
 
 
 def chain_of(org_uid: str, workspace_uid: str) -> str:

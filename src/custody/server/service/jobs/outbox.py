@@ -141,7 +141,7 @@ class Outbox:
         now = self._clock()
         # A snapshot first: an idle worker does not queue at the write lock.
         with self._store.read() as db:
-            if db.scalars(self._due(now)).first() is None:
+            if self._first(db, now) is None:
                 return None
         with self._store.write() as db:
             task = self._take(db, now)
@@ -217,7 +217,7 @@ class Outbox:
                         job.lease_owner, job.lease_until = None, None
 
     def _take(self, db: Session, now: datetime) -> Task | None:
-        while (job := db.scalars(self._due(now).with_for_update(skip_locked=True)).first()) is not None:
+        while (job := self._first(db, now)) is not None:
             if self._may_be_tried(job, now):
                 job.lease_owner, job.lease_until = self._owner, now + self._span
                 job.attempts += 1
@@ -284,11 +284,17 @@ class Outbox:
             job.dead_at = now
             log.error("job given up", kind=job.kind, job=job.id, subject=job.subject, reason=words)
 
-    def _due(self, now: datetime) -> Select[Job]:
+    def _first(self, db: Session, now: datetime) -> Job | None:
+        """Of each kind the one that fell due first, by one step in an index; of those the first."""
+        heads = [db.scalars(self._due(kind, now)).first() for kind in self._handlers]
+        found = [job for job in heads if job is not None]
+        return min(found, key=lambda job: (job.run_at, job.id), default=None)
+
+    def _due(self, kind: str, now: datetime) -> Select[Job]:
         return (
             select(Job)
             .where(
-                Job.kind.in_(list(self._handlers)),
+                Job.kind == kind,
                 Job.done_at.is_(None),
                 Job.dead_at.is_(None),
                 Job.run_at <= now,

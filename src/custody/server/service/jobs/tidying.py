@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import delete, or_, select
+from sqlalchemy import and_, delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.ports import Clock
@@ -16,15 +16,18 @@ from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshT
 INTERVAL: Final = timedelta(hours=1)
 # One transaction stays short however much is over.
 BATCH: Final = 500
-# A mail that was sent is remembered as long as somebody may ask where it is; one that was given up, until an operator has looked.
+# A mail that was sent is remembered as long as somebody may ask where it is; whom it went to is nobody's business for longer.
 SENT_MAIL_KEPT: Final = timedelta(days=1)
-DEAD_MAIL_KEPT: Final = timedelta(days=30)
+# Other jobs name no people; a week shows an operator when it was that broadcasts were late.
+DONE_JOB_KEPT: Final = timedelta(days=7)
+# What was given up, until an operator has looked.
+DEAD_JOB_KEPT: Final = timedelta(days=30)
 # Its last access token has ended by then as well; the audit log goes on telling of the session.
 SESSION_KEPT: Final = REFRESH_LIFETIME + ACCESS_LIFETIME
 
 
 class Tidying:
-    """Every hour, in each process: what another one has forgotten already is not there to be found."""
+    """Every hour, by the process that sweeps. One that has just taken over begins at once: there is little to be found."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -37,7 +40,7 @@ class Tidying:
         if self._done_at is not None and self._done_at <= now < self._done_at + INTERVAL:
             return 0
         self._done_at = now
-        return sum(self._forget(part, now) for part in (_mails, _challenges, _sessions))
+        return sum(self._forget(part, now) for part in (_jobs, _challenges, _sessions))
 
     def _forget(self, part: Callable[[Session, datetime], int], now: datetime) -> int:
         count = 0
@@ -49,10 +52,14 @@ class Tidying:
                 return count
 
 
-def _mails(db: Session, now: datetime) -> int:
-    """Whom they went to is nobody's business for longer; other kinds of jobs are few, and their results are asked for."""
-    over = or_(Job.done_at <= now - SENT_MAIL_KEPT, Job.dead_at <= now - DEAD_MAIL_KEPT)
-    found = db.scalars(select(Job.id).where(Job.kind == MAIL, over).limit(BATCH)).all()
+def _jobs(db: Session, now: datetime) -> int:
+    """Done or given up."""
+    over = or_(
+        Job.done_at <= now - DONE_JOB_KEPT,
+        and_(Job.kind == MAIL, Job.done_at <= now - SENT_MAIL_KEPT),
+        Job.dead_at <= now - DEAD_JOB_KEPT,
+    )
+    found = db.scalars(select(Job.id).where(over).limit(BATCH)).all()
     db.execute(delete(Job).where(Job.id.in_(found)))
     return len(found)
 

@@ -21,7 +21,8 @@ class Job(Base):
     __tablename__ = "jobs"
     __table_args__ = (
         Index("uq_jobs_open", "kind", "subject", unique=True, sqlite_where=_OPEN, postgresql_where=_OPEN),
-        Index("ix_jobs_due", "run_at", sqlite_where=_OPEN, postgresql_where=_OPEN),
+        # The next one of a kind is its first entry, however many wait behind it.
+        Index("ix_jobs_due", "kind", "run_at", "id", sqlite_where=_OPEN, postgresql_where=_OPEN),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)

@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.service.jobs import tidying
+from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.jobs.tidying import Tidying
 from custody.server.service.mail.mailer import Mail
 from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
@@ -123,3 +124,23 @@ def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
     assert once.run_due() == 0
     world.clock.advance(minutes=1)
     assert once.run_due() == 1
+
+
+def test_finished_jobs_of_every_kind_go_and_open_ones_never(world: World) -> None:
+    store, now = world.platform.services.store, world.clock()
+    with store.write() as db:
+        for kind in ("done", "dead", "open"):
+            enqueue(db, kind, "a", now)
+            enqueue(db, kind, "b", now)
+        for job in db.scalars(select(Job).where(Job.kind == "done")):
+            job.done_at = now
+        for job in db.scalars(select(Job).where(Job.kind == "dead")):
+            job.dead_at = now
+    for days, left in ((7, 4), (23, 2), (365, 2)):
+        world.clock.advance(days=days, seconds=-1)
+        before = count(world, Job)
+        tidy(world)
+        assert count(world, Job) == before
+        world.clock.advance(seconds=1)
+        tidy(world)
+        assert count(world, Job) == left

@@ -105,7 +105,7 @@ def upgrade() -> None:
     with op.batch_alter_table("jobs", schema=None) as batch_op:
         batch_op.create_index(
             "ix_jobs_due",
-            ["run_at"],
+            ["kind", "run_at", "id"],
             unique=False,
             sqlite_where=sa.text("done_at IS NULL AND dead_at IS NULL"),
             postgresql_where=sa.text("done_at IS NULL AND dead_at IS NULL"),
