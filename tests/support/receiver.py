@@ -46,12 +46,15 @@ TAKEN = answering(OK)
 
 @dataclass
 class Receiver:
-    """``answer`` is given each connection after its request was read. ``closing``: the test is over."""
+    """``answer`` is given each connection after its request was read. ``closing``: the test is over. ``reached``: something
+    has arrived.
+    """
 
     port: int = 0
     arrived: list[Request] = field(default_factory=list)
     answer: Answer = TAKEN
     closing: threading.Event = field(default_factory=threading.Event)
+    reached: threading.Event = field(default_factory=threading.Event)
 
     def url(self, path: str = "/hook", host: str = HOST) -> str:
         return f"https://{host}:{self.port}{path}"
@@ -110,6 +113,7 @@ def _serve(line: socket.socket, context: ssl.SSLContext, own: Receiver) -> None:
     line.settimeout(10)
     with suppress(OSError), context.wrap_socket(line, server_side=True) as secured:
         own.arrived.append(_read(secured))
+        own.reached.set()
         own.answer(secured, own)
         with suppress(OSError):
             secured.unwrap()

@@ -72,6 +72,12 @@ def test_how_it_went_is_in_the_log_and_not_what_was_answered(hooked: Hooked, ans
     assert row["status"] == ("delivered" if error is None else "pending")
 
 
+def test_a_running_server_delivers_by_itself(hooked: Hooked) -> None:
+    with hooked.world.platform.background.running():
+        hooked.ping()
+        assert hooked.receiver.reached.wait(10)
+
+
 def test_it_is_tried_again_until_it_is_taken(hooked: Hooked) -> None:
     hooked.receiver.answer = status(503)
     hooked.ping()

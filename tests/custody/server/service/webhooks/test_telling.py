@@ -13,6 +13,7 @@ from custody.server.store.models import WebhookDelivery
 from custody.server.store.models import WebhookEvent as Stored
 from tests.support.custody import Desk, ok
 from tests.support.platform import register_key, seed
+from tests.support.profiles import approve_forward, forward, grant, pay_profile
 from tests.support.staff import change_role, remove
 from tests.support.webhooks import told
 
@@ -133,6 +134,23 @@ def test_a_deposit_that_nodes_forget(desk: Desk) -> None:
     desk.chain._mempool._spends.clear()
     desk.watcher.look()
     assert kinds(desk) == ["deposit.removed"]
+
+
+def test_a_forward_is_a_proposal_and_to_the_vault_a_deposit(desk: Desk) -> None:
+    grant(desk, "Signer", "PAYMENT_INIT")
+    pay_profile(desk, "alice", 100_000)
+    listen(desk)
+    psbt_id = ok(forward(desk, "alice", 50_000))["psbt_id"]
+    approve_forward(desk, "alice", psbt_id)
+    desk.settle()
+    assert [kind for kind in kinds(desk) if kind.startswith("proposal.")] == [
+        "proposal.created",
+        "proposal.approved",
+        "proposal.signed",
+        "proposal.broadcasting",
+    ]
+    assert [data["amount_sats"] for data in told_of(desk, "deposit.seen")] == [50_000]
+    assert told_of(desk, "proposal.created")[0]["tx_type"] == "forward"
 
 
 def test_vaults_limits_and_members(desk: Desk) -> None:
