@@ -1,12 +1,20 @@
 """Forwards: a member's own money into a vault, by the owner's signature alone, and everything that the chain does to it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import bdkpython
 import pytest
 
+from custody.schemas.forwards import ForwardToVaultRequest
+from custody.schemas.users import PermissionName
+from custody.server.domain.caller import Caller
+from custody.server.domain.errors import NotFound
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.network.profile_watching import CHANGE_INDEX
+from custody.server.service.proposals.forwarding import ForwardDraft
+from custody.server.service.requests.outdated import Outdated
 from multisig import CHANGE, RECEIVE, ChangeTo, OutPoint, Psbt, Transaction, TxOut, build_psbt, finalise, sats
 from multisig.builder import SEQUENCE, CoinToSpend
 from tests.support.custody import Desk, ok, open_desk, refused, sign
@@ -443,6 +451,101 @@ class TestLife:
         found = desk.chain.transaction(desk.proposal(psbt_id)["txid"])
         assert found is not None
         assert found.transaction.serialize() == theirs
+
+
+class TestOtherWays:
+    """What else may be asked of a proposal."""
+
+    def test_its_owner_cancels_it_and_nobody_else(self, desk: Desk, psbt_id: str) -> None:
+        body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
+        for user in (desk.admin, desk.signers["bob"]):
+            refused(user.post("/api/v1/cancel-psbt", body), 403, "PERMISSION_DENIED")
+        answer = ok(desk.signers["alice"].post("/api/v1/cancel-psbt", body))
+        assert (answer["status"], answer["coins_kept"]) == ("CANCELLED", False)
+        assert figures(desk.signers["alice"]) == (160_000, 0, 0)
+
+    def test_half_signed_and_cancelled_it_offers_no_self_spend_that_a_vault_could_not_make(
+        self, desk: Desk, psbt_id: str
+    ) -> None:
+        psbt, policy = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"]), policy_of(desk.devices["alice"])
+        ok(desk.submit("alice", psbt_id, sign(desk.devices["alice"], psbt, policy, inputs=[0])))
+        body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
+        answer = ok(desk.signers["alice"].post("/api/v1/cancel-psbt", body))
+        assert (answer["coins_kept"], answer["self_spend_offered"]) == (True, False)
+        assert ok(desk.signers["alice"].post("/api/v1/cancel-psbt", {**body, "release_coins": True}))
+        assert figures(desk.signers["alice"]) == (160_000, 0, 0)
+
+    def test_a_vault_does_not_replace_it(self, desk: Desk, psbt_id: str) -> None:
+        desk.deposit(100_000)
+        assert desk.proposal(psbt_id)["may_be_replaced"] is False
+        replacement = desk.propose(recipients=[], amounts_sats=None, replaces_psbt_id=psbt_id)
+        refused(replacement, 409, "STATE_CONFLICT")
+
+    def test_nor_does_it_pay_for_it_before_it_is_on_its_way(self, desk: Desk, psbt_id: str) -> None:
+        desk.deposit(100_000)
+        child = desk.propose(recipients=[], amounts_sats=None, accelerates_psbt_id=psbt_id)
+        refused(child, 409, "STATE_CONFLICT")
+
+    def test_nor_with_the_deposit_that_it_brings(self, desk: Desk, psbt_id: str) -> None:
+        """It is no change of the vault's: its owner could still replace it."""
+        approve_forward(desk, "alice", psbt_id)
+        desk.settle()
+        child = desk.propose(recipients=[], amounts_sats=None, accelerates_psbt_id=psbt_id, fee_rate="20")
+        refused(child, 409, "STATE_CONFLICT")
+
+
+class TestRaces:
+    def test_of_two_drafts_over_the_same_coins_the_second_is_made_anew(self, desk: Desk) -> None:
+        """P16."""
+        with drafting(desk) as (draft, create):
+            first, second = draft(), draft()
+            create(first)
+            with pytest.raises(Outdated):
+                create(second)
+        assert figures(desk.signers["alice"])[2] == 100_000
+
+    def test_an_address_that_was_paid_meanwhile_is_not_paid_again(self, desk: Desk) -> None:
+        with drafting(desk) as (draft, create):
+            made = draft()
+            desk.deposit(10_000)
+            with pytest.raises(Outdated):
+                create(made)
+
+    def test_a_key_that_was_lost_meanwhile_forwards_nothing(self, desk: Desk) -> None:
+        with drafting(desk) as (draft, create):
+            made = draft()
+            alice = desk.signers["alice"]
+            key_id = profile_of(alice)["key_id"]
+            ok(alice.post("/api/v1/revoke-key", {"key_id": key_id, "reason": "lost", "force": True}))
+            with pytest.raises(NotFound):
+                create(made)
+
+
+@contextmanager
+def drafting(desk: Desk) -> Iterator[tuple]:
+    """The two halves of the call, which others can come between."""
+    services = desk.world.platform.services
+    caller = Caller(desk.user_ids["alice"], 0, "Alice", "trace")
+    wanted = frozenset({PermissionName.PAYMENT_INIT})
+    request = ForwardToVaultRequest(
+        workspace_id=desk.workspace_id,
+        vault_id=desk.vault["id"],
+        network="testnet",
+        amount_sats=50_000,
+        fee_sats=1_000,
+    )
+
+    def draft() -> ForwardDraft:
+        with services.store.read() as db:
+            access = services.people.enter(db, caller, desk.workspace_id, wanted)
+            return services.forwarding.draft(db, caller, access, request)
+
+    def create(made: ForwardDraft) -> None:
+        with services.store.write() as db:
+            access = services.people.enter(db, caller, desk.workspace_id, wanted)
+            services.forwarding.create(db, caller, access, request, made)
+
+    yield draft, create
 
 
 class TestLimits:
