@@ -108,6 +108,8 @@ class Sightings:
             case Event.REACHED_NETWORK | Event.REOPENED:
                 proposal.txid = proposal.txid_expected
                 proposal.failure_code = proposal.failure_reason = None
+            case Event.REPLACED:
+                proposal.failure_code = proposal.failure_reason = None
             case Event.COIN_SPENT:
                 proposal.failure_code, proposal.failure_reason = _loss(winner_of(db, proposal, coins))
             case Event.INPUT_GONE:

@@ -205,7 +205,8 @@ class Replacing:
             require_replaceable(db, original, cancel=request.cancel)
         except StateConflict as error:
             raise Outdated(error.detail) from error
-        require_unchanged(db, vault.chain, version.added)
+        if version.added:
+            require_unchanged(db, vault.chain, version.added)
         _require_held(db, vault, original, version)
         draft, known = version.draft, change_index_of(original)
         if draft.change_index is not None and known is None and draft.change_index != vault.next_change_index:
