@@ -27,7 +27,7 @@ MAX_ANSWER_BYTES = 128 * 1024 * 1024
 MAX_WORDS = 200
 # bitcoind closes a connection that was idle for 30 seconds (-rpcservertimeout): we let go of it first.
 KEEPALIVE_SECONDS = 15.0
-# Its work queue holds 16 calls by default (-rpcworkqueue), and others ask it too.
+# Its work queue holds 16 calls by default, 64 in later releases (-rpcworkqueue), and others ask it too.
 MAX_CONNECTIONS = 8
 
 # rpc/protocol.h
