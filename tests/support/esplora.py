@@ -6,6 +6,7 @@ stay known after their block was lost, `{"confirmed": false}` for anything unkno
 
 import json
 import re
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,6 @@ from custody.server.chain.embedded import EmbeddedChain
 from custody.server.chain.engine import split_block
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.chain.esplora.pace import Pace
-from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.hashes import sha256d
 from multisig.network import Network
@@ -148,12 +148,6 @@ class Explorer(httpx.BaseTransport):
         block = self._chain.block_at(int(height))
         return plain("Block not found", 404) if block is None else plain(block.hash)
 
-    def header(self, block_hash: str) -> httpx.Response:
-        try:
-            return plain(self.header_bytes(block_hash).hex())
-        except ChainUnavailable:
-            return plain("Block not found", 404)
-
     def header_bytes(self, block_hash: str) -> bytes:
         if block_hash == self._chain.block_at(0).hash:
             return GENESIS_HEADER
@@ -163,7 +157,30 @@ class Explorer(httpx.BaseTransport):
         ref = next((each.ref for each in self._blocks() if each.ref.hash == block_hash), None)
         if ref is None:
             return plain("Block not found", 404)
-        return as_json({"id": ref.hash, "height": ref.height, "timestamp": ref.time, "version": 536870912})
+        return as_json(self.block_value(ref.height, self.header_bytes(ref.hash)))
+
+    def block_list(self, first: str) -> httpx.Response:
+        """The ten newest from there down."""
+        top = int(first)
+        if self._chain.block_at(top) is None:
+            return plain("Block not found", 404)
+        refs = [each.ref for each in self._blocks()[max(0, top - 9) : top + 1]]
+        return as_json([self.block_value(ref.height, self.header_bytes(ref.hash)) for ref in reversed(refs)])
+
+    @staticmethod
+    def block_value(height: int, header: bytes) -> dict:
+        version, previous, root, time, bits, nonce = struct.unpack("<I32s32sIII", header)
+        return {
+            "id": sha256d(header)[::-1].hex(),
+            "height": height,
+            "version": version,
+            "timestamp": time,
+            "tx_count": 1,
+            "merkle_root": root[::-1].hex(),
+            "previousblockhash": previous[::-1].hex() if any(previous) else None,
+            "nonce": nonce,
+            "bits": bits,
+        }
 
     def _blocks(self):
         return self._chain._index._blocks
@@ -330,7 +347,7 @@ ROUTES = (
     ("GET /blocks/tip/height", Explorer.tip_height),
     ("GET /block-height/([0-9]+)", Explorer.hash_at),
     (f"GET /block/{HASH}", Explorer.block),
-    (f"GET /block/{HASH}/header", Explorer.header),
+    ("GET /blocks/([0-9]+)", Explorer.block_list),
     (f"GET /tx/{HASH}/raw", Explorer.raw),
     (f"GET /tx/{HASH}/status", Explorer.status),
     (f"GET /tx/{HASH}/merkle-proof", Explorer.proof),

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 from custody.server.chain.backend import BlockRef
 from custody.server.chain.esplora.evidence import Header, follows, has_work
-from custody.server.chain.esplora.memory import Memory
 from custody.server.chain.esplora.pace import Pace
-from custody.server.chain.esplora.shapes import Block, read, read_hash, read_header
+from custody.server.chain.esplora.shapes import Block, read, read_hash
 from custody.server.chain.esplora.wire import Wire
 from custody.server.chain.genesis import GENESIS_HASH
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 
-KEPT_HEADERS = 20_000
+# Esplora's BLOCK_LIMIT; others show a few more.
+PAGE = 10
 # A new tip is followed back this far to the headers known before; after a longer absence they are asked for anew.
 MAX_LINKS = 20
 
@@ -39,7 +39,6 @@ class BestChain:
         self._wire = wire
         self._pace = pace
         self._clock = clock
-        self._headers: Memory[str, Header] = Memory(KEPT_HEADERS)
         self._view: _View | None = None
         self._asked_at = 0.0
         self._lock = threading.RLock()
@@ -63,12 +62,16 @@ class BestChain:
         if not 0 <= height <= view.tip.height:
             return None
         known = view.headers.get(height)
-        if known is None:
-            known = self._ask_at(height)
-            with self._lock:
-                self._require_linked(view, height, known)
-                view.headers[height] = known
-        return known
+        if known is not None:
+            return known
+        asked = self._ask_around(height, view.tip.height)
+        with self._lock:
+            if not self._fits(view, asked):
+                # Which of them is false cannot be told: the tip alone stays, which everything is linked to again.
+                view.headers = {view.tip.height: view.headers[view.tip.height]}
+                raise Moved(f"The explorer's blocks around height {height} do not follow each other.")
+            view.headers |= asked
+        return asked[height]
 
     def _recent(self) -> _View:
         with self._lock:
@@ -86,8 +89,7 @@ class BestChain:
     def _look_at(self, tip_hash: str) -> _View:
         if self._view is None:
             self._require_network()
-        height = self._height_of(tip_hash)
-        header = self._header(tip_hash, height)
+        height, header = self._named(tip_hash)
         if self._view is not None and height <= self._view.tip.height:
             # A better chain is a longer one; one that is not comes from a server that lags behind another.
             raise ChainUnavailable("The explorer is behind what it showed before.")
@@ -103,7 +105,9 @@ class BestChain:
             before = known.get(height)
             if before is not None and follows(header, before, self.network, height + 1):
                 return {at: each for at, each in known.items() if at <= height} | found
-            before = self._header(header.previous, height)
+            at, before = self._named(header.previous)
+            if at != height:
+                raise Moved("The explorer gives a block another height than its neighbours have.")
             if not follows(header, before, self.network, height + 1):
                 raise ChainUnavailable(
                     "The explorer shows a header that is easier than the one before allows."
@@ -119,38 +123,44 @@ class BestChain:
         if genesis != GENESIS_HASH[self.network]:
             raise ChainUnavailable(f"The explorer shows another network than {self.network.value}.")
 
-    def _height_of(self, block_hash: str) -> int:
-        body = self._wire.find(f"/block/{block_hash}")
-        block = None if body is None else read(body, Block)
-        if block is None or block.id != block_hash:
-            raise Moved("The explorer does not know its own tip.")
-        if block.timestamp != self._header(block_hash, block.height).time:
-            raise Moved("The explorer gives its tip another time than its header.")
-        return block.height
-
-    def _ask_at(self, height: int) -> Header:
-        body = self._wire.find(f"/block-height/{height}")
+    def _ask_around(self, height: int, tip: int) -> dict[int, Header]:
+        """The block at that height and those above, ten in one answer: whoever starts, asks for hundreds in turn."""
+        first = min(height + PAGE - 1, tip)
+        body = self._wire.find(f"/blocks/{first}")
         if body is None:
+            raise Moved(f"The explorer lacks block {first} below its tip.")
+        found = {block.height: self._checked(block) for block in read(body, list[Block])}
+        if height not in found:
             raise Moved(f"The explorer lacks block {height} below its tip.")
-        return self._header(read_hash(body), height)
+        return {at: header for at, header in found.items() if height <= at <= first}
 
-    def _header(self, block_hash: str, height: int) -> Header:
-        known = self._headers.get(block_hash)
-        if known is not None:
-            return known
-        body = self._wire.find(f"/block/{block_hash}/header")
+    def _named(self, block_hash: str) -> tuple[int, Header]:
+        """The height and the header of a block that the explorer has named."""
+        body = self._wire.find(f"/block/{block_hash}")
         if body is None:
-            raise Moved("The explorer lacks the header of a block that it names.")
-        header = Header.parse(read_header(body))
-        if header.hash != block_hash:
-            raise ChainUnavailable("The explorer shows a header that is another block's.")
-        if not has_work(header, self.network, height):
-            raise ChainUnavailable("The explorer shows a header without its proof of work.")
-        return self._headers.keep(block_hash, header)
+            raise Moved("The explorer does not know a block that it names.")
+        block = read(body, Block)
+        if block.id != block_hash:
+            raise ChainUnavailable("The explorer shows another block than the one asked for.")
+        return block.height, self._checked(block)
 
-    def _require_linked(self, view: _View, height: int, header: Header) -> None:
-        below, above = view.headers.get(height - 1), view.headers.get(height + 1)
-        stands = below is None or follows(header, below, self.network, height)
-        carries = above is None or follows(above, header, self.network, height + 1)
-        if not stands or not carries:
-            raise Moved(f"The explorer's blocks around height {height} do not follow each other.")
+    def _checked(self, block: Block) -> Header:
+        header = Header.build(
+            version=block.version,
+            previous=block.previousblockhash,
+            merkle_root=block.merkle_root,
+            time=block.timestamp,
+            bits=block.bits,
+            nonce=block.nonce,
+        )
+        if header.hash != block.id:
+            raise ChainUnavailable("The explorer shows a header that is not its block's.")
+        if not has_work(header, self.network, block.height):
+            raise ChainUnavailable("The explorer shows a header without its proof of work.")
+        return header
+
+    def _fits(self, view: _View, asked: dict[int, Header]) -> bool:
+        together = view.headers | asked
+        same = all(view.headers.get(at, header) == header for at, header in asked.items())
+        above = (at for at in {*asked, *(at + 1 for at in asked)} if at in together and at - 1 in together)
+        return same and all(follows(together[at], together[at - 1], self.network, at) for at in above)

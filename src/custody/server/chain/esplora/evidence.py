@@ -50,6 +50,15 @@ class Header:
         _, previous, root, time, bits, _ = struct.unpack("<I32s32sIII", raw)
         return cls(sha256d(raw)[::-1].hex(), previous[::-1].hex(), root, time, bits)
 
+    @classmethod
+    def build(
+        cls, *, version: int, previous: str | None, merkle_root: str, time: int, bits: int, nonce: int
+    ) -> Self:
+        """From its fields, the hashes in display order."""
+        parent = bytes(32) if previous is None else bytes.fromhex(previous)[::-1]
+        root = bytes.fromhex(merkle_root)[::-1]
+        return cls.parse(struct.pack("<I32s32sIII", version & 0xFFFF_FFFF, parent, root, time, bits, nonce))
+
     @property
     def target(self) -> int:
         """What the hash must not exceed; 0 where the compact form is none (negative, or too large)."""

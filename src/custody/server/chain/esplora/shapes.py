@@ -20,9 +20,9 @@ from custody.server.domain.errors import ChainUnavailable
 Hash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Height = Annotated[int, Field(ge=0, lt=2**31)]
+Word = Annotated[int, Field(ge=0, lt=2**32)]
 # A block has fewer than 2^17 transactions; a deeper proof is none.
 MAX_PROOF_DEPTH = 17
-_HEADER_DIGITS = 160
 
 
 class _Shape(BaseModel):
@@ -84,9 +84,16 @@ class Proof(_Shape):
 
 
 class Block(_Shape):
+    """A block's header, field by field: they must hash to the id. Some explorers write the version with its sign."""
+
     id: Hash
     height: Height
-    timestamp: Count
+    version: Annotated[int, Field(ge=-(2**31), lt=2**32)]
+    timestamp: Word
+    bits: Word
+    nonce: Word
+    merkle_root: Hash
+    previousblockhash: Hash | None = None
 
 
 class Tested(_Shape):
@@ -111,14 +118,3 @@ def read(body: bytes, shape: type[Shape]) -> Shape:
 def read_hash(body: bytes) -> str:
     """A hash as plain text."""
     return read(b'"' + body.strip() + b'"', Hash)
-
-
-def read_header(body: bytes) -> bytes:
-    """A block header in hex, as its 80 bytes."""
-    text = body.strip()
-    if len(text) != _HEADER_DIGITS:
-        raise ChainUnavailable("The explorer's answer is no block header.")
-    try:
-        return bytes.fromhex(text.decode("ascii"))
-    except ValueError as error:
-        raise ChainUnavailable("The explorer's answer is no block header.") from error

@@ -21,7 +21,7 @@ PATHS = (
     "/blocks/tip/hash",
     "/block-height/.*",
     "/block/[0-9a-f]*",
-    "/block/.*/header",
+    "/blocks/[0-9]+",
     "/scripthash/[0-9a-f]*",
     "/scripthash/.*/txs/chain.*",
     "/scripthash/.*/txs/mempool",

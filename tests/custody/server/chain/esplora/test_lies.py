@@ -225,11 +225,37 @@ class TestSpends:
 
 
 class TestBlocks:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"timestamp": 7},
+            {"bits": 0x207FFFFE},
+            {"merkle_root": "11" * 32},
+            {"previousblockhash": None},
+            {"id": "11" * 32},
+        ],
+    )
+    def test_a_header_that_was_changed(self, rig, change):
+        rig.mine(3)
+        tip = rig.backend.tip()
+        rig.mine()
+        with (
+            rig.explorer.answering("/block/[0-9a-f]*", edited(lambda block: block | change)),
+            pytest.raises(ChainUnavailable, match=r"header that is not|another block"),
+        ):
+            rig.backend.tip()
+        assert rig.backend.tip().height == tip.height + 1
+        with (
+            rig.explorer.answering("/blocks/[0-9]+", edited(lambda page: [each | change for each in page])),
+            pytest.raises(ChainUnavailable, match="header that is not"),
+        ):
+            rig.backend.block_at(1)
+
     def test_the_header_of_another_block(self, rig):
         first, second = rig.mine(2)
-        forged = rig.explorer.header(first.hash)
+        forged = rig.explorer.block(first.hash)
         with (
-            rig.explorer.answering(f"/block/{second.hash}/header", lambda _: forged),
+            rig.explorer.answering(f"/block/{second.hash}", lambda _: forged),
             pytest.raises(ChainUnavailable, match="another block"),
         ):
             rig.backend.tip()
@@ -242,23 +268,25 @@ class TestBlocks:
             for made in (raw[:76] + nonce.to_bytes(4, "little") for nonce in range(100))
             if block_hash(made)[-1] >= 0x80
         )
-        name = block_hash(idle)[::-1].hex()
-        block = as_json({"id": name, "height": tip.height + 1, "timestamp": tip.time})
+        block = rig.explorer.block_value(tip.height + 1, idle)
         with (
-            rig.explorer.answering("/blocks/tip/hash", lambda _: plain(name)),
-            rig.explorer.answering(f"/block/{name}", lambda _: block),
-            rig.explorer.answering(f"/block/{name}/header", lambda _: plain(idle.hex())),
+            rig.explorer.answering("/blocks/tip/hash", lambda _: plain(block["id"])),
+            rig.explorer.answering(f"/block/{block['id']}", lambda _: as_json(block)),
             pytest.raises(ChainUnavailable, match="proof of work"),
         ):
             rig.backend.tip()
 
-    def test_a_tip_whose_time_is_not_its_headers(self, rig):
-        rig.mine()
+    @pytest.mark.parametrize("height", [1, 10_000_000])
+    def test_a_height_that_its_neighbours_do_not_have(self, rig, height):
+        rig.mine(3)
+        rig.backend.tip()
+        (tip,) = rig.mine()
         with (
-            rig.explorer.answering("/block/[0-9a-f]*", edited(lambda block: block | {"timestamp": 7})),
-            pytest.raises(ChainUnavailable, match="another time"),
+            rig.explorer.answering(f"/block/{tip.hash}", edited(lambda block: block | {"height": height})),
+            pytest.raises(ChainUnavailable),
         ):
             rig.backend.tip()
+        assert rig.backend.tip() == tip
 
     def test_blocks_that_do_not_follow_each_other(self, rig):
         blocks = rig.mine(6)
@@ -271,11 +299,13 @@ class TestBlocks:
             fees=Sats(0),
             extra_nonce=999_999,
         )
-        name = block_hash(stranger)[::-1].hex()
-        assert rig.backend.block_at(blocks[2].height) == blocks[2]
+        forged = rig.explorer.block_value(blocks[1].height, stranger[:80])
+
+        def replaced(page):
+            return [forged if each["height"] == forged["height"] else each for each in page]
+
         with (
-            rig.explorer.answering(f"/block-height/{blocks[1].height}", lambda _: plain(name)),
-            rig.explorer.answering(f"/block/{name}/header", lambda _: plain(stranger[:80].hex())),
+            rig.explorer.answering("/blocks/[0-9]+", edited(replaced)),
             pytest.raises(ChainUnavailable, match="follow each other"),
         ):
             rig.backend.block_at(blocks[1].height)

@@ -71,7 +71,17 @@ def test_unchanged_scripts_cost_one_small_request_each_in_a_period(watched):
 def test_a_new_block_asks_each_script_once_and_links_by_itself(watched, rig):
     rig.mine()
     watched.clock.now += PACE.tip_seconds
-    assert watched.look() == {"blocks": 2, "block": 2, "scripthash": 100}
+    assert watched.look() == {"blocks": 2, "block": 1, "scripthash": 100}
+
+
+def test_the_blocks_that_a_watcher_keeps_are_asked_ten_at_a_time(watched, rig):
+    rig.mine(200)
+    watched.clock.now += PACE.tip_seconds
+    tip = watched.backend.tip()
+    rig.explorer.asked.clear()
+    for height in range(tip.height - 199, tip.height + 1):
+        assert watched.backend.block_at(height) == rig.chain.block_at(height)
+    assert len(rig.explorer.asked) <= 20
 
 
 def test_a_new_deposit_asks_for_itself_alone(watched, rig):
