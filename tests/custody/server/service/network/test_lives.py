@@ -1,0 +1,171 @@
+"""Random lives of payments and their versions on a real chain: after every step the record says what the chain shows.
+
+No model of the lifecycle here, but what has to be true whatever happened: whoever is in a block is confirmed and nobody else,
+one of a family at most, coins are locked and counted for exactly what may still be mined, and in the end all is settled.
+"""
+
+import shutil
+from dataclasses import dataclass, field
+from itertools import count
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from custody.server.service.proposals.families import holds_coins
+from custody.server.store import sqlite_url
+from custody.server.store.models import CoinLock, Proposal, ProposalInput
+from multisig import Psbt, Transaction, finalise
+from tests.support.custody import SHOP, SIGNERS, Desk, open_desk, sign
+from tests.support.replacing import accelerate, bump, cancel, forget_mempool, take_back
+
+ASK = {"bump": bump, "take back": take_back, "accelerate": accelerate}
+WHICH, RATE = st.integers(0, 9), st.sampled_from(["3", "6", "20"])
+STEPS = st.one_of(
+    st.tuples(st.just("pay"), st.sampled_from([20_000, 90_000, 180_000])),
+    st.tuples(st.just("bump"), WHICH, RATE),
+    st.tuples(st.just("take back"), WHICH, RATE),
+    st.tuples(st.just("accelerate"), WHICH, RATE),
+    st.tuples(st.just("cancel"), WHICH, st.booleans()),
+    st.tuples(st.just("sign"), WHICH),
+    st.tuples(st.just("sign off"), WHICH),
+    st.tuples(st.just("sign off"), WHICH),
+    st.tuples(st.just("decline"), WHICH),
+    st.tuples(st.just("finish elsewhere"), WHICH),
+    st.tuples(st.just("mine"), st.integers(1, 2)),
+    st.tuples(st.just("mine at random"), WHICH),
+    st.tuples(st.just("reorganise"), st.integers(1, 4)),
+    st.tuples(st.just("forget")),
+)
+
+
+@dataclass
+class Life:
+    desk: Desk
+    made: list[str] = field(default_factory=list)
+
+    def take(self, step: tuple) -> None:
+        match step:
+            case ("pay", amount):
+                self.keep(self.desk.propose(amount, recipients=[SHOP], fee_rate="2"))
+            case ("mine", blocks):
+                self.desk.chain.mine(blocks)
+            case ("reorganise", depth):
+                self.desk.chain.reorganise(depth, depth + 1)
+            case ("forget",):
+                forget_mempool(self.desk)
+            case (what, which, *more) if self.made:
+                self.of_one(what, self.made[which % len(self.made)], *more)
+        self.desk.settle()
+
+    def of_one(self, what: str, psbt_id: str, *more: object) -> None:
+        match what:
+            case "bump" | "take back" | "accelerate":
+                self.keep(ASK[what](self.desk, psbt_id, fee_rate=more[0]))
+            case "cancel":
+                answered(cancel(self.desk, psbt_id, release_coins=more[0]))
+            case "sign" | "sign off":
+                self.sign(psbt_id, SIGNERS[: 1 if what == "sign" else 2])
+            case "decline":
+                for name in SIGNERS[1:]:
+                    answered(self.desk.decline(name, psbt_id))
+            case "finish elsewhere":
+                self.desk.chain.broadcast(self.transaction(psbt_id))
+            case "mine at random":
+                self.mine(self.transaction(psbt_id))
+
+    def keep(self, response: httpx.Response) -> None:
+        if answered(response):
+            self.made.append(response.json()["psbt_id"])
+
+    def sign(self, psbt_id: str, names: tuple[str, ...]) -> None:
+        for name in names:
+            answered(self.desk.submit(name, psbt_id, self.desk.signed(name, psbt_id)))
+
+    def transaction(self, psbt_id: str) -> Transaction:
+        psbt = Psbt.parse(self.desk.proposal(psbt_id)["psbt_base64"]).without_signatures()
+        for name in SIGNERS[:2]:
+            psbt = sign(self.desk.devices[name], psbt, self.desk.policy)
+        return finalise(psbt, self.desk.policy)
+
+    def mine(self, transaction: Transaction) -> None:
+        """A miner takes what is not in our mempool, where its coins are there."""
+        inputs = [item.outpoint for item in transaction.inputs]
+        made = [self.desk.chain.transaction(each.txid) for each in inputs]
+        spent = [self.desk.chain.spender(each) for each in inputs]
+        if all(each is not None and each.height is not None for each in made) and not any(
+            each is not None and each.height is not None for each in spent
+        ):
+            self.desk.chain.mine_block([transaction])
+
+    def check(self) -> None:
+        with self.desk.world.platform.services.store.read() as db:
+            rows = list(db.scalars(select(Proposal)))
+            places = list(db.scalars(select(ProposalInput)))
+            locks = {(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
+        for row in rows:
+            self.check_record(row)
+        families = {row.family_id: [each for each in rows if each.family_id == row.family_id] for row in rows}
+        for members in families.values():
+            assert sum(row.status == "CONFIRMED" for row in members) <= 1
+        held = {row.id for row in rows if holds_coins(row)}
+        assert locks == {(place.txid, place.vout) for place in places if place.proposal_id in held}
+        largest = (
+            max((row.movement_sats for row in each if row.id in held), default=0)
+            for each in families.values()
+        )
+        shown = self.desk.wallets()[0]["detailed_vault_limits"]["Used"]
+        assert shown == f"0.{sum(largest):08d}"
+
+    def check_record(self, row: Proposal) -> None:
+        seen = self.desk.chain.transaction(row.txid_expected)
+        if seen is None:
+            assert row.status != "CONFIRMED"
+        elif seen.height is None:
+            assert row.status == "BROADCASTING"
+        else:
+            assert (row.status, row.block_height, row.block_hash) == (
+                "CONFIRMED",
+                seen.height,
+                seen.block_hash,
+            )
+
+    def end(self) -> None:
+        """Whatever was signed is mined, or can never be."""
+        for _ in range(4):
+            self.desk.world.clock.advance(seconds=61)
+            self.desk.settle()
+            self.desk.chain.mine(1)
+            self.desk.watcher.look()
+        with self.desk.world.platform.services.store.read() as db:
+            left = {row.status for row in db.scalars(select(Proposal))}
+        assert not left & {"SIGNED", "STALLED", "BROADCASTING", "REPLACED"}
+
+
+def answered(response: httpx.Response) -> bool:
+    """Refusals in words are as good as consent; a failure is not."""
+    assert response.status_code in {200, 403, 409, 422}, response.text
+    return response.status_code == 200
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_record_says_what_the_chain_shows(tmp_path_factory, with_tables):
+    numbers = count()
+
+    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(STEPS, min_size=8, max_size=24))
+    def live(steps: list[tuple]) -> None:
+        folder = tmp_path_factory.mktemp(f"life{next(numbers)}")
+        file = shutil.copy(with_tables, folder / "custody.db")
+        with open_desk(folder / "state", database_url=sqlite_url(file)) as desk:
+            desk.deposit(100_000, 200_000)
+            life = Life(desk)
+            for step in steps:
+                note(str(step))
+                life.take(step)
+                life.check()
+            life.end()
+
+    live()
