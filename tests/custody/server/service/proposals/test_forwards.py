@@ -441,6 +441,20 @@ class TestLife:
         assert desk.proposal(psbt_id)["status"] == "CONFIRMED"
         assert vault_of(desk)["confirmed_sats"] == 120_000
 
+    def test_p37_evicted_it_is_broadcast_again(self, desk: Desk, psbt_id: str) -> None:
+        approve_forward(desk, "alice", psbt_id)
+        desk.settle()
+        # The node restarts with an empty mempool.
+        desk.chain._mempool._entries.clear()
+        desk.chain._mempool._spends.clear()
+        desk.watcher.look()
+        assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
+        desk.world.clock.advance(seconds=61)
+        desk.settle()
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert desk.proposal(psbt_id)["status"] == "CONFIRMED"
+
     def test_bdk_finalises_the_same_transaction(self, desk: Desk, psbt_id: str) -> None:
         psbt = signed_forward(desk, "alice", psbt_id)
         result = bdkpython.Psbt(psbt.to_base64()).finalize()
