@@ -1,5 +1,6 @@
 """Wires the platform: settings, the outside world, the store, the use cases, the web."""
 
+import errno
 import os
 import secrets
 from collections.abc import Callable
@@ -11,7 +12,12 @@ from typing import Annotated, Literal
 from argon2 import PasswordHasher
 from fastapi import FastAPI
 from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 
 from custody.server.background import HANDS, Background
 from custody.server.chain.backend import ChainBackend
@@ -75,9 +81,12 @@ from custody.server.store import Store, sqlite_url
 from custody.server.web.asgi import build_asgi
 from multisig._version import __version__
 
+# A folder whose files are settings, each named as its variable in small letters: what containers and systemd call secrets.
+CREDENTIALS_DIR = "CUSTODY_CREDENTIALS_DIR"
+
 
 class Settings(BaseSettings):
-    """From the environment (``CUSTODY_…``) or the command line."""
+    """From the command line, the environment (``CUSTODY_…``), or the files of ``CUSTODY_CREDENTIALS_DIR``; the first counts."""
 
     # A mistake in one setting must not show the others: one of them may hold a password (P49).
     model_config = SettingsConfigDict(env_prefix="CUSTODY_", hide_input_in_errors=True)
@@ -122,6 +131,23 @@ class Settings(BaseSettings):
     # a private authority for their certificates, beside the usual ones. Anybody who may make webhooks can then reach them.
     webhook_allow: str = ""
     webhook_ca_file: Path | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - no file of a working folder is read
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - which folder, the environment says
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Raises NotADirectoryError: without its password file a platform would begin another, empty database."""
+        folder = os.environ.get(CREDENTIALS_DIR)
+        if not folder:
+            return init_settings, env_settings
+        if not Path(folder).is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+        return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
 
     @property
     def webhook_hosts(self) -> frozenset[str]:

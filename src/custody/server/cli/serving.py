@@ -218,6 +218,7 @@ def _require_server(state: Path) -> None:
 
 
 def _begin_log(command: str, state: Path) -> None:
-    settings = Settings(state=state)
+    with refusals():
+        settings = Settings(state=state)
     log_as_json(settings.log_level)
     log_start(command, settings)

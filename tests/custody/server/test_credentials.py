@@ -1,0 +1,43 @@
+"""Settings in files, as containers and service managers hand over what is secret."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from custody.server.app import CREDENTIALS_DIR, Settings
+from custody.server.cli import app
+
+URL = "postgresql://custody:hunter2@127.0.0.1/custody"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("CUSTODY_DATABASE_URL", raising=False)
+    (tmp_path / "custody_database_url").write_text(f"{URL}\n")
+    (tmp_path / "another_programs").write_text("hunter3\n")
+    monkeypatch.setenv(CREDENTIALS_DIR, str(tmp_path))
+    return tmp_path
+
+
+def test_a_file_of_the_folder_is_a_setting(folder: Path) -> None:
+    settings = Settings(state=folder)
+    assert settings.database == URL
+    assert "hunter" not in repr(settings)
+
+
+def test_what_the_environment_says_goes_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUSTODY_DATABASE_URL", "sqlite:////elsewhere.db")
+    assert Settings(state=folder).database == "sqlite:////elsewhere.db"
+
+
+@pytest.mark.parametrize("command", ["serve", "worker", "status"])
+def test_a_folder_that_is_not_there_begins_no_empty_platform(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv(CREDENTIALS_DIR, str(tmp_path / "missing"))
+    state = tmp_path / "state"
+    answer = CliRunner().invoke(app, [command, "--state", str(state)])
+    assert answer.exit_code == 1
+    assert "missing cannot be used: Not a directory." in answer.stderr
+    assert not state.exists()
