@@ -1,7 +1,7 @@
 """Changing the platform's own secrets, in an order that a kill at any point leaves readable."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy.orm import Session
 
@@ -13,6 +13,9 @@ from custody.server.service.secrets import Purpose, Secrets
 from custody.server.service.sign_in.totp_secrets import TotpSecrets
 from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.store import Store
+
+# What these encrypted is stored, and encrypted anew at a rotation.
+ENCRYPTING: Final = frozenset({Purpose.TOTP, Purpose.WEBHOOK})
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,8 @@ class Rotation:
         self._store = store
         self._audit = audit
         self._secrets = secrets
-        # What is stored encrypted, and how it is encrypted anew.
-        self._sealed: Mapping[Purpose, Callable[[Session], int]] = {
-            Purpose.TOTP: totp.seal_anew,
-            Purpose.WEBHOOK: webhooks.seal_anew,
-        }
+        self._totp = totp
+        self._webhooks = webhooks
 
     def rotate(self, purpose: Purpose) -> Rotated:
         """A new secret in front; older ones go on reading, but for those that encrypt: all is sealed anew at once.
@@ -44,7 +44,7 @@ class Rotation:
         Killed before the end, it leaves some old secrets that still read; the next rotation ends what was begun.
         """
         self._secrets.rotate(purpose)
-        if purpose in self._sealed:
+        if purpose in ENCRYPTING:
             return self._leave(purpose, "SECRET_ROTATED")
         with self._store.write() as db:
             self._audit.record(db, OPERATOR, Category.ACCESS, "SECRET_ROTATED", purpose.value)
@@ -61,10 +61,19 @@ class Rotation:
         old = self._secrets.of(purpose)[1:]
         with self._store.write() as db:
             # Read inside the transaction, like every seal: what is stored after it was sealed with a newer secret.
-            count = self._sealed[purpose](db) if purpose in self._sealed else 0
+            count = self._seal_anew(db, purpose)
             self._audit.record(db, OPERATOR, Category.ACCESS, action, purpose.value)
         self._secrets.drop(purpose, old)
         return self._done(purpose, count, len(old))
+
+    def _seal_anew(self, db: Session, purpose: Purpose) -> int:
+        match purpose:
+            case Purpose.TOTP:
+                return self._totp.seal_anew(db)
+            case Purpose.WEBHOOK:
+                return self._webhooks.seal_anew(db)
+            case _:
+                return 0
 
     def _done(self, purpose: Purpose, sealed_anew: int, dropped: int) -> Rotated:
         return Rotated(purpose, sealed_anew, dropped, len(self._secrets.of(purpose)) - 1)
