@@ -36,11 +36,12 @@ from custody.server.chain.core.rpc import (
     tidy,
 )
 from custody.server.chain.core.shapes import garbled, hash_of, list_of, object_of, transaction_of
+from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount
 from multisig.network import Network
-from multisig.transaction import Transaction
+from multisig.transaction import OutPoint, Transaction, TxOut
 from multisig.units import SATS_PER_BTC, FeeRate
 
 # 0.10 BTC/kvB: above it a fee is a slip of the pen, and nothing may be burnt in an unspendable output.
@@ -179,7 +180,7 @@ class CoreBackend:
         self._blocks_of = {
             coin.outpoint.txid: coin.block_hash for coin in confirmed if coin.block_hash is not None
         }
-        waiting = self._mempool.look(wanted)
+        waiting = self._mempool.look(wanted, tip.hash)
         coins = [coin for coin in (*confirmed, *waiting) if coin.script_pubkey in wanted]
         spends = self._node.spenders([coin.outpoint for coin in coins if coin.spent is None])
         if self._node.tip() != tip:
@@ -227,9 +228,29 @@ class CoreBackend:
             known = self.transaction(transaction.txid)
             if known is not None:
                 return AlreadyKnown(transaction.txid, confirmed=known.height is not None)
+        if code is RefusalCode.INVALID_SCRIPT and self._is_valid(transaction):
+            # Since release 30 the node has one word for consensus and for its own rules, and only the first is final:
+            # the coins of a valid payment that is signed must stay locked.
+            code = RefusalCode.POLICY
         if says_known(reason):
             raise ChainUnavailable("The node knows the transaction, and then it does not. Ask again.")
         return Refused(transaction.txid, code, reason or "refused without a reason")
+
+    def _is_valid(self, transaction: Transaction) -> bool:
+        """Whether consensus allows its scripts, by Core's engine in this process."""
+        sources = {txin.outpoint.txid: self.transaction(txin.outpoint.txid) for txin in transaction.inputs}
+        try:
+            verify_transaction(transaction, [_spent(sources, txin.outpoint) for txin in transaction.inputs])
+        except InvalidSpend:
+            return False
+        return True
+
+
+def _spent(sources: Mapping[str, ChainTransaction | None], outpoint: OutPoint) -> TxOut:
+    source = sources[outpoint.txid]
+    if source is None or outpoint.vout >= len(source.transaction.outputs):
+        raise ChainUnavailable("The node judges a script and does not know the coin behind it. Ask again.")
+    return source.transaction.outputs[outpoint.vout]
 
 
 def _fee_rate(rate: Any) -> FeeRate | None:

@@ -16,6 +16,10 @@ from multisig.transaction import OutPoint, Transaction
 
 # A hundred transactions of the largest standard size fit into the largest answer taken.
 TRANSACTIONS_PER_CALL = 100
+# Mainnet's mempool changes with every look. From so many transactions on the list, megabytes of it, is asked for only
+# every few seconds; a new block and a new script do not wait.
+MANY = 5_000
+MANY_SECONDS = 5.0
 # The first look at a full mempool takes longer, and is continued by the next.
 LOOK_SECONDS = 30.0
 
@@ -30,10 +34,23 @@ class MempoolView:
         self._examined: dict[str, bytes] = {}
         self._paying: dict[str, tuple[FoundOutput, ...]] = {}
         self._scripts: frozenset[bytes] = frozenset()
+        self._tip: str | None = None
+        self._looked_at = 0.0
 
-    def look(self, scripts: frozenset[bytes]) -> tuple[FoundOutput, ...]:
-        """Outputs that pay one of the scripts, or one of an earlier call. Raises ChainUnavailable."""
-        deadline = self._clock() + LOOK_SECONDS
+    def look(self, scripts: frozenset[bytes], tip: str) -> tuple[FoundOutput, ...]:
+        """Outputs that pay one of the scripts, or one of an earlier call; `tip` is the hash of the last block.
+
+        Raises ChainUnavailable.
+        """
+        now = self._clock()
+        recent = self._tip == tip and scripts <= self._scripts and now < self._looked_at + MANY_SECONDS
+        if not (recent and len(self._examined) >= MANY):
+            self._refresh(scripts, now + LOOK_SECONDS)
+            self._tip, self._looked_at = tip, now
+        return tuple(found for outputs in self._paying.values() for found in outputs)
+
+    def _refresh(self, scripts: frozenset[bytes], deadline: float) -> None:
+        self._tip = None
         self._add(scripts)
         waiting = self._node.mempool()
         self._forget(frozenset(waiting))
@@ -42,7 +59,6 @@ class MempoolView:
             if self._clock() > deadline:
                 raise ChainUnavailable("The node's mempool is still being read.")
             self._examine(some)
-        return tuple(found for outputs in self._paying.values() for found in outputs)
 
     def _add(self, scripts: frozenset[bytes]) -> None:
         """Whatever may pay a new script is fetched again."""

@@ -1,11 +1,14 @@
 """Only the right node is believed, and only while it is up to date; and what it says must make sense."""
 
+from dataclasses import replace
+
 import pytest
 
 from custody.server.chain.backend import RefusalCode, Refused
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
+from multisig.transaction import OutPoint
 from multisig.units import FeeRate
 from tests.support.chains import confirmed_coin
 from tests.support.fake_bitcoind import PASSWORD, USER
@@ -175,6 +178,32 @@ def test_a_reason_of_the_nodes_own_is_policy_in_its_words(rig, faults):
     refused = rig.backend.test_accept(payment)
     assert (refused.code, refused.reason[:12]) == (RefusalCode.POLICY, "datacarrier ")
     assert len(refused.reason) <= 200
+
+
+FLAG = "mempool-script-verify-flag-failed (Using non-compressed keys in segwit)"
+
+
+def test_a_script_that_only_the_nodes_own_rules_forbid_is_no_final_refusal(rig, faults):
+    """Else its coins would be free, the payment made anew, and this one could still be mined."""
+    coin, number = confirmed_coin(rig)
+    payment = spend(coin, number, to=SCRIPT)
+    wrong = spend(coin, number, to=SCRIPT, witness=(open_script(number + 1),))
+    for each in (payment, wrong):
+        faults.instead["testmempoolaccept"] = lambda *_, txid=each.txid: [
+            {"txid": txid, "allowed": False, "reject-reason": FLAG}
+        ]
+        code = RefusalCode.POLICY if each is payment else RefusalCode.INVALID_SCRIPT
+        assert rig.backend.test_accept(each) == Refused(each.txid, code, FLAG)
+
+
+def test_a_script_is_not_judged_without_the_coin_behind_it(rig, faults):
+    coin, number = confirmed_coin(rig)
+    payment = spend(replace(coin, outpoint=OutPoint("ab" * 32, 0)), number, to=SCRIPT)
+    faults.instead["testmempoolaccept"] = lambda *_: [
+        {"txid": payment.txid, "allowed": False, "reject-reason": FLAG}
+    ]
+    with pytest.raises(ChainUnavailable, match="does not know the coin"):
+        rig.backend.test_accept(payment)
 
 
 @pytest.mark.parametrize(
