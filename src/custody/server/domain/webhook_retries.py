@@ -20,6 +20,8 @@ GIVEN_UP_AFTER: Final = timedelta(days=3)
 # A receiver that failed at everything for so long, while something was tried, is told nothing more.
 DISABLED_AFTER: Final = timedelta(days=5)
 SHORTEST_PEACE: Final = timedelta(seconds=5)
+# A refusal costs a worker nothing, waiting for an answer ten seconds.
+AFTER_A_HANG: Final = timedelta(minutes=1)
 LONGEST_PEACE: Final = timedelta(hours=1)
 
 
@@ -31,9 +33,10 @@ def next_attempt(attempts: int, queued_at: datetime, now: datetime) -> datetime 
     return following if following <= queued_at + GIVEN_UP_AFTER else None
 
 
-def quiet_until(failing_since: datetime, now: datetime) -> datetime:
-    """Longer, the longer it fails: one that hangs would keep a worker for ten seconds with every event there is."""
-    return now + min(LONGEST_PEACE, max(SHORTEST_PEACE, (now - failing_since) / 8))
+def quiet_until(failing_since: datetime, now: datetime, *, hung: bool = False) -> datetime:
+    """Longer, the longer it fails: it would be asked again with every event there is."""
+    least = AFTER_A_HANG if hung else SHORTEST_PEACE
+    return now + min(LONGEST_PEACE, max(least, (now - failing_since) / 8))
 
 
 def is_hopeless(failing_since: datetime, now: datetime) -> bool:

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from custody.server.domain.webhook_retries import (
+    AFTER_A_HANG,
     GIVEN_UP_AFTER,
     LONGEST_PEACE,
     RETRIES,
@@ -30,6 +31,7 @@ def test_it_is_given_up_after_three_days_however_few_the_attempts() -> None:
 
 def test_the_longer_a_receiver_fails_the_longer_it_is_left_in_peace() -> None:
     assert quiet_until(START, START) == START + SHORTEST_PEACE
+    assert quiet_until(START, START, hung=True) == START + AFTER_A_HANG
     later = START + timedelta(hours=1)
     assert quiet_until(START, later) == later + timedelta(minutes=7, seconds=30)
     days = START + timedelta(days=2)

@@ -150,7 +150,8 @@ class WebhookJobs:
 
     def _failed(self, db: Session, webhook: Webhook, delivery: WebhookDelivery, now: datetime) -> Verdict:
         webhook.failing_since = webhook.failing_since or now
-        webhook.quiet_until = quiet_until(webhook.failing_since, now)
+        hung = delivery.error == Trouble.TIMED_OUT
+        webhook.quiet_until = quiet_until(webhook.failing_since, now, hung=hung)
         following = next_attempt(delivery.attempts, delivery.queued_at, now)
         if delivery.response_status == HTTPStatus.GONE:
             following = None

@@ -31,10 +31,10 @@ class WebhookSecrets:
         sealed = [webhook.sealed_secret]
         if webhook.sealed_old_secret is not None and webhook.old_secret_until is not None:
             sealed += [webhook.sealed_old_secret] if now < webhook.old_secret_until else []
-        opened = []
-        with suppress(InvalidToken):
-            cipher = self._cipher()
-            opened = [cipher.decrypt(each).decode() for each in sealed]
+        cipher, opened = self._cipher(), []
+        for each in sealed:
+            with suppress(InvalidToken):
+                opened.append(cipher.decrypt(each).decode())
         if not opened:
             log.error("a webhook's secret cannot be read: is this the file of secrets it was stored with?")
         return opened

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, select
 
 from custody.client.webhooks import NotGenuine, verify
+from custody.server.domain.webhook_retries import AFTER_A_HANG
 from custody.server.service.secrets import Purpose
 from custody.server.service.webhooks.events import WEBHOOK
 from custody.server.store.models import Job, Webhook, WebhookDelivery
@@ -122,6 +123,35 @@ def test_a_receiver_that_fails_for_days_is_told_nothing_more(hooked: Hooked) -> 
     assert hooked.deliveries()[0]["status"] == "delivered"
 
 
+def test_one_that_hangs_is_left_in_peace_for_longer(hooked: Hooked, monkeypatch) -> None:
+    """Each of its attempts keeps a worker for ten seconds."""
+    monkeypatch.setattr(hooked.world.platform.background.webhook_jobs._sender, "_seconds", 0.3)
+    hooked.receiver.answer = lambda _line, own: own.closing.wait(10)
+    first = hooked.ping()
+    second = hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert stored(hooked, first["delivery_id"]).error == "timed-out"
+    left = stored(hooked, second["delivery_id"])
+    assert (left.attempts, left.next_attempt_at) == (0, hooked.world.clock() + AFTER_A_HANG)
+
+
+def test_an_old_secret_that_cannot_be_read_any_more_keeps_nothing_back(hooked: Hooked) -> None:
+    new = ok(hooked.own("update-webhook", rotate_secret=True))["secret"]
+    with hooked.world.platform.services.store.write() as db:
+        db.get_one(Webhook, hooked.webhook["webhook_id"]).sealed_old_secret = b"sealed with a lost file"
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert len(hooked.taken(new)) == 1
+
+
+def test_where_no_secret_can_be_read_nothing_is_sent_unsigned(hooked: Hooked) -> None:
+    with hooked.world.platform.services.store.write() as db:
+        db.get_one(Webhook, hooked.webhook["webhook_id"]).sealed_secret = b"sealed with a lost file"
+    hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert (hooked.deliveries()[0]["error"], hooked.receiver.arrived) == ("secret-unreadable", [])
+
+
 def test_410_says_that_nobody_is_there_any_more(hooked: Hooked) -> None:
     hooked.receiver.answer = status(410)
     hooked.ping()
@@ -152,7 +182,7 @@ class Killed(BaseException):
     """The worker is gone between two lines."""
 
 
-def test_p44_killed_between_the_answer_and_our_record_it_is_delivered_twice_and_never_lost(
+def test_killed_between_the_answer_and_our_record_it_is_delivered_twice_and_never_lost(
     hooked: Hooked,
 ) -> None:
     hooked.ping()
