@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from sqlalchemy import and_, select, tuple_
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
@@ -92,14 +92,15 @@ def coins_by_proposal(
 
 def _waiting_and_spent(db: Session, snapshot: Snapshot) -> Iterator[Proposal]:
     """What waits for signatures and spends a coin that the snapshot shows as spent. What is older was seen before."""
-    spent = [
+    spent = {
         (found.outpoint.txid, found.outpoint.vout) for found in snapshot.outputs if found.spent is not None
-    ]
-    query = select(Proposal).join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
-    for some in chunks(spent):
-        yield from db.scalars(
-            query.where(
-                Proposal.status == Status.PENDING.value,
-                tuple_(ProposalInput.txid, ProposalInput.vout).in_(some),
-            )
-        ).unique()
+    }
+    query = (
+        select(Proposal, ProposalInput)
+        .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
+        .where(Proposal.status == Status.PENDING.value)
+    )
+    for some in chunks({txid for txid, _ in spent}):
+        for proposal, place in db.execute(query.where(ProposalInput.txid.in_(some))):
+            if (place.txid, place.vout) in spent:
+                yield proposal

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -61,7 +61,12 @@ class Purse:
     @classmethod
     def of_vault(cls, vault_id: str, tip_height: int) -> Self:
         # What a member forwards into it is a deposit like any other's: its maker could take it back while it waits.
-        makers = and_(Proposal.vault_id == vault_id, Proposal.profile_key_id.is_(None))
+        # Change that a newer version of its payment would do away with is nothing to build upon.
+        makers = and_(
+            Proposal.vault_id == vault_id,
+            Proposal.profile_key_id.is_(None),
+            Proposal.replaced_by_id.is_(None),
+        )
         return cls(ChainCoin.vault_id == vault_id, makers, tip_height)
 
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
@@ -124,7 +129,7 @@ class Purse:
                 return or_(ChainCoin.height.is_not(None), self._is_own_change())
 
     def _is_own_change(self) -> ColumnElement[bool]:
-        return exists().where(Proposal.txid_expected == ChainCoin.txid, self.makers)
+        return _is_there(select(Proposal.id).where(Proposal.txid_expected == ChainCoin.txid, self.makers))
 
     def _read(self, db: Session, query: Select[str, int, int, int | None, int, int, bool]) -> list[Holding]:
         return [
@@ -142,11 +147,18 @@ class Purse:
 
 
 def _is_locked() -> ColumnElement[bool]:
-    return exists().where(
-        CoinLock.chain == ChainCoin.chain,
-        CoinLock.txid == ChainCoin.txid,
-        CoinLock.vout == ChainCoin.vout,
+    return _is_there(
+        select(CoinLock.family_id).where(
+            CoinLock.chain == ChainCoin.chain,
+            CoinLock.txid == ChainCoin.txid,
+            CoinLock.vout == ChainCoin.vout,
+        )
     )
+
+
+def _is_there(query: Select[str]) -> ColumnElement[bool]:
+    """As EXISTS, but asked for each coin that is looked at: PostgreSQL would read all of what there is into a hash first."""
+    return query.limit(1).scalar_subquery().is_not(None)
 
 
 def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> None:
@@ -155,9 +167,13 @@ def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> Non
     Raises Outdated.
     """
     seen = {(holding.outpoint.txid, holding.outpoint.vout, holding.height) for holding in chosen}
-    places = [(chain, txid, vout) for txid, vout, _ in seen]
+    # SQLite finds a list of tuples by no index.
+    places = (
+        and_(ChainCoin.chain == chain, ChainCoin.txid == txid, ChainCoin.vout == vout)
+        for txid, vout, _ in seen
+    )
     query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height).where(
-        tuple_(ChainCoin.chain, ChainCoin.txid, ChainCoin.vout).in_(places),
+        or_(*places),
         ChainCoin.spent_by.is_(None),
         ~_is_locked(),
     )
