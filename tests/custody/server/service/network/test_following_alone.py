@@ -1,0 +1,95 @@
+"""Of two that follow one chain, the slower one never puts an older view over a newer one."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import func, select
+
+from custody.server.chain.backend import ChainTransaction
+from custody.server.service.jobs.leases import LEASE, Lead, LeaseLost
+from custody.server.store.models import ChainBlock, ChainCoin
+from multisig import Sats
+from tests.support.backends import Unreliable
+from tests.support.custody import Desk
+
+
+class Slow(Unreliable):
+    """Between what it has seen and what it does about it, something happens."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def transaction(self, txid: str) -> ChainTransaction | None:
+        found = super().transaction(txid)
+        happens, self.meanwhile = self.meanwhile, lambda: None
+        happens()
+        return found
+
+
+@pytest.fixture
+def follow(desk: Desk):
+    """A process of its own each: a lead, and a watcher before a backend."""
+
+    def make(backend) -> Callable[[], bool]:
+        background = replace(desk.world.platform.background, backends={"regtest": backend})
+        (watcher,) = background.watchers()
+        lead = Lead(background.store, desk.world.clock, secrets.token_bytes, "watcher of regtest")
+
+        def look() -> bool:
+            with lead.work() as held:
+                return held is not None and watcher.look(held)
+
+        return look
+
+    return make
+
+
+def seen(desk: Desk) -> tuple[int | None, int]:
+    with desk.world.platform.services.store.read() as db:
+        return db.scalar(select(func.max(ChainBlock.height))), db.scalar(
+            select(func.count()).select_from(ChainCoin)
+        )
+
+
+def test_who_was_stopped_past_its_lease_does_not_undo_what_another_saw(desk: Desk, follow) -> None:
+    node = Slow(desk.chain)
+    slow, other = follow(node), follow(desk.chain)
+    desk.chain.fund(desk.vault["address"], Sats(100_000))
+    desk.chain.mine(1)
+
+    def sleep() -> None:
+        """The process is stopped; the chain grows, and another process follows it."""
+        desk.world.clock.now += LEASE
+        desk.chain.fund(desk.vault["address"], Sats(200_000))
+        desk.chain.mine(3)
+        assert other()
+
+    node.meanwhile = sleep
+    with pytest.raises(LeaseLost):
+        slow()
+    tip = desk.chain.tip().height
+    assert seen(desk) == (tip, 2)
+    assert not slow(), "another has it"
+    assert seen(desk) == (tip, 2)
+
+
+def test_who_stands_by_reads_no_chain_and_takes_over_with_fresh_eyes(desk: Desk, follow) -> None:
+    """What it saw last time is not what the other one wrote since: here from a node that was behind."""
+    first, second = follow(desk.chain), follow(desk.chain)
+    desk.deposit(100_000)
+    assert first()
+    tip = desk.chain.tip().height
+    desk.world.clock.now += LEASE
+    behind = Unreliable(desk.chain)
+    third = follow(behind)
+    assert third()
+    assert not first()
+    with desk.world.platform.services.store.write() as db:
+        block = db.scalars(select(ChainBlock).order_by(ChainBlock.height.desc())).first()
+        db.delete(block)
+    assert seen(desk)[0] == tip - 1
+    desk.world.clock.now += LEASE
+    assert first(), "the same tip as it saw before, and all the same it writes"
+    assert seen(desk)[0] == tip
+    assert not second()
