@@ -1,6 +1,8 @@
 """Forwards: a member's own money into a vault, by the owner's signature alone, and everything that the chain does to it."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -517,6 +519,18 @@ class TestRaces:
             with pytest.raises(Outdated):
                 create(second)
         assert figures(desk.signers["alice"])[2] == 100_000
+
+    def test_of_forwards_at_the_same_moment_one_has_the_coins(self, desk: Desk) -> None:
+        barrier = threading.Barrier(4)
+
+        def sweep(_number: int) -> str:
+            barrier.wait()
+            answer = forward(desk, "alice")
+            return "made" if answer.status_code == 200 else answer.json()["code"]
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sorted(pool.map(sweep, range(4))) == ["LOCKED_FUNDS"] * 3 + ["made"]
+        assert figures(desk.signers["alice"]) == (160_000, 0, 160_000)
 
     def test_an_address_that_was_paid_meanwhile_is_not_paid_again(self, desk: Desk) -> None:
         with drafting(desk) as (draft, create):
