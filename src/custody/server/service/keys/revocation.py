@@ -95,6 +95,7 @@ class KeyRevocation:
             db.execute(delete(Signature).where(*by_key))
             db.execute(delete(Decision).where(Decision.proposal_id == proposal.id, Decision.key_id == key.id))
             proposal.psbt = _with_what_is_left(db, proposal)
+            proposal.withdrawn_signatures += 1
             self._lifecycle.touch(db, proposal)
             description = f"proposal {proposal.id}, key {key.id} is lost"
             place = place_of(db, proposal.workspace_id)

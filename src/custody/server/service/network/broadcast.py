@@ -12,6 +12,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Dead, Done, Finish, Task, Verdict
 from custody.server.service.network.market import Backends, backend_of
 from custody.server.service.network.seeing import is_outbid
+from custody.server.service.proposals.families import taken_back_by
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.system import PLATFORM, place_of
 from custody.server.store import Store
@@ -39,8 +40,11 @@ class Broadcaster:
             proposal = db.get_one(Proposal, task.subject)
             chain = db.get_one(Vault, proposal.vault_id).chain
             status, raw = Status(proposal.status), proposal.final_tx
+            is_taken_back = taken_back_by(db, proposal) is not None
         if raw is None or status not in TO_BROADCAST | {Status.BROADCASTING}:
             return lambda _db: Done()
+        if is_taken_back:
+            return lambda db: self._withhold(db, task.subject)
         outcome = self._send(chain, Transaction.parse(raw))
         self._store.meters.broadcasts.labels(chain, _in_a_word(outcome)).inc()
         return lambda db: self._record(db, task.subject, outcome)
@@ -50,6 +54,17 @@ class Broadcaster:
             return _offer(backend_of(self._backends, chain), transaction)
         except ChainUnavailable as error:
             return error
+
+    def _withhold(self, db: Session, proposal_id: str) -> Verdict:
+        """Somebody wants its coins back: until that is done or given up, we are not the one who sends it."""
+        proposal = db.get_one(Proposal, proposal_id, with_for_update=True)
+        back = taken_back_by(db, proposal)
+        if back is None:
+            return Again("It is not taken back any more.")
+        reason = f"It is being taken back by {back.id}."
+        if Status(proposal.status) in TO_BROADCAST:
+            self._stall(db, proposal, "taken-back", reason)
+        return Again(reason)
 
     def _record(self, db: Session, proposal_id: str, outcome: Outcome | ChainUnavailable) -> Verdict:
         proposal = db.get_one(Proposal, proposal_id, with_for_update=True)

@@ -107,9 +107,9 @@ class KeptCoins:
 
 
 def released_signatures(db: Session, proposal: Proposal) -> int:
-    """How many signers' signatures were handed out with its PSBT, if only on one input each."""
+    """How many signers' signatures were handed out with its PSBT, if only on one input each; of lost keys too."""
     query = select(func.count(func.distinct(Signature.key_id))).where(Signature.proposal_id == proposal.id)
-    return db.scalar(query) or 0
+    return (db.scalar(query) or 0) + proposal.withdrawn_signatures
 
 
 def _proposal(db: Session, caller: Caller, access: WorkspaceAccess, psbt_id: str) -> Proposal:

@@ -46,6 +46,17 @@ def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
     return [member for member in members[place + 1 :] if not has_ended(member)]
 
 
+def taken_back_by(db: Session, proposal: Proposal) -> Proposal | None:
+    """A newer version that returns its coins to the vault, if it pays anybody."""
+    if proposal.replaced_by_id is None or not _pays(proposal):
+        return None
+    return next((newer for newer in newer_than(db, proposal) if not _pays(newer)), None)
+
+
+def _pays(proposal: Proposal) -> bool:
+    return bool(proposal.recipients) or proposal.op_return_hex is not None
+
+
 def require_newest(db: Session, proposal: Proposal) -> None:
     """Signatures are taken for the newest version only: what is taken back must not be completed here after all.
 

@@ -69,6 +69,8 @@ class Proposal(Base):
     replaced_by_id: Mapped[str | None] = mapped_column(ForeignKey("proposals.id"))
     # Cancelled while signatures of it are out: its coins stay locked (ADR 15).
     keeps_coins: Mapped[bool] = mapped_column(default=False)
+    # Of keys that were lost: the platform counts them no more, and they stay valid.
+    withdrawn_signatures: Mapped[int] = mapped_column(default=0)
     expires_at: Mapped[datetime]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]

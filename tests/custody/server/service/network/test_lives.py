@@ -134,6 +134,9 @@ class Life:
 
     def end(self) -> None:
         """Whatever was signed is mined, or can never be."""
+        for psbt_id in self.made:
+            if self.desk.proposal(psbt_id)["status"] == "PENDING":
+                self.of_one("decline", psbt_id)
         for _ in range(4):
             self.desk.world.clock.advance(seconds=61)
             self.desk.settle()

@@ -5,7 +5,7 @@ from sqlalchemy import select
 
 from custody.server.store.models import CoinLock
 from tests.support.custody import ok, refused
-from tests.support.replacing import bump, cancel, finished, made, status, take_back
+from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
 
 
 @pytest.fixture
@@ -158,3 +158,61 @@ def test_who_may(desk, first):
     refused(stranger.post("/api/v1/cancel-psbt", body | {"workspace_id": 2}), 404, "NOT_FOUND")
     refused(cancel(desk, "nobody"), 404, "NOT_FOUND")
     ok(cancel(desk, first))
+
+
+def test_a_lost_keys_signature_is_out_though_it_counts_no_more(desk, first):
+    desk.approve("alice", first)
+    (key,) = ok(desk.signers["alice"].get("/api/v1/keys"))
+    ok(
+        desk.signers["alice"].post(
+            "/api/v1/revoke-key", {"key_id": key["ID"], "reason": "lost", "force": True}
+        )
+    )
+    assert desk.proposal(first)["collected_signatures"] == 0
+    answer = ok(cancel(desk, first))
+    assert (answer["released_signatures"], answer["coins_kept"]) == (1, True)
+
+
+class TestWhatIsBeingTakenBack:
+    """The platform is not the one who sends it."""
+
+    @pytest.fixture
+    def pair(self, desk, first):
+        desk.approve("alice", first)
+        desk.approve("bob", first)
+        return first, made(take_back(desk, first, fee_rate="5"))
+
+    def test_is_not_sent(self, desk, pair):
+        first, back = pair
+        desk.settle()
+        shown = desk.proposal(first)
+        assert (shown["status"], shown["failure_code"]) == ("STALLED", "taken-back")
+        assert back in shown["failure_reason"]
+        finished(desk, back)
+        assert status(desk, first, back) == ["REPLACED", "BROADCASTING"]
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert status(desk, first, back) == ["INVALIDATED", "CONFIRMED"]
+
+    def test_is_sent_where_that_is_given_up(self, desk, pair):
+        first, back = pair
+        desk.settle()
+        ok(cancel(desk, back))
+        desk.world.clock.advance(seconds=61)
+        desk.settle()
+        assert status(desk, first, back) == ["BROADCASTING", "CANCELLED"]
+        assert desk.proposal(first)["failure_code"] is None
+
+    def test_is_not_offered_again_once_it_was_evicted(self, desk, first):
+        txid = finished(desk, first)
+        made(take_back(desk, first, fee_rate="5"))
+        forget_mempool(desk)
+        desk.settle()
+        assert desk.chain.transaction(txid) is None
+        assert status(desk, first) == ["BROADCASTING"]
+
+
+def test_nothing_is_built_upon_change_that_a_bump_would_do_away_with(desk, first):
+    finished(desk, first)
+    ok(bump(desk, first, fee_rate="5"))
+    refused(desk.propose(10_000), 422, "INSUFFICIENT_FUNDS")

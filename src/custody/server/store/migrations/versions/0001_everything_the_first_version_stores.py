@@ -731,6 +731,9 @@ def upgrade() -> None:
         sa.Column("replaces_id", sa.String(), nullable=True),
         sa.Column("replaced_by_id", sa.String(), nullable=True),
         sa.Column("keeps_coins", sa.Boolean(), nullable=False),
+        sa.Column(
+            "withdrawn_signatures", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
+        ),
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
