@@ -31,7 +31,7 @@ def sight_of(
 
 
 def _absent(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> Sight:
-    if None in coins and _lost_a_parent(db, proposal):
+    if None in coins and (_lost_a_parent(db, proposal) or _lost_a_deposit(db, proposal, coins)):
         return Sight.INPUT_GONE
     return Sight.OUTBID if is_outbid(db, proposal) else Sight.ABSENT
 
@@ -51,6 +51,19 @@ def _lost_a_parent(db: Session, proposal: Proposal) -> bool:
         .where(ProposalInput.proposal_id == proposal.id, Proposal.status == Status.INVALIDATED.value)
     )
     return db.scalars(query).first() is not None
+
+
+def _lost_a_deposit(db: Session, proposal: Proposal, coins: Sequence[ChainCoin | None]) -> bool:
+    """A forward may spend a deposit that waits, and whoever made it may take it back. Its other coins are free then: it pays
+    its owner's money into a vault, so that another one in its place pays nobody twice. Where it is seen after all, it lives.
+    """
+    if proposal.profile_key_id is None:
+        return False
+    query = select(ProposalInput.txid).where(ProposalInput.proposal_id == proposal.id)
+    places = db.scalars(query.order_by(ProposalInput.input_index))
+    missing = {txid for txid, coin in zip(places, coins, strict=True) if coin is None}
+    ours = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(sorted(missing)))
+    return bool(missing - set(db.scalars(ours)))
 
 
 def coin_is_taken(db: Session, chain: str, proposal: Proposal) -> bool:

@@ -250,6 +250,69 @@ class TestUnconfirmed:
         ok(desk.propose(50_000))
 
 
+class TestDepositsThatAreTakenBack:
+    """Whoever pays the profile may replace the payment while it waits: no coin may stay locked for that."""
+
+    @pytest.fixture
+    def forwarded(self, desk: Desk) -> str:
+        """A confirmed coin and a deposit that waits, signed and on their way."""
+        pay_profile(desk, "bob", 50_000)
+        pay_profile(desk, "bob", 90_000, blocks=0)
+        psbt_id = ok(forward(desk, "bob", allow_unconfirmed=True))["psbt_id"]
+        approve_forward(desk, "bob", psbt_id)
+        desk.settle()
+        assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
+        return psbt_id
+
+    def test_the_other_coins_are_free(self, desk: Desk, forwarded: str) -> None:
+        forget_mempool(desk)
+        shown = desk.proposal(forwarded)
+        assert (shown["status"], shown["failure_code"]) == ("INVALIDATED", "input-gone")
+        assert figures(desk.signers["bob"]) == (50_000, 0, 0)
+        approve_forward(desk, "bob", ok(forward(desk, "bob"))["psbt_id"])
+        desk.settle()
+        desk.chain.mine(1)
+        desk.settle()
+        assert vault_of(desk)["confirmed_sats"] == 49_000
+        assert desk.proposal(forwarded)["status"] == "INVALIDATED"
+
+    def test_what_is_seen_after_all_lives_again(self, desk: Desk, forwarded: str) -> None:
+        final = desk.chain.transaction(desk.proposal(forwarded)["txid"]).transaction
+        parents = [desk.chain.transaction(each.outpoint.txid) for each in final.inputs]
+        (deposit,) = [each.transaction for each in parents if each.height is None]
+        forget_mempool(desk)
+        for transaction in (deposit, final):
+            desk.chain.broadcast(transaction)
+        desk.watcher.look()
+        assert desk.proposal(forwarded)["status"] == "BROADCASTING"
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert desk.proposal(forwarded)["status"] == "CONFIRMED"
+
+    def test_the_change_of_ones_own_forward_is_not_given_up(self, desk: Desk, psbt_id: str) -> None:
+        """Both are offered again, and both are mined."""
+        approve_forward(desk, "alice", psbt_id)
+        desk.settle()
+        second = ok(forward(desk, "alice", 20_000))["psbt_id"]
+        approve_forward(desk, "alice", second)
+        desk.settle()
+        forget_mempool(desk)
+        assert desk.proposal(second)["status"] == "BROADCASTING"
+        for _ in range(3):
+            desk.world.clock.advance(seconds=61)
+            desk.settle()
+        desk.chain.mine(1)
+        desk.settle()
+        assert [desk.proposal(each)["status"] for each in (psbt_id, second)] == ["CONFIRMED"] * 2
+
+
+def forget_mempool(desk: Desk) -> None:
+    """The node restarts with an empty one."""
+    desk.chain._mempool._entries.clear()
+    desk.chain._mempool._spends.clear()
+    desk.watcher.look()
+
+
 class TestWhose:
     def test_it_awaits_its_owner_alone(self, desk: Desk, psbt_id: str) -> None:
         assert awaiting(desk, desk.signers["alice"]) == [psbt_id]
@@ -446,10 +509,7 @@ class TestLife:
     def test_p37_evicted_it_is_broadcast_again(self, desk: Desk, psbt_id: str) -> None:
         approve_forward(desk, "alice", psbt_id)
         desk.settle()
-        # The node restarts with an empty mempool.
-        desk.chain._mempool._entries.clear()
-        desk.chain._mempool._spends.clear()
-        desk.watcher.look()
+        forget_mempool(desk)
         assert desk.proposal(psbt_id)["status"] == "BROADCASTING"
         desk.world.clock.advance(seconds=61)
         desk.settle()
