@@ -341,3 +341,13 @@ def test_several_workers_take_different_jobs(database, store, clock):
         thread.join()
     other.close()
     assert sorted(taken, key=int) == [str(number) for number in range(30)]
+
+
+def test_a_handler_with_a_timetable_of_its_own_says_when(store, clock):
+    add(store, clock)
+    one = worker(store, clock, always(Again("later", timedelta(hours=2))))
+    assert one.run_due() == 1
+    clock.advance(minutes=119)
+    assert one.run_due() == 0
+    clock.advance(minutes=1)
+    assert one.run_due() == 1
