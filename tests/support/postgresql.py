@@ -5,7 +5,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -102,13 +102,13 @@ class Server:
 
 
 @contextmanager
-def running_server(programs: Path) -> Iterator[Server]:
-    """One server; it and its folder are gone afterwards, even where this process is killed."""
+def running_server(programs: Path, **settings: str) -> Iterator[Server]:
+    """One server; it and its folder are gone afterwards, even where this process is killed. ``settings`` beside the usual."""
     servant = _servant()
     folder = Path(tempfile.mkdtemp(prefix="custody-pg-"))
     if servant is not None:
         shutil.chown(folder, servant)
-    _create_cluster(programs, folder, servant)
+    _create_cluster(programs, folder, servant, settings)
     watch = subprocess.Popen(
         ["/bin/sh", "-c", WATCH, "watch", str(programs), str(folder)],
         stdin=subprocess.PIPE,
@@ -141,7 +141,7 @@ def _servant() -> str | None:
     return next(name for name in SERVANTS if name in known)
 
 
-def _create_cluster(programs: Path, folder: Path, servant: str | None) -> None:
+def _create_cluster(programs: Path, folder: Path, servant: str | None, changes: Mapping[str, str]) -> None:
     command = [
         programs / "initdb", "--pgdata", folder / "data", "--username", "custody", "--auth", "trust",
         "--encoding", "UTF8", "--locale", "C.UTF-8", "--no-sync", "--no-instructions",
@@ -150,6 +150,6 @@ def _create_cluster(programs: Path, folder: Path, servant: str | None) -> None:
         command, user=servant, cwd=folder, capture_output=True, text=True, check=False, timeout=START_SECONDS
     )
     assert made.returncode == 0, made.stderr
-    settings = SETTINGS | {"unix_socket_directories": str(folder)}
+    settings = SETTINGS | {"unix_socket_directories": str(folder)} | changes
     with (folder / "data" / "postgresql.conf").open("a") as file:
         file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())

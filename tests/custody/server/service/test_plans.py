@@ -1,0 +1,226 @@
+"""What grows with the years is found by an index: a plan that reads all of a table fails here, however quick it still is.
+
+The statements are those that the use cases send. PostgreSQL is told to leave whole tables alone where it can; where an index is
+missing, it cannot.
+"""
+
+import re
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import event, insert, select, text
+
+from custody.schemas.proposals import ProposalStatus
+from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.selection import Tier
+from custody.server.service.network.affected import affected
+from custody.server.service.network.deposits import Coins
+from custody.server.service.network.snapshot import Snapshot
+from custody.server.service.proposals.coins import Purse, lock_coins, require_unchanged
+from custody.server.service.proposals.drafting import plan_of
+from custody.server.service.proposals.payments import Intent
+from custody.server.service.proposals.proposals import Filter
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.store.models import Proposal, ProposalInput, Signature, Vault
+from multisig import FeeRate
+from tests.support.custody import ok
+from tests.support.flood import flood
+from tests.support.platform import START
+
+GROWING = (
+    "proposals",
+    "proposal_inputs",
+    "chain_coins",
+    "coin_locks",
+    "signatures",
+    "decisions",
+    "chain_transactions",
+)
+# All of these are few.
+PARTIAL = {"ix_proposals_kept"}
+
+
+@pytest.fixture
+def old(desk):
+    """A vault with a past: ended and confirmed proposals, coins spent and unspent, and a few that are under way."""
+    desk.deposit(400_000, 400_000, 400_000)
+    psbt_id = ok(desk.propose(50_000))["psbt_id"]
+    ok(desk.propose(50_000))
+    desk.approve("alice", psbt_id)
+    desk.approve("bob", psbt_id)
+    desk.settle()
+    with desk.world.platform.services.store.write() as db:
+        vault = db.get_one(Vault, desk.vault["id"])
+        made = flood(db, vault, [2_000 + number for number in range(1_000)])
+        lock_coins(db, vault.chain, made[:400], "another")
+        first = db.get_one(Proposal, psbt_id)
+        values = {column.name: getattr(first, column.name) for column in Proposal.__table__.columns}
+        past = [
+            values
+            | {
+                "id": f"{number:032x}",
+                "family_id": f"{number:032x}",
+                "txid_expected": f"{number:064x}",
+                "status": ("CONFIRMED", "EXPIRED", "INVALIDATED", "PENDING")[number % 4],
+                "block_height": number if number % 4 == 0 else None,
+                "final_tx": None,
+            }
+            for number in range(800)
+        ]
+        db.execute(insert(Proposal), past)
+        inputs = [
+            {"proposal_id": each["id"], "input_index": 0, "txid": each["id"] * 2, "vout": 0, "amount_sats": 1}
+            | {"branch": 0, "address_index": 0}
+            for each in past
+        ]
+        db.execute(insert(ProposalInput), inputs)
+        signed = db.scalars(select(Signature)).first()
+        values = {column.name: getattr(signed, column.name) for column in Signature.__table__.columns}
+        db.execute(
+            insert(Signature), [values | {"proposal_id": each["id"], "input_index": 0} for each in past]
+        )
+        if db.get_bind().dialect.name == "postgresql":
+            db.execute(text("ANALYZE"))
+    return desk
+
+
+@contextmanager
+def statements(store):
+    """Every SELECT that is sent in a snapshot, with its parameters."""
+    seen, engine = [], store._database.reading
+
+    def note(_connection, _cursor, statement, parameters, _context, _many):
+        if statement.lstrip().upper().startswith("SELECT"):
+            seen.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+def plans(store, seen) -> list[str]:
+    """What the database would do for each."""
+    with store.read() as db:
+        connection = db.connection()
+        on_sqlite = connection.dialect.name == "sqlite"
+        if not on_sqlite:
+            for way in ("seqscan", "hashjoin", "mergejoin"):
+                connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
+        explain = "EXPLAIN QUERY PLAN " if on_sqlite else "EXPLAIN "
+        found = []
+        for statement, parameters in seen:
+            rows = connection.exec_driver_sql(explain + statement, parameters)
+            found.append("\n".join(str(row[-1]) for row in rows))
+    return found
+
+
+def whole_tables(plan: str) -> set[str]:
+    """The growing tables that a plan reads from end to end, an index over all of it included."""
+    read = re.findall(r"^SCAN (\w+)\b(?! USING INDEX ix_proposals_kept)", plan, re.MULTILINE) + re.findall(
+        r"Seq Scan on (\w+)", plan
+    )
+    # An index that nothing narrows is the whole table again.
+    scans = r"Index (?:Only )?Scan(?: Backward)? using (\w+) on (\w+)[^\n]*\n?([^\n]*)"
+    read += [
+        name
+        for index, name, condition in re.findall(scans, plan)
+        if "Index Cond" not in condition and index not in PARTIAL
+    ]
+    return set(read) & set(GROWING)
+
+
+def a_plan(db, desk):
+    policy = policy_of(db.get_one(Vault, desk.vault["id"]))
+    return plan_of(policy, Intent((), None), FeeRate(1_000))
+
+
+def drawing(db, desk):
+    plan = a_plan(db, desk)
+    purse = Purse.of_vault(desk.vault["id"], 200)
+    for tier in Tier:
+        held = purse.pool(db, tier, plan)
+    purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
+    require_unchanged(db, "regtest", held[:20])
+
+
+def listing(status=None, *, awaiting=False):
+    def read(db, desk):
+        access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+        user = desk.user_ids["alice"] if awaiting else None
+        proposals = desk.world.platform.services.proposals
+        page = proposals.page(db, access, Filter(status, user, None, 50))
+        assert len(page.items) == 50
+        proposals.page(db, access, Filter(status, user, page.items[-1].psbt_id, 50))
+
+    return read
+
+
+def snapshot(desk) -> Snapshot:
+    from custody.server.service.network.snapshot import take_snapshot
+
+    with desk.world.platform.services.store.read() as db:
+        script = policy_of(db.get_one(Vault, desk.vault["id"])).script_pubkey(0, 0)
+    return take_snapshot(desk.chain, {0: desk.chain.block_at(0).hash}, [script], [])
+
+
+def watching(db, desk):
+    seen = snapshot(desk)
+    assert any(found.spent for found in seen.outputs)
+    affected(db, "regtest", seen, reorganised=False)
+    affected(db, "regtest", Snapshot(seen.tip, 798, (), seen.outputs, {}), reorganised=True)
+    coins = Coins("regtest", lambda: START, None)
+    coins._stale(db, 150)
+    coins.missing_transactions(db, seen.outputs)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [drawing, listing(), listing(ProposalStatus.PENDING), listing(awaiting=True), watching],
+    ids=["coins for a send", "a list", "a list by status", "what awaits me", "a look at the chain"],
+)
+def test_no_statement_reads_the_whole_of_what_grows(old, act):
+    store = old.world.platform.services.store
+    with statements(store) as seen, store.read() as db:
+        act(db, old)
+    assert len(seen) > 3
+    for (statement, _), plan in zip(seen, plans(store, seen), strict=True):
+        assert not whole_tables(plan), f"{statement}\n{plan}"
+
+
+@pytest.mark.parametrize(
+    ("act", "index"),
+    [
+        (drawing, "ix_chain_coins_unspent"),
+        (listing(), "ix_proposals_by_age"),
+        (listing(ProposalStatus.PENDING), "ix_proposals_by_status"),
+        (listing(awaiting=True), "ix_proposals_by_status"),
+        (watching, "ix_proposals_block_height"),
+        (watching, "ix_proposals_kept"),
+        (watching, "ix_chain_coins_height"),
+        (watching, "ix_chain_coins_spent"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_index_is_used(old, act, index):
+    store = old.world.platform.services.store
+    with statements(store) as seen, store.read() as db:
+        act(db, old)
+    assert any(index in plan for plan in plans(store, seen))
+
+
+@pytest.mark.parametrize("status", [None, ProposalStatus.PENDING])
+def test_a_list_is_not_sorted_to_be_shown_in_order(old, status):
+    store = old.world.platform.services.store
+    with statements(store) as seen, store.read() as db:
+        listing(status)(db, old)
+    lists = [
+        plan
+        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
+        if "ORDER BY proposals.created_at" in statement
+    ]
+    assert len(lists) == 2
+    for plan in lists:
+        assert "TEMP B-TREE" not in plan
+        assert "Sort" not in plan
