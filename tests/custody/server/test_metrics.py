@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from custody.server.app import Platform
+from custody.server.cli.serving import _metrics
 from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.listen import Address, CannotListen
 from custody.server.meters import Meters
@@ -152,6 +153,21 @@ class TestTheListener:
             pass
         with pytest.raises(ConnectionRefusedError):
             HTTPConnection(address.host, address.port, timeout=5).connect()
+
+
+def test_a_server_tells_of_its_process_where_it_is_asked_to(
+    used: Desk, capsys: pytest.CaptureFixture
+) -> None:
+    with _metrics(used.world.platform, "127.0.0.1:0"):
+        (address,) = re.findall(
+            r"^Metrics on http://127.0.0.1:(\d+)/metrics$", capsys.readouterr().out, re.MULTILINE
+        )
+        connection = HTTPConnection("127.0.0.1", int(address), timeout=20)
+        connection.request("GET", "/metrics")
+        assert b"process_resident_memory_bytes" in connection.getresponse().read()
+        connection.close()
+    with _metrics(used.world.platform, None):
+        assert capsys.readouterr().out == ""
 
 
 def test_two_platforms_count_for_themselves() -> None:

@@ -16,7 +16,7 @@ from custody.server.domain.ports import Clock
 CALLS_PER_MINUTE = 1_200
 # A change holds the one write lock for some ten milliseconds: five a second are a twentieth of all that can be changed.
 WRITES_PER_MINUTE = 300
-# A long poll looks at the database every two seconds. A daemon holds one, an open page one for each workspace it shows.
+# A long poll costs a connection and some memory. A daemon holds one, an open page one for each workspace it shows.
 MAX_LONG_POLLS = 16
 # By then one of one's own has ended, or will be given up.
 LONG_POLL_RETRY_SECONDS = 5
