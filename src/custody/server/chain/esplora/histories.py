@@ -48,20 +48,29 @@ class Histories:
 
     def ask(self, script: bytes, tip: BlockRef) -> History:
         """As it is now."""
+        with self._lock:
+            known = self._known.get(script)
+        try:
+            history = self._read(script, tip, known)
+        except Moved:
+            # What was read before may be the half that is wrong: it is read whole the next time.
+            with self._lock:
+                self._known.pop(script, None)
+            raise
+        with self._lock:
+            self._known[script] = history
+        return history
+
+    def _read(self, script: bytes, tip: BlockRef, known: History | None) -> History:
         asked_at = self._clock()
         path = f"/scripthash/{sha256(script).hexdigest()}"
         stats = read(self._wire.get(path), ScriptStats)
-        with self._lock:
-            known = self._known.pop(script, None)
         confirmed = self._confirmed(path, stats.chain_stats.tx_count, self._still_true(known))
         waiting = self._waiting(path, confirmed) if stats.mempool_stats.tx_count else ()
         sightings = (*confirmed, *waiting)
         for spender in spenders_in(script, sightings):
             self._transactions.require_valid(spender)
-        history = History(confirmed, outputs_of(script, sightings), tip.hash, asked_at)
-        with self._lock:
-            self._known[script] = history
-        return history
+        return History(confirmed, outputs_of(script, sightings), tip.hash, asked_at)
 
     def _still_true(self, known: History | None) -> tuple[Sighting, ...]:
         """What was confirmed before, or nothing where a branch has replaced one of its blocks.

@@ -3,6 +3,7 @@
 The explorer's URL may hold a key of its operator's; no sentence here names it.
 """
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ MAX_WORDS = 300
 USER_AGENT = "custody"
 NOT_A_URL = "An explorer's address is the URL of its API, such as https://blockstream.info/api."
 _SENDS_ELSEWHERE = range(300, 400)
+
+# httpx writes every URL into its log, and ours may hold a key (P49).
+logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @dataclass(frozen=True)

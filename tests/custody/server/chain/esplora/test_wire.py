@@ -1,5 +1,6 @@
 """One request: deadlines, bounds, no second address, and peace after a failure."""
 
+import logging
 import socket
 import threading
 from itertools import pairwise
@@ -159,6 +160,13 @@ def test_p49_no_sentence_names_the_url(status):
     for secret in ("hunter2", "key-0123456789", "example.org"):
         assert secret not in str(caught.value)
         assert secret not in repr(asked)
+
+
+def test_p49_nor_does_any_log(caplog):
+    caplog.set_level(logging.DEBUG)
+    wire(lambda _: plain("x"), url=SECRET_URL).get("/blocks/tip/hash")
+    for secret in ("hunter2", "key-0123456789"):
+        assert secret not in caplog.text
 
 
 def test_the_user_of_the_url_signs_in():
