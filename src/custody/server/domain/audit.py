@@ -34,6 +34,7 @@ class Category(StrEnum):
     SIGNING = "SIGNING"
     CHAIN = "CHAIN"
     PURCHASES = "PURCHASES"
+    WEBHOOKS = "WEBHOOKS"
     AUDIT = "AUDIT"
     JOBS = "JOBS"
 

@@ -174,7 +174,7 @@ class WebhookJobs:
         self._audit.record(
             db,
             PLATFORM,
-            Category.ACCESS,
+            Category.WEBHOOKS,
             "WEBHOOK_DISABLED",
             f"webhook {webhook.id}, {reason}",
             access=place_of(db, webhook.workspace_id),

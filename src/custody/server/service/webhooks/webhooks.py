@@ -204,7 +204,7 @@ class Webhooks:
     ) -> None:
         """Without the URL: paths of receivers often hold a secret (P49)."""
         self._audit.record(
-            db, caller, Category.ACCESS, action, f"webhook {webhook.id}, {what}", access=access
+            db, caller, Category.WEBHOOKS, action, f"webhook {webhook.id}, {what}", access=access
         )
 
 
