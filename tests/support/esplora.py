@@ -101,6 +101,7 @@ class Explorer(httpx.BaseTransport):
         self._twists: list[tuple[re.Pattern[str], Twist]] = []
         self.asked: list[str] = []
         self.sent: list[str] = []
+        self.last_kind: str | None = None
         self.before: Callable[[str], None] = lambda path: None
 
     @property
@@ -119,6 +120,7 @@ class Explorer(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         request.read()
+        self.last_kind = request.headers.get("Content-Type")
         path = request.url.path.removeprefix("/api")
         self.asked.append(path)
         self.before(path)

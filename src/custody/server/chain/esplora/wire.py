@@ -23,6 +23,8 @@ MAX_WORDS = 300
 USER_AGENT = "custody"
 NOT_A_URL = "An explorer's address is the URL of its API, such as https://blockstream.info/api."
 _SENDS_ELSEWHERE = range(300, 400)
+# What an explorer that works answers; anything else is trouble.
+ANSWERS = frozenset({200, 400, 404, 405})
 
 # httpx writes every URL into its log, and ours may hold a key (P49).
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -106,7 +108,7 @@ class Wire:
 
     def find(self, path: str) -> bytes | None:
         """The body; None where the explorer knows nothing of the kind (404). Raises ChainUnavailable."""
-        answer = self._ask("GET", path, None)
+        answer = self._ask("GET", path)
         if answer.status == httpx.codes.NOT_FOUND:
             return None
         if answer.status != httpx.codes.OK:
@@ -120,14 +122,16 @@ class Wire:
             raise ChainUnavailable("The explorer lacks something that an Esplora always has.")
         return body
 
-    def post(self, path: str, content: bytes) -> Answer:
-        """Whatever it answers: 200, 400 or 404. Raises ChainUnavailable."""
-        return self._ask("POST", path, content)
+    def post(self, path: str, content: bytes, kind: str) -> Answer:
+        """Whatever it answers: 200, 400, 404 or 405. Raises ChainUnavailable."""
+        return self._ask("POST", path, content, {"Content-Type": kind})
 
-    def _ask(self, method: str, path: str, content: bytes | None) -> Answer:
+    def _ask(
+        self, method: str, path: str, content: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Answer:
         self._backoff.require_peace_over()
         try:
-            answer, retry_after = self._exchange(method, path, content)
+            answer, retry_after = self._exchange(method, path, content, headers)
         except (httpx.HTTPError, httpx.StreamError, _TooMuch) as error:
             self._backoff.failed()
             raise ChainUnavailable(f"The explorer gave no whole answer ({type(error).__name__}).") from error
@@ -138,16 +142,18 @@ class Wire:
         if answer.status in _SENDS_ELSEWHERE:
             self._backoff.failed()
             raise ChainUnavailable("The explorer sends us to another address, where we do not go.")
-        if answer.status not in {httpx.codes.OK, httpx.codes.BAD_REQUEST, httpx.codes.NOT_FOUND}:
+        if answer.status not in ANSWERS:
             self._backoff.failed(retry_after)
             raise ChainUnavailable(f"The explorer answers with status {answer.status}.")
         self._backoff.worked()
         return answer
 
-    def _exchange(self, method: str, path: str, content: bytes | None) -> tuple[Answer, float]:
+    def _exchange(
+        self, method: str, path: str, content: bytes | None, headers: dict[str, str] | None
+    ) -> tuple[Answer, float]:
         ends = self._clock() + DEADLINE_SECONDS
         self._http.cookies.clear()
-        with self._http.stream(method, path, content=content) as response:
+        with self._http.stream(method, path, content=content, headers=headers) as response:
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise _TooMuch
             body = bytearray()

@@ -412,6 +412,24 @@ class TestBroadcast:
         ):
             rig.backend.test_accept(payment)
 
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            plain("Not found", 404),
+            plain("Method not allowed", 405),
+            plain("Invalid transaction size for item 0", 400),
+        ],
+        ids=["absent", "not allowed", "not understood"],
+    )
+    def test_without_a_test_of_its_own_we_judge_ourselves(self, rig, payment, answer):
+        with rig.explorer.answering("/txs/test", lambda _: answer):
+            assert rig.backend.test_accept(payment) == Accepted(payment.txid)
+
+    def test_a_transaction_is_sent_as_text(self, rig, payment):
+        """mempool.space takes anything else for a form."""
+        rig.backend.broadcast(payment)
+        assert rig.explorer.last_kind == "text/plain"
+
     def test_a_bump_is_judged_by_what_it_pays(self, rig, coin, number):
         """Where nobody can be asked, a rival in the mempool is measured (BIP-125)."""
         here = p2wsh(open_script(rig.fresh()))

@@ -182,7 +182,7 @@ def test_the_user_of_the_url_signs_in():
 
 def test_an_explorers_words_are_cut_and_made_printable():
     shout = "\x1b[31m" + "a" * 5_000 + "\n\x00"
-    answer = wire(lambda _: plain(shout, 400)).post("/tx", b"")
+    answer = wire(lambda _: plain(shout, 400)).post("/tx", b"", "text/plain")
     assert len(answer.words) == 300
     assert answer.words.isprintable()
 
