@@ -158,7 +158,7 @@ class Dust(CustodyError):
 
 class InsufficientFunds(CustodyError):
     code = ErrorCode.INSUFFICIENT_FUNDS
-    hint = "Send less, or fund the vault."
+    hint = "Send less, or fund it first."
 
 
 class PsbtDiffers(CustodyError):
