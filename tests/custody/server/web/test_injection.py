@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy import inspect, select
 
 from custody.schemas.errors import ErrorCode
-from custody.server.cli.serving import _log_as_json
+from custody.server.cli.logs import log_as_json
 from custody.server.domain.permissions import EVERY_PERMISSION
 from custody.server.service.audit.log import verify
 from custody.server.store.models import AuditEvent
@@ -54,7 +54,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     """The log as ``custody serve`` writes it."""
     kept = io.StringIO()
     monkeypatch.setattr(sys, "stderr", kept)
-    _log_as_json()
+    log_as_json("info")
     yield kept
     structlog.reset_defaults()
 
