@@ -5,7 +5,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
+from socket import gethostname
 from threading import Event
 from typing import Any, Final
 
@@ -154,7 +156,7 @@ class Background:
 
     def _work(self) -> list[Loop]:
         outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox(), "webhooks": self.webhook_outbox()}
-        watched = [(watcher, self._lead(f"watcher of {watcher.chain}")) for watcher in self.watchers()]
+        watched = [(watcher, self._lead_of(watcher.chain)) for watcher in self.watchers()]
         sweeping = self._lead("sweeps")
         renewals = [outbox.renew for outbox in outboxes.values()]
         renewals += [lead.renew for lead in (*(lead for _, lead in watched), sweeping)]
@@ -168,12 +170,16 @@ class Background:
     def _lead(self, name: str) -> Lead:
         return Lead(self.store, self.clock, self.random, name, self.span)
 
-    def _watch(self, watcher: Watcher, lead: Lead) -> Loop:
-        # The embedded chain is this process's alone already: after a kill nobody need wait for the lease to lapse.
-        by_right = isinstance(self.backends[watcher.chain], EmbeddedChain)
+    def _lead_of(self, chain: str) -> Lead:
+        """The embedded chain is this process's alone already: after a kill nobody need wait for the lease to lapse."""
+        embedded = isinstance(self.backends[chain], EmbeddedChain)
+        place = _place_of(self.chain_folder) if embedded else None
+        return Lead(self.store, self.clock, self.random, f"watcher of {chain}", self.span, place)
 
+    @staticmethod
+    def _watch(watcher: Watcher, lead: Lead) -> Loop:
         def look() -> None:
-            with lead.work(by_right=by_right) as held:
+            with lead.work() as held:
                 if held is not None:
                     watcher.look(held)
 
@@ -236,3 +242,9 @@ class Background:
 def _each(acts: Iterable[Callable[[], object]]) -> None:
     for act in acts:
         survive("heartbeat", act)
+
+
+def _place_of(folder: Path) -> str:
+    """Of one folder on one machine, whatever it is called there."""
+    status = folder.stat()
+    return sha256(f"{gethostname()}:{status.st_dev}:{status.st_ino}".encode()).hexdigest()[:16]

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 from custody.server.cli import app
+from custody.server.listen import is_served, only_server
+from custody.server.service.jobs.operator import TIMEOUT_SECONDS
 from custody.server.store import Store, sqlite_url
 from custody.server.store.models import AuditEvent
 from tests.support.platform import plain_vault
@@ -225,3 +228,25 @@ def test_a_state_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     assert refused.exit_code == 1
     assert "cannot be used" in refused.output
     assert "Traceback" not in refused.output
+
+
+@pytest.mark.parametrize("command", [["serve", "--no-workers", "--listen", "127.0.0.1:0"], ["worker"]])
+def test_the_embedded_chain_is_one_process_alone(tmp_path: Path, command: list[str]) -> None:
+    answer = custody(*command, "--state", str(tmp_path))
+    assert answer.exit_code == 1
+    assert "The embedded chain lives in the one process" in answer.stderr
+    assert "docs/operating/scale.md" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [["mine", "1"], ["fund", "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080", "1"]]
+)
+def test_without_a_server_the_chains_commands_say_so_at_once(tmp_path: Path, command: list[str]) -> None:
+    bootstrap(tmp_path)
+    started = time.monotonic()
+    answer = custody(*command, "--state", str(tmp_path))
+    assert answer.exit_code == 1
+    assert "No server with an embedded chain is running" in answer.stderr
+    assert time.monotonic() - started < TIMEOUT_SECONDS / 2
+    with only_server(tmp_path):
+        assert is_served(tmp_path)

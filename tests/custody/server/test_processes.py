@@ -25,6 +25,13 @@ def cluster(tmp_path: Path, postgresql: Server) -> Iterator[Cluster]:
         yield opened
 
 
+@pytest.fixture
+def either(tmp_path: Path, database: str) -> Iterator[Cluster]:
+    """On SQLite, too: allowed on one machine."""
+    with open_cluster(tmp_path, database) as opened:
+        yield opened
+
+
 def fund(chain: EmbeddedChain, desk: Desk) -> None:
     chain.fund(desk.vault["address"], Sats(500_000))
     chain.mine(6)
@@ -53,22 +60,22 @@ def actions(store: Store) -> list[str]:
         return list(db.scalars(select(AuditEvent.action).order_by(AuditEvent.chain_id, AuditEvent.position)))
 
 
-def test_two_that_answer_and_two_that_work_do_the_whole_main_job(cluster: Cluster) -> None:
-    cluster.start(apis=2, workers=2)
-    desk = cluster.desk()
-    fund(cluster.chain, desk)
+def test_two_that_answer_and_two_that_work_do_the_whole_main_job(either: Cluster) -> None:
+    either.start(apis=2, workers=2)
+    desk = either.desk()
+    fund(either.chain, desk)
     psbt_id = signed_by_both(desk)
     await_status(desk, psbt_id, "BROADCASTING")
-    cluster.chain.mine(1)
+    either.chain.mine(1)
     await_status(desk, psbt_id, "CONFIRMED")
-    assert paid_to_the_shop(cluster.chain) == 150_000
-    store = cluster.platform.services.store
+    assert paid_to_the_shop(either.chain) == 150_000
+    store = either.platform.services.store
     recorded = actions(store)
     for once in ("TRANSACTION_BROADCAST", "PROPOSAL_CONFIRMED", "ORGANISATION_CREATED"):
         assert recorded.count(once) == 1, once
-    for process in (*cluster.apis, *cluster.workers):
+    for process in (*either.apis, *either.workers):
         process.program.send_signal(signal.SIGTERM)
-    assert [process.await_end() for process in (*cluster.apis, *cluster.workers)] == [0, 0, 0, 0]
+    assert [process.await_end() for process in (*either.apis, *either.workers)] == [0, 0, 0, 0]
     with store.read() as db:
         assert db.scalars(select(Lease)).all() == [], "what was led is given back at once"
         assert db.scalars(select(Job).where(Job.lease_owner.is_not(None))).all() == []
@@ -98,6 +105,34 @@ def test_a_worker_that_is_killed_in_the_middle_loses_nothing(cluster: Cluster) -
     await_status(desk, psbt_id, "CONFIRMED")
     assert paid_to_the_shop(cluster.chain) == 150_000
     assert actions(cluster.platform.services.store).count("TRANSACTION_BROADCAST") == 1
+
+
+def test_a_second_signal_kills(cluster: Cluster) -> None:
+    """The first one waits for what is under way, here for a node that says nothing."""
+    cluster.start(workers=1)
+    (worker,) = cluster.workers
+    asked, go_on = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        asked.set()
+        go_on.wait(PATIENCE)
+
+    def is_out_of_sight() -> bool:
+        try:
+            httpx.get(f"{worker.url}/health")
+        except httpx.TransportError:
+            return True
+        return False
+
+    cluster.node.faults.before["getblockchaininfo"] = hang
+    try:
+        assert asked.wait(PATIENCE)
+        worker.program.send_signal(signal.SIGTERM)
+        until(is_out_of_sight, "the first signal was not heard")
+        worker.program.send_signal(signal.SIGTERM)
+        assert worker.await_end() == -signal.SIGTERM
+    finally:
+        go_on.set()
 
 
 def test_told_to_stop_under_load_it_answers_or_has_done_nothing(cluster: Cluster) -> None:

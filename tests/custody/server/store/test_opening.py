@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from sqlalchemy import text
 
 from custody.server.app import Settings
+from custody.server.domain.errors import Outdated
 from custody.server.store import CannotOpen, Store, sqlite_url
 from custody.server.store.opening import open_database
 
@@ -84,3 +86,20 @@ def test_without_a_url_it_is_a_file_in_the_state_folder(tmp_path: Path) -> None:
     Store.open(Settings(state=folder, database_url=None).database).close()
     assert (folder / "custody.db").is_file()
     Store.open(sqlite_url(folder / "custody.db")).close()
+
+
+def test_a_database_of_a_newer_version_is_refused_in_words(database: str) -> None:
+    """And one that is migrated under a running process is written to no more."""
+    running = Store.open(database)
+    assert not running.is_outdated()
+    with running.write() as db:
+        db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    assert running.is_outdated()
+    with pytest.raises(Outdated, match="newer version"), running.write() as db:
+        db.execute(text("DELETE FROM alembic_version"))
+    with pytest.raises(CannotOpen, match=r"newer version .* \(to 9999\)") as refused:
+        Store.open(database)
+    assert "Start that version" in refused.value.hint
+    with running.read() as db:
+        assert db.scalar(text("SELECT version_num FROM alembic_version")) == "9999"
+    running.close()

@@ -50,30 +50,41 @@ def has_lapsed(until: datetime, now: datetime, span: timedelta) -> bool:
 
 
 class Lead:
-    """What this process has of one lease. Safe from several threads: one works, another renews."""
+    """What this process has of one lease. Safe from several threads: one works, another renews.
+
+    ``place``: something with a lock of its own that this process holds, a chain's folder. Whoever led from there before is
+    gone, and nobody need wait for that lease to lapse.
+    """
 
     def __init__(
-        self, store: Store, clock: Clock, random: RandomBytes, name: str, span: timedelta = LEASE
+        self,
+        store: Store,
+        clock: Clock,
+        random: RandomBytes,
+        name: str,
+        span: timedelta = LEASE,
+        place: str | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._random = random
         self._name = name
         self._span = span
+        self._place = place
         self._held: Held | None = None
         self._until: datetime | None = None
         self._working_since: datetime | None = None
 
     @contextmanager
-    def work(self, *, by_right: bool = False) -> Iterator[Held | None]:
-        """The lease, kept for as long as the block takes (`renew`); None where another process has it.
-
-        ``by_right``: what is led is this process's alone for another reason, and an earlier holder's lease is over.
-        """
-        held = self._take(by_right=by_right)
+    def work(self) -> Iterator[Held | None]:
+        """The lease, kept for as long as the block takes (`renew`); None where another process has it."""
+        held = self._take()
         self._working_since = None if held is None else self._clock()
         try:
             yield held
+        except LeaseLost:
+            self._held = None
+            raise
         finally:
             self._working_since = None
 
@@ -94,25 +105,25 @@ class Lead:
             with self._store.write() as db:
                 db.execute(delete(Lease).where(Lease.name == held.name, Lease.owner == held.token))
 
-    def _take(self, *, by_right: bool) -> Held | None:
+    def _take(self) -> Held | None:
         now = self._clock()
         if self._held is not None and not self._is_due(now):
             return self._held
         # A snapshot first: who stands by does not queue at the write lock.
         with self._store.read() as db:
-            if not (by_right or self._is_free(db, now)):
+            if not self._is_free(db, now):
                 self._held = None
                 return None
         with self._store.write() as db:
-            return self._take_in(db, now, by_right=by_right)
+            return self._take_in(db, now)
 
-    def _take_in(self, db: Session, now: datetime, *, by_right: bool) -> Held | None:
-        lease = db.get(Lease, self._name)
-        mine = lease is not None and self._held is not None and lease.owner == self._held.token
-        if not (mine or by_right or self._is_free(db, now)):
+    def _take_in(self, db: Session, now: datetime) -> Held | None:
+        if not self._is_free(db, now):
             self._held = None
             return None
-        held = self._held if mine and self._held else Held(self._name, new_id(self._random))
+        lease = db.get(Lease, self._name)
+        mine = lease is not None and self._held is not None and lease.owner == self._held.token
+        held = self._held if mine and self._held else Held(self._name, self._new_token())
         until = now + self._span
         if lease is None:
             db.add(Lease(name=self._name, owner=held.token, until=until))
@@ -125,7 +136,13 @@ class Lead:
         lease = db.get(Lease, self._name)
         if lease is None or (self._held is not None and lease.owner == self._held.token):
             return True
+        if self._place is not None and lease.owner.startswith(f"{self._place}:"):
+            return True
         return has_lapsed(lease.until, now, self._span)
+
+    def _new_token(self) -> str:
+        token = new_id(self._random)
+        return token if self._place is None else f"{self._place}:{token}"
 
     def _is_due(self, now: datetime) -> bool:
         """A third of it is over, or the clock was set back."""

@@ -23,8 +23,8 @@ def leads(store, clock):
     return [Lead(store, clock, secrets.token_bytes, "watcher of regtest") for _ in range(2)]
 
 
-def has_it(lead, **how):
-    with lead.work(**how) as held:
+def has_it(lead):
+    with lead.work() as held:
         return held is not None
 
 
@@ -130,13 +130,33 @@ def test_a_clock_that_was_wrong_keeps_nobody_out_for_longer_than_a_lease(leads, 
     assert has_it(second)
 
 
-def test_by_right_it_is_taken_from_whoever_had_it_before(store, leads):
-    """The embedded chain's own lock says that the earlier holder is dead."""
-    first, second = leads
+def test_from_one_place_it_is_taken_at_once_and_from_another_it_is_not(store, clock):
+    """The embedded chain's own lock says that the earlier holder is dead. That of another folder says nothing."""
+    first, second, elsewhere = (
+        Lead(store, clock, secrets.token_bytes, "watcher of regtest", LEASE, place)
+        for place in ("here", "here", "elsewhere")
+    )
     with first.work() as held:
-        assert has_it(second, by_right=True)
+        assert not has_it(elsewhere)
+        assert has_it(second)
         with store.write() as db, pytest.raises(LeaseLost):
             held.require(db)
+
+
+def test_who_lost_it_asks_before_it_works_again(store, leads, clock):
+    first, second = leads
+
+    def write_late():
+        with first.work() as held:
+            clock.now += LEASE
+            assert has_it(second)
+            clock.now -= LEASE
+            with store.write() as db:
+                held.require(db)
+
+    with pytest.raises(LeaseLost):
+        write_late()
+    assert not has_it(first)
 
 
 def test_two_at_the_same_moment_have_one_winner(leads):
