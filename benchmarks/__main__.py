@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("inspection", "journal", "devices", "idle", "daemon")
+NAMES = ("inspection", "journal", "devices", "idle", "daemon", "custody")
 
 
 def main() -> int:

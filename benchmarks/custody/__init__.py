@@ -1,0 +1,11 @@
+"""The platform under load. ``BENCH_PARTS`` names some of its parts, with commas between them."""
+
+import importlib
+import os
+
+PARTS = ("throughput", "latency", "memory")
+
+
+def main() -> None:
+    for part in os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(","):
+        importlib.import_module(f"benchmarks.custody.{part}").main()

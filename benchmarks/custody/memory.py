@@ -1,0 +1,67 @@
+"""Whether a server that works keeps its size: resident memory at the start, in the middle and at the end of a steady load.
+
+``BENCH_MEMORY_SECONDS=3600 python -m benchmarks custody`` takes the hour that the platform is to last.
+"""
+
+import os
+import time
+from typing import Any
+
+from benchmarks.custody.processes import CONTEXT, beside, propose
+from benchmarks.custody.stage import databases, fill, staged
+from benchmarks.custody.throughput import a_send, caller_of
+from benchmarks.idle import memory_mb
+from custody.schemas.proposals import CreatePsbtRequest
+from custody.server.domain.caller import Caller
+from custody.server.service.proposals.proposals import Filter
+
+SECONDS = float(os.environ.get("BENCH_MEMORY_SECONDS", "40"))
+COINS = 3_000
+# Caches fill and pools open: what comes after is growth.
+WARM_SECONDS = 10.0
+
+
+def _load(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any) -> None:
+    """Proposes, lists, is refused once the coins are held, and declines by expiry: over and over."""
+    platform, request = beside(state, url), CreatePsbtRequest.model_validate(body)
+    services, sizes = platform.services, []
+    began, marks = time.perf_counter(), [WARM_SECONDS, WARM_SECONDS + SECONDS / 2, WARM_SECONDS + SECONDS]
+    done = 0
+    while marks:
+        propose(platform, caller, request)
+        with services.store.read() as db:
+            access = services.people.enter(db, caller, request.workspace_id, frozenset())
+            services.proposals.page(db, access, Filter(None, None, None, 50))
+        if done % 20 == 19:
+            _end_all(platform)
+        done += 1
+        if time.perf_counter() - began > marks[0]:
+            marks.pop(0)
+            sizes.append((done, memory_mb(os.getpid())[0]))
+    pipe.send(sizes)
+    platform.close()
+
+
+def _end_all(platform: Any) -> None:
+    """The clock stands beyond every proposal's lifetime for a moment, and the sweep frees their coins."""
+    clock = platform.background.clock
+    now = clock.now
+    clock.advance(days=15)
+    platform.background.expiry().run_due()
+    clock.now = now
+
+
+def main() -> None:
+    with databases() as urls:
+        for name, url in urls.items():
+            with staged(url) as desk:
+                fill(desk, COINS)
+                state = desk.world.platform.background.chain_folder.parent
+                ours, theirs = CONTEXT.Pipe()
+                task = (str(state), url, caller_of(desk), a_send(desk), theirs)
+                process = CONTEXT.Process(target=_load, args=task)
+                process.start()
+                sizes = ours.recv()
+                process.join()
+            words = ", ".join(f"{size:.1f} MB after {done}" for done, size in sizes)
+            print(f"{name:>10}  memory over {SECONDS:g} s of proposals: {words}")

@@ -1,0 +1,108 @@
+"""A platform with a vault, its signers and as many coins as a benchmark needs, on either database, flushed to the disk."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from sqlalchemy import insert, text
+
+from custody.server.chain.backend import BlockRef
+from custody.server.service.network.market import TARGET_BLOCKS, Quote
+from custody.server.service.requests.rates import Rates
+from custody.server.store import sqlite_url
+from custody.server.store.models import Proposal, ProposalInput, Vault
+from multisig import FeeRate
+from tests.support.custody import Desk, open_desk
+from tests.support.flood import flood
+from tests.support.postgresql import find_programs, running_server
+
+# What an operator would not turn off either.
+DURABLE = {"fsync": "on", "full_page_writes": "on", "autovacuum": "on", "shared_buffers": "256MB"}
+SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
+UNLIMITED = 1_000_000_000
+
+
+@contextmanager
+def databases() -> Iterator[dict[str, str]]:
+    """A fresh database of each kind: its URL by name. PostgreSQL where it is installed."""
+    with tempfile.TemporaryDirectory(prefix="bench") as folder:
+        urls = {"SQLite": sqlite_url(Path(folder) / "custody.db")}
+        programs = find_programs()
+        if programs is None:
+            yield urls
+            return
+        with running_server(programs, **DURABLE) as server, server.database() as url:
+            yield urls | {"PostgreSQL": url}
+
+
+@contextmanager
+def staged(url: str) -> Iterator[Desk]:
+    """A desk whose people are never told to wait."""
+    quiet()
+    with (
+        tempfile.TemporaryDirectory(prefix="bench") as folder,
+        open_desk(Path(folder) / "state", database_url=url) as desk,
+    ):
+        lift_limits(desk)
+        desk.chain.mine(10)
+        desk.watcher.look()
+        yield desk
+
+
+def quiet() -> None:
+    """What a server writes to its log is no part of what is measured."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+
+
+def lift_limits(desk: Desk) -> None:
+    rates: Rates = desk.world.platform.services.rates
+    vars(rates).update(vars(Rates(desk.world.clock, calls=UNLIMITED, writes=UNLIMITED)))
+
+
+def fill(desk: Desk, count: int, amount: int = 100_000, vault_id: str | None = None) -> None:
+    """So many coins, each a transaction of its own as payments are."""
+    with desk.world.platform.services.store.write() as db:
+        vault = db.get_one(Vault, vault_id or desk.vault["id"])
+        flood(db, vault, [amount] * count, outputs=1, salt="fill")
+    analyse(desk)
+
+
+def analyse(desk: Desk) -> None:
+    """What autovacuum does a minute later."""
+    with desk.world.platform.services.store.write() as db:
+        if db.get_bind().dialect.name == "postgresql":
+            db.execute(text("ANALYZE"))
+
+
+def multiply(desk: Desk, count: int, **changes: object) -> None:
+    """So many more proposals like the first one there is."""
+    store = desk.world.platform.services.store
+    with store.write() as db:
+        first = db.query(Proposal).first()
+        assert first is not None
+        values = {column.name: getattr(first, column.name) for column in Proposal.__table__.columns}
+        place = {"input_index": 0, "vout": 0, "amount_sats": 1, "branch": 0, "address_index": 0}
+        for start in range(0, count, 1_000):
+            ids = [os.urandom(16).hex() for _ in range(min(1_000, count - start))]
+            rows = [values | {"id": i, "family_id": i, "txid_expected": i * 2} | changes for i in ids]
+            db.execute(insert(Proposal), rows)
+            db.execute(insert(ProposalInput), [place | {"proposal_id": i, "txid": i * 2} for i in ids])
+    analyse(desk)
+
+
+@dataclass(frozen=True)
+class Still:
+    """A market whose tip and rates do not change, for processes that do not follow the chain."""
+
+    height: int = 120
+
+    def refresh(self, _chain: str) -> Quote:
+        rates = dict.fromkeys(TARGET_BLOCKS, FeeRate(1_000))
+        return Quote(BlockRef(self.height, "00" * 32, 0), rates)
+
+    quote = refresh
