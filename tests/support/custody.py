@@ -1,5 +1,6 @@
 """A platform with three signers, their devices, a 2-of-3 vault, and the embedded chain in the test's hands."""
 
+import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -153,11 +154,13 @@ def open_desk(
     database_url: str | None = None,
     policies: PolicyStore | None = None,
     broadcast_wait_seconds: float = 0,
+    chance: random.Random | None = None,
 ) -> Iterator[Desk]:
     with open_world(
         folder,
         database_url=database_url,
         policies=policies,
+        chance=chance,
         broadcast_wait_seconds=broadcast_wait_seconds,
     ) as world:
         chain = world.platform.background.open_chain()

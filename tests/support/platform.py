@@ -1,5 +1,6 @@
 """A whole platform over a real database, with a clock that the test moves, cheap hashes and kept mail."""
 
+import random
 import re
 import secrets
 from base64 import b64encode
@@ -120,15 +121,17 @@ def open_world(
     database_url: str | None = None,
     policies: PolicyStore | None = None,
     resolve: Resolve = look_up,
+    chance: random.Random | None = None,
     **settings: object,
 ) -> Iterator[World]:
     """``database_url``: where it is not given, a SQLite file in the folder. ``policies``: the platform's own. ``resolve``: which
-    addresses a webhook's host has.
+    addresses a webhook's host has. ``chance``: where the same is to happen each time.
     """
     clock, mail = Clock(), KeptMail()
     outside = Outside(
         clock=clock,
-        random=secrets.token_bytes,
+        random=chance.randbytes if chance else secrets.token_bytes,
+        rng=chance or random.SystemRandom(),
         hasher=CHEAP,
         mailer=mail,
         policies=policies or StoredPolicies(),

@@ -1,0 +1,411 @@
+"""Random lives of proposals on a chain that forgets, against what the chain itself and a small model say (P11–P16, P36).
+
+The model knows who decided what; what is mined, and who spends what, it asks of the chain, whose rules are Bitcoin
+Core's. After every step the platform must say the same, lock exactly the coins of what may still move, and count
+exactly that against the limits.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from sqlalchemy import select
+
+from custody.server.service.audit.log import verify
+from custody.server.store.models import CoinLock
+from multisig import (
+    CHANGE,
+    RECEIVE,
+    CoinToSpend,
+    OutPoint,
+    Psbt,
+    Sats,
+    Transaction,
+    TxOut,
+    build_psbt,
+    finalise,
+)
+from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk, sign
+from tests.support.wallets import foreign_script
+
+M, N = 2, 3
+# Nothing holds a coin or counts any more.
+OVER = {"REJECTED", "CANCELLED", "EXPIRED", "INVALIDATED", "FAILED"}
+OUTSIDE_FEE = 2_000
+SESSION_MINUTES = 10
+MOST_PROPOSALS = 8
+# The engine refuses blocks from the future, and the test's clock begins in the past.
+MOST_WEEKS = 6
+# More addresses than a life ever uses.
+INDEXES = range(60)
+INDEX = st.integers(0, 1_000)
+NAME = st.sampled_from(SIGNERS)
+
+
+@dataclass
+class Fact:
+    """What the model knows of a proposal."""
+
+    psbt: Psbt
+    movement: int
+    created_at: datetime
+    family: str = ""
+    approved: set[str] = field(default_factory=set)
+    declined: set[str] = field(default_factory=set)
+    is_expired: bool = False
+    # It was cancelled while a signature of it was out.
+    keeps_coins: bool = False
+
+    @property
+    def txid(self) -> str:
+        return self.psbt.tx.txid
+
+    @property
+    def inputs(self) -> list[OutPoint]:
+        return [txin.outpoint for txin in self.psbt.tx.inputs]
+
+    @property
+    def is_decided(self) -> bool:
+        return len(self.approved) >= M or len(self.declined) > N - M
+
+
+class Money(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = TemporaryDirectory()
+        self._opened = open_desk(Path(self._folder.name) / "state", chance=Random(0))
+        self.desk: Desk = self._opened.__enter__()
+        self.facts: dict[str, Fact] = {}
+        self.records: dict[str, dict] = {}
+        self._signed_in = self._now
+        self.weeks = 0
+
+    def teardown(self) -> None:
+        assert verify(self.desk.world.platform.services.store) == ()
+        self._opened.__exit__(None, None, None)
+        self._folder.cleanup()
+
+    @property
+    def _now(self) -> datetime:
+        return self.desk.world.clock()
+
+    # What happens
+
+    @initialize(amounts=st.lists(st.integers(100_000, 50_000_000), min_size=1, max_size=4))
+    def begin(self, amounts: list[int]) -> None:
+        self.desk.deposit(*amounts)
+
+    @rule(amount=st.integers(1_000, 50_000_000))
+    def deposit(self, amount: int) -> None:
+        self.desk.chain.fund(self.desk.wallets()[0]["receive_address"], Sats(amount))
+        self._settle()
+
+    @rule(count=st.integers(1, 3))
+    def mine(self, count: int) -> None:
+        self.desk.chain.mine(count)
+        self._settle()
+
+    @precondition(lambda self: len(self.facts) < MOST_PROPOSALS)
+    @rule(amount=st.integers(10_000, 40_000_000))
+    def propose(self, amount: int) -> None:
+        answer = self.desk.propose(amount, recipients=[SHOP])
+        if answer.status_code != 200:
+            assert answer.json()["code"] in {"INSUFFICIENT_FUNDS", "LOCKED_FUNDS"}, answer.text
+            return
+        held = self._held()
+        for outpoint in self._remember(answer.json()["psbt_id"], amount).inputs:
+            assert outpoint not in held
+            assert self.desk.chain.spender(outpoint) is None
+        self._settle()
+
+    @precondition(lambda self: 0 < len(self.facts) < MOST_PROPOSALS)
+    @rule(index=INDEX, rate=st.integers(2, 150))
+    def bump(self, index: int, rate: int) -> None:
+        psbt_id, fact = self._choose(index)
+        self._replace(psbt_id, self._paid(psbt_id, fact), fee_rate=str(rate))
+
+    @precondition(lambda self: 0 < len(self.facts) < MOST_PROPOSALS)
+    @rule(index=INDEX, rate=st.integers(2, 150))
+    def take_back(self, index: int, rate: int) -> None:
+        psbt_id, _ = self._choose(index)
+        self._replace(psbt_id, 0, fee_rate=str(rate), cancel=True)
+
+    def _replace(self, psbt_id: str, paid: int, **how: object) -> None:
+        answer = self.desk.propose(recipients=[], amounts_sats=None, replaces_psbt_id=psbt_id, **how)
+        if answer.status_code != 200:
+            assert answer.json()["code"] in {"STATE_CONFLICT", "VALIDATION", "INSUFFICIENT_FUNDS"}, (
+                answer.text
+            )
+            return
+        new = self._remember(answer.json()["psbt_id"], paid, family=self.facts[psbt_id].family)
+        assert set(self.facts[psbt_id].inputs) <= set(new.inputs)
+        self._settle()
+
+    @precondition(lambda self: 0 < len(self.facts) < MOST_PROPOSALS)
+    @rule(index=INDEX)
+    def accelerate(self, index: int) -> None:
+        psbt_id, fact = self._choose(index)
+        answer = self.desk.propose(
+            recipients=[], amounts_sats=None, accelerates_psbt_id=psbt_id, fee_rate="90"
+        )
+        if answer.status_code != 200:
+            assert answer.json()["code"] in {"STATE_CONFLICT", "VALIDATION", "INSUFFICIENT_FUNDS"}, (
+                answer.text
+            )
+            return
+        (spent,) = self._remember(answer.json()["psbt_id"], 0).inputs
+        assert spent.txid == fact.txid
+        self._settle()
+
+    @precondition(lambda self: self.facts)
+    @rule(index=INDEX, releases=st.booleans())
+    def cancel(self, index: int, releases: bool) -> None:
+        psbt_id, fact = self._choose(index)
+        was = self._status(psbt_id)
+        answer = self.desk.admin.post(
+            "/api/v1/cancel-psbt", {"psbt_id": psbt_id, "workspace_id": 1, "release_coins": releases}
+        )
+        if was not in {"PENDING", "CANCELLED"}:
+            assert answer.json()["code"] == "STATE_CONFLICT", answer.text
+            return
+        if was == "PENDING":
+            fact.keeps_coins = bool(fact.approved)
+        if releases:
+            fact.keeps_coins = False
+        assert ok(answer)["coins_kept"] == fact.keeps_coins
+        self._settle()
+
+    @precondition(lambda self: self.facts)
+    @rule(index=INDEX, name=NAME)
+    def approve(self, index: int, name: str) -> None:
+        psbt_id, fact = self._choose(index)
+        is_open = self._status(psbt_id) == "PENDING"
+        answer = self.desk.submit(name, psbt_id, self._signature(name, fact))
+        if is_open and answer.status_code == 200:
+            fact.approved.add(name)
+            fact.declined.discard(name)
+        elif answer.status_code != 200:
+            assert not is_open or self._has_newer(psbt_id), answer.text
+            assert answer.json()["code"] == "STATE_CONFLICT"
+        self._settle()
+
+    @precondition(lambda self: self.facts)
+    @rule(index=INDEX)
+    def everybody_approves(self, index: int) -> None:
+        for name in SIGNERS:
+            self.approve(index, name)
+
+    @precondition(lambda self: self.facts)
+    @rule(index=INDEX, name=NAME)
+    def decline(self, index: int, name: str) -> None:
+        psbt_id, fact = self._choose(index)
+        is_open = self._status(psbt_id) == "PENDING"
+        answer = self.desk.decline(name, psbt_id)
+        if is_open and answer.status_code == 200 and name not in fact.approved:
+            fact.declined.add(name)
+        elif is_open and answer.status_code != 200:
+            assert self._has_newer(psbt_id), answer.text
+        self._settle()
+
+    @precondition(lambda self: self.weeks < MOST_WEEKS)
+    @rule()
+    def two_weeks_pass(self) -> None:
+        self.weeks += 2
+        for psbt_id, fact in self.facts.items():
+            fact.is_expired |= self._status(psbt_id) == "PENDING"
+            fact.keeps_coins = False
+        self.desk.world.clock.advance(days=15)
+        self.desk.world.platform.background.expiry().run_due()
+        self._settle()
+
+    @precondition(lambda self: self.facts)
+    @rule(index=INDEX)
+    def signers_finish_it_elsewhere(self, index: int) -> None:
+        _, fact = self._choose(index)
+        self.desk.chain.broadcast(self._final(fact))
+        self._settle()
+
+    @rule(index=INDEX, is_mined=st.booleans())
+    def coin_is_spent_outside(self, index: int, is_mined: bool) -> None:
+        rival = self._rival(index)
+        if rival is None:
+            return
+        if is_mined:
+            self.desk.chain.mine_block([rival])
+        else:
+            self.desk.chain.broadcast(rival)
+        self._settle()
+
+    @rule(depth=st.integers(1, 4), more=st.integers(1, 2))
+    def reorganise(self, depth: int, more: int) -> None:
+        self.desk.chain.reorganise(depth, depth + more)
+        self._settle()
+
+    # What must hold
+
+    def _settle(self) -> None:
+        """What the workers of a server do until nothing is left to do; then everything is compared."""
+        # Whatever waits to be tried again is due: no job waits for longer.
+        self.desk.world.clock.advance(seconds=90)
+        self._stay_signed_in()
+        while self.desk.outbox.run_due() | self.desk.watcher.look():
+            pass
+        listed = ok(self.desk.admin.get("/api/v1/psbt", workspace_id=1, limit=100))
+        self.records = {record["psbt_id"]: record for record in listed}
+        self._check_statuses()
+        self._check_coins()
+        self._check_limits()
+
+    def _check_statuses(self) -> None:
+        for psbt_id, fact in self.facts.items():
+            record = self.records[psbt_id]
+            status, known = record["status"], self.desk.chain.transaction(fact.txid)
+            assert record["collected_signatures"] == len(fact.approved)
+            if known is not None and known.height is not None:
+                assert status == "CONFIRMED", (status, fact)
+                assert (record["block_height"], record["block_hash"]) == (known.height, known.block_hash)
+                continue
+            assert status != "CONFIRMED"
+            if known is not None:
+                assert status == "BROADCASTING", (status, fact)
+            elif self._has_mined_rival(fact):
+                assert status in OVER, (status, fact)
+            elif status == "PENDING":
+                assert not fact.is_decided
+                assert not fact.is_expired
+            elif len(fact.declined) > N - M:
+                assert status in OVER
+            elif len(fact.approved) >= M:
+                self._check_not_forgotten(status, fact)
+
+    def _check_not_forgotten(self, status: str, fact: Fact) -> None:
+        """Signed, and in no block and no mempool: something keeps it out, or another proposal has its coins by now."""
+        if status in OVER:
+            others = self._held(without=fact)
+            assert any(outpoint in others for outpoint in fact.inputs), (status, fact)
+        else:
+            assert any(self._is_gone(outpoint) for outpoint in fact.inputs), (status, fact)
+
+    def _check_coins(self) -> None:
+        with self.desk.world.platform.services.store.read() as db:
+            locked = {OutPoint(lock.txid, lock.vout) for lock in db.scalars(select(CoinLock))}
+        assert locked == self._held()
+        unspent = [found for found in self._outputs() if found.spent is None]
+        (vault,) = self.desk.wallets()
+        assert vault["confirmed_sats"] == sum(found.amount for found in unspent if found.height is not None)
+        assert vault["unconfirmed_sats"] == sum(found.amount for found in unspent if found.height is None)
+
+    def _check_limits(self) -> None:
+        since = self._now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        moved: dict[str, int] = {}
+        for psbt_id, fact in self.facts.items():
+            if fact.created_at >= since and self._holds(psbt_id):
+                moved[fact.family] = max(fact.movement, moved.get(fact.family, 0))
+        limits = ok(self.desk.admin.get("/api/v1/get-my-limits", workspace_id=1))
+        assert Decimal(limits["Used"]) * 100_000_000 == sum(moved.values())
+
+    # What the model asks
+
+    def _choose(self, index: int) -> tuple[str, Fact]:
+        return list(self.facts.items())[index % len(self.facts)]
+
+    def _remember(self, psbt_id: str, paid: int, family: str | None = None) -> Fact:
+        record = self.desk.proposal(psbt_id)
+        psbt = Psbt.parse(record["psbt_base64"])
+        movement = paid + record["fee_sats"]
+        self.facts[psbt_id] = fact = Fact(psbt, movement, self._now, family or psbt_id)
+        return fact
+
+    def _paid(self, psbt_id: str, fact: Fact) -> int:
+        return fact.movement - self.records[psbt_id]["fee_sats"]
+
+    def _has_newer(self, psbt_id: str) -> bool:
+        """A version of it was made later and lives."""
+        ids, family = list(self.facts), self.facts[psbt_id].family
+        later = ids[ids.index(psbt_id) + 1 :]
+        return any(self.facts[each].family == family and self._status(each) not in OVER for each in later)
+
+    def _holds(self, psbt_id: str) -> bool:
+        return self._status(psbt_id) not in OVER or self.facts[psbt_id].keeps_coins
+
+    def _status(self, psbt_id: str) -> str:
+        return self.records[psbt_id]["status"]
+
+    def _held(self, without: Fact | None = None) -> set[OutPoint]:
+        return {
+            outpoint
+            for psbt_id, fact in self.facts.items()
+            if fact is not without and self._holds(psbt_id)
+            for outpoint in fact.inputs
+        }
+
+    def _outputs(self):
+        policy = self.desk.policy
+        return self.desk.chain.outputs_to(
+            [policy.script_pubkey(branch, index) for branch in (RECEIVE, CHANGE) for index in INDEXES]
+        )
+
+    def _has_mined_rival(self, fact: Fact) -> bool:
+        spends = [self.desk.chain.spender(outpoint) for outpoint in fact.inputs]
+        return any(spend and spend.height is not None and spend.txid != fact.txid for spend in spends)
+
+    def _is_gone(self, outpoint: OutPoint) -> bool:
+        """Its transaction left the chain and the mempool, or somebody else spends it."""
+        return (
+            self.desk.chain.transaction(outpoint.txid) is None
+            or self.desk.chain.spender(outpoint) is not None
+        )
+
+    def _signature(self, name: str, fact: Fact) -> Psbt:
+        return sign(self.desk.devices[name], fact.psbt, self.desk.policy)
+
+    def _final(self, fact: Fact) -> Transaction:
+        signed = fact.psbt
+        for name in SIGNERS[:M]:
+            signed = sign(self.desk.devices[name], signed, self.desk.policy)
+        return finalise(signed, self.desk.policy)
+
+    def _rival(self, index: int) -> Transaction | None:
+        """A transaction of the vault's signers that the platform never saw."""
+        coins = [found for found in self._outputs() if found.spent is None and found.height is not None]
+        if not coins:
+            return None
+        coin = coins[index % len(coins)]
+        known = self.desk.chain.transaction(coin.outpoint.txid)
+        assert known is not None
+        branch, place = next(
+            (branch, number)
+            for branch in (RECEIVE, CHANGE)
+            for number in INDEXES
+            if self.desk.policy.script_pubkey(branch, number) == coin.script_pubkey
+        )
+        amount = coin.amount - OUTSIDE_FEE
+        if amount < 1_000:
+            return None
+        spent = CoinToSpend(coin.outpoint, coin.amount, branch, place, known.transaction)
+        psbt = build_psbt(self.desk.policy, [spent], [TxOut(Sats(amount), foreign_script(f"out{index}"))], 0)
+        return self._final(Fact(psbt, 0, self._now))
+
+    def _stay_signed_in(self) -> None:
+        if (self._now - self._signed_in).total_seconds() < SESSION_MINUTES * 60:
+            return
+        self._signed_in = self._now
+        self.desk.admin = self.desk.world.as_user("admin@example.org")
+        self.desk.signers = {name: self.desk.world.as_user(f"{name}@example.org") for name in SIGNERS}
+
+
+TestMoney = Money.TestCase
+TestMoney.settings = settings(
+    max_examples=12,
+    stateful_step_count=25,
+    deadline=None,
+    # A life takes seconds: to shrink one takes minutes, which whoever looks for a fault takes by hand.
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
