@@ -20,7 +20,8 @@ GIVEN_UP_AFTER: Final = timedelta(days=3)
 # A receiver that failed at everything for so long, while something was tried, is told nothing more.
 DISABLED_AFTER: Final = timedelta(days=5)
 SHORTEST_PEACE: Final = timedelta(seconds=5)
-# A refusal costs a worker nothing, waiting for an answer ten seconds.
+# A refusal costs a worker nothing, waiting ten seconds: for a name, a connection or an answer, whatever it is in the end.
+HANGS_FROM: Final = timedelta(seconds=2)
 AFTER_A_HANG: Final = timedelta(minutes=1)
 LONGEST_PEACE: Final = timedelta(hours=1)
 

@@ -1,13 +1,15 @@
 """Delivering events: a job for each, at least once, until the receiver has taken it or three days are over."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
 import structlog
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from custody.schemas.webhook_events import WebhookEvent as Told
@@ -19,23 +21,36 @@ from custody.schemas.webhook_signature import (
 )
 from custody.server.domain.audit import Category
 from custody.server.domain.ports import Clock
-from custody.server.domain.webhook_retries import is_hopeless, next_attempt, quiet_until
+from custody.server.domain.webhook_retries import HANGS_FROM, is_hopeless, next_attempt, quiet_until
 from custody.server.domain.webhook_urls import BadUrl, WebhookUrl, read_url
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import Again, Done, Finish, Task, Verdict
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.texts import Template
 from custody.server.service.system import PLATFORM, place_of
+from custody.server.service.webhooks.events import WEBHOOK
 from custody.server.service.webhooks.secrets import WebhookSecrets
 from custody.server.service.webhooks.sending import Sender, Trouble, Undelivered
+from custody.server.service.webhooks.shares import Shares
 from custody.server.store import Store
-from custody.server.store.models import Membership, User, Webhook, WebhookDelivery, WebhookEvent, Workspace
+from custody.server.store.chunks import chunks
+from custody.server.store.models import (
+    Job,
+    Membership,
+    User,
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+    Workspace,
+)
 
 log = structlog.get_logger()
 
 USER_AGENT: Final = "custody-webhooks/1"
 GONE: Final = "gone"
 UNANSWERED: Final = "unanswered"
+# Put off together, so that each need not be leased to find out: a transaction for so many, not two for each.
+PUT_OFF_AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,7 @@ class Letter:
     """A delivery as it is sent. ``secrets``: those that sign it."""
 
     delivery_id: str
+    workspace_id: int
     url: str
     kind: str
     body: bytes
@@ -72,6 +88,8 @@ class WebhookJobs:
         secrets: WebhookSecrets,
         sender: Sender,
         allowed: frozenset[str] = frozenset(),
+        *,
+        timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -79,13 +97,21 @@ class WebhookJobs:
         self._secrets = secrets
         self._sender = sender
         self._allowed = allowed
+        self._timer = timer
+        self._shares = Shares(timer)
 
     def __call__(self, task: Task) -> Finish:
         found = self._find(task.subject)
         if not isinstance(found, Letter):
             return found
-        attempt = self._attempt(found)
-        return lambda db: self._record(db, found.delivery_id, attempt)
+        began_at = self._timer()
+        try:
+            attempt = self._attempt(found)
+        finally:
+            seconds = self._timer() - began_at
+            self._shares.spend(found.workspace_id, seconds)
+        hung = attempt.trouble is Trouble.TIMED_OUT or timedelta(seconds=seconds) >= HANGS_FROM
+        return lambda db: self._record(db, found.delivery_id, attempt, hung=hung)
 
     def _find(self, delivery_id: str) -> Letter | Finish:
         """What to send, or how the job ends without sending: read in a snapshot, for nobody waits while we send."""
@@ -98,10 +124,27 @@ class WebhookJobs:
             if webhook.disabled_at is not None:
                 return lambda db: _give_up(db, delivery_id, Trouble.DISABLED)
             if webhook.quiet_until is not None and webhook.quiet_until > now:
-                return _postponed(delivery_id, webhook.quiet_until, self._clock)
+                return self._postponed(delivery_id, webhook.quiet_until, "the receiver is left in peace")
+            if wait := self._shares.wait(webhook.workspace_id):
+                until = now + timedelta(seconds=wait)
+                return self._postponed(delivery_id, until, "the workspace's receivers took their share")
             event = db.get_one(WebhookEvent, delivery.event_id)
             secrets = tuple(self._secrets.that_sign(webhook, now))
-            return Letter(delivery.id, webhook.url, event.kind, body_of(event), secrets)
+            return Letter(delivery.id, webhook.workspace_id, webhook.url, event.kind, body_of(event), secrets)
+
+    def _postponed(self, delivery_id: str, until: datetime, why: str) -> Finish:
+        """Not tried, and no attempt of this one: what else is due for the webhook is put off with it."""
+
+        def finish(db: Session) -> Verdict:
+            delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
+            if delivery is None:
+                return Done()
+            delivery.next_attempt_at = until
+            now = self._clock()
+            _put_off(db, delivery.webhook_id, now, until)
+            return Again(why, until - now)
+
+        return finish
 
     def _attempt(self, letter: Letter) -> Attempt:
         if not letter.secrets:
@@ -131,7 +174,7 @@ class WebhookJobs:
             SIGNATURE_HEADER: signature_header(letter.secrets, letter.body, self._clock()),
         }
 
-    def _record(self, db: Session, delivery_id: str, attempt: Attempt) -> Verdict:
+    def _record(self, db: Session, delivery_id: str, attempt: Attempt, *, hung: bool) -> Verdict:
         delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
         if delivery is None:
             # The webhook was deleted meanwhile, and its deliveries with it.
@@ -146,11 +189,12 @@ class WebhookJobs:
             delivery.status = "delivered"
             webhook.failing_since = webhook.quiet_until = None
             return Done()
-        return self._failed(db, webhook, delivery, now)
+        return self._failed(db, webhook, delivery, now, hung=hung)
 
-    def _failed(self, db: Session, webhook: Webhook, delivery: WebhookDelivery, now: datetime) -> Verdict:
+    def _failed(
+        self, db: Session, webhook: Webhook, delivery: WebhookDelivery, now: datetime, *, hung: bool
+    ) -> Verdict:
         webhook.failing_since = webhook.failing_since or now
-        hung = delivery.error == Trouble.TIMED_OUT
         webhook.quiet_until = quiet_until(webhook.failing_since, now, hung=hung)
         following = next_attempt(delivery.attempts, delivery.queued_at, now)
         if delivery.response_status == HTTPStatus.GONE:
@@ -210,17 +254,29 @@ def _done(_db: Session) -> Verdict:
     return Done()
 
 
-def _postponed(delivery_id: str, until: datetime, clock: Clock) -> Finish:
-    """Not tried, for the receiver failed at another delivery just now: no attempt of this one."""
-
-    def finish(db: Session) -> Verdict:
-        delivery = db.get(WebhookDelivery, delivery_id, with_for_update=True)
-        if delivery is None:
-            return Done()
-        delivery.next_attempt_at = until
-        return Again("the receiver is left in peace", until - clock())
-
-    return finish
+def _put_off(db: Session, webhook_id: str, now: datetime, until: datetime) -> None:
+    """Whatever else of the webhook's is due and in nobody's hands."""
+    others = (
+        select(Job.id, Job.subject)
+        .join(WebhookDelivery, WebhookDelivery.id == Job.subject)
+        .where(
+            Job.kind == WEBHOOK,
+            Job.done_at.is_(None),
+            Job.dead_at.is_(None),
+            Job.run_at <= now,
+            Job.lease_until.is_(None),
+            WebhookDelivery.webhook_id == webhook_id,
+        )
+        .order_by(Job.run_at, Job.id)
+        .limit(PUT_OFF_AT_ONCE)
+    )
+    found = db.execute(others).all()
+    for rows in chunks(found):
+        jobs = update(Job).where(Job.id.in_([job_id for job_id, _ in rows])).values(run_at=until)
+        ids = [delivery_id for _, delivery_id in rows]
+        deliveries = update(WebhookDelivery).where(WebhookDelivery.id.in_(ids)).values(next_attempt_at=until)
+        for change in (jobs, deliveries):
+            db.execute(change.execution_options(synchronize_session=False))
 
 
 def _give_up(db: Session, delivery_id: str, trouble: Trouble) -> Verdict:

@@ -13,7 +13,7 @@ from custody.server.service.secrets import Purpose
 from custody.server.service.webhooks.events import WEBHOOK
 from custody.server.store.models import Job, Webhook, WebhookDelivery
 from tests.support.custody import ok, refused
-from tests.support.receiver import HOST, TAKEN, Receiver, status
+from tests.support.receiver import HOST, TAKEN, Answer, Receiver, status
 from tests.support.webhooks import ADMIN, Hooked
 
 KINDS_OF_TROUBLE = (
@@ -135,6 +135,61 @@ def test_one_that_hangs_is_left_in_peace_for_longer(hooked: Hooked, monkeypatch)
     assert (left.attempts, left.next_attempt_at) == (0, hooked.world.clock() + AFTER_A_HANG)
 
 
+@pytest.mark.parametrize("answer", [status(500), status(302, "Location: /"), lambda _line, _own: None])
+def test_one_that_fails_slowly_is_left_in_peace_as_one_that_hangs(hooked: Hooked, answer) -> None:
+    """Whatever it is that takes long: the name, an address where nobody answers, or an error that is told late."""
+    seconds = take(hooked, 9, answer)
+    ping = hooked.ping()
+    hooked.world.deliver_webhooks()
+    assert (seconds, stored(hooked, ping["delivery_id"]).attempts) == ([9], 1)
+    left = hooked.ping()
+    with hooked.world.platform.services.store.read() as db:
+        quiet_until = db.get_one(Webhook, hooked.webhook["webhook_id"]).quiet_until
+    assert (left["attempts"], quiet_until) == (0, None), "a test says that it is there again"
+    hooked.world.deliver_webhooks()
+    with hooked.world.platform.services.store.read() as db:
+        quiet_until = db.get_one(Webhook, hooked.webhook["webhook_id"]).quiet_until
+    assert quiet_until == hooked.world.clock() + AFTER_A_HANG
+
+
+def take(hooked: Hooked, seconds: float, answer: Answer, hands: int = 1) -> list[float]:
+    """From now on so much passes before each answer of the receiver's, while so many hands wait for one; what has passed."""
+    passed: list[float] = []
+
+    def answer_late(line: ssl.SSLSocket, own: Receiver) -> None:
+        passed.append(seconds)
+        answer(line, own)
+
+    hooked.receiver.answer = answer_late
+    jobs = hooked.world.platform.background.webhook_jobs
+    jobs._timer = lambda: sum(passed)
+    jobs._shares._timer = lambda: sum(passed) / hands
+    return passed
+
+
+def test_a_tenant_whose_receivers_take_long_leaves_workers_to_the_others(hooked: Hooked) -> None:
+    """P51: it takes each delivery, after nine seconds, and whoever made it asks for more and more."""
+    other = hooked.world.organisation("Umbrella", "other@example.org")
+    admin = hooked.world.as_user("other@example.org")
+    ids = {"workspace_id": other.workspace_id}
+    hook = {**ids, "url": hooked.receiver.url("/other"), "kinds": ["*"]}
+    made = ok(admin.post("/api/v1/create-webhook", hook))
+    for _ in range(20):
+        hooked.ping()
+    passed = take(hooked, 9, TAKEN, hands=3)
+    ok(admin.post("/api/v1/test-webhook", {**ids, "webhook_id": made["webhook_id"]}))
+    hooked.world.deliver_webhooks()
+    lines = [request.line for request in hooked.receiver.arrived]
+    assert [line.split()[1] for line in lines] == ["/hook"] * 10 + ["/other"]
+    waiting = [row for row in hooked.deliveries() if row["status"] == "pending"]
+    assert {row["attempts"] for row in waiting} == {0}
+    assert len(waiting) == 10
+    passed.append(60)
+    hooked.world.clock.advance(minutes=1)
+    hooked.world.deliver_webhooks()
+    assert len(hooked.receiver.arrived) > 11, "it goes on, at its pace"
+
+
 def test_an_old_secret_that_cannot_be_read_any_more_keeps_nothing_back(hooked: Hooked) -> None:
     new = ok(hooked.own("update-webhook", rotate_secret=True))["secret"]
     with hooked.world.platform.services.store.write() as db:
@@ -169,8 +224,10 @@ def test_one_failure_leaves_the_receiver_in_peace_for_a_while(hooked: Hooked) ->
     hooked.receiver.answer = status(500)
     for _ in range(20):
         hooked.ping()
-    assert hooked.world.deliver_webhooks() == 20
+    assert hooked.world.deliver_webhooks() == 2, "one fails, another one finds that out for all the rest"
     assert len(hooked.receiver.arrived) == 1
+    waiting = [row for row in hooked.deliveries() if not row["attempts"]]
+    assert len({row["next_attempt_at"] for row in waiting}) == 1
     assert sorted(row["attempts"] for row in hooked.deliveries()) == [0] * 19 + [1]
     hooked.receiver.answer = TAKEN
     hooked.world.clock.advance(seconds=10)
