@@ -31,6 +31,14 @@ class Proposal(Base):
             sqlite_where=text("keeps_coins = 1"),
             postgresql_where=text("keeps_coins"),
         ),
+        # Whether a workspace has any that counts confirmations: asked at each block.
+        Index(
+            "ix_proposals_mined",
+            "workspace_id",
+            "block_height",
+            sqlite_where=text("block_height IS NOT NULL"),
+            postgresql_where=text("block_height IS NOT NULL"),
+        ),
         # What a reorganisation takes back.
         Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),

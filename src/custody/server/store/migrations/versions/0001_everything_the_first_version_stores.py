@@ -756,6 +756,13 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("proposals", schema=None) as batch_op:
         batch_op.create_index(
+            "ix_proposals_mined",
+            ["workspace_id", "block_height"],
+            unique=False,
+            sqlite_where=sa.text("block_height IS NOT NULL"),
+            postgresql_where=sa.text("block_height IS NOT NULL"),
+        )
+        batch_op.create_index(
             "ix_proposals_kept",
             ["id"],
             unique=False,
