@@ -172,6 +172,7 @@ def watching(db, desk):
     affected(db, "regtest", Snapshot(seen.tip, 798, (), seen.outputs, {}), reorganised=True)
     coins = Coins("regtest", lambda: START, None)
     coins._stale(db, 150)
+    coins._news(db, seen.outputs)
     coins.missing_transactions(db, seen.outputs)
 
 

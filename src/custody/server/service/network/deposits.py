@@ -30,12 +30,14 @@ class Coins:
         Addresses that were paid move the vault's next unused index on, and with it the watched gap.
         """
         stale = {OutPoint(coin.txid, coin.vout): coin for coin in self._stale(db, snapshot.fork)}
-        places = self._places(db, {found.script_pubkey for found in snapshot.outputs})
         for found in snapshot.outputs:
-            known = stale.pop(found.outpoint, None) or db.get(ChainCoin, self._key(found.outpoint))
-            place = places[found.script_pubkey]
+            stale.pop(found.outpoint, None)
+        news = self._news(db, snapshot.outputs)
+        places = self._places(db, {found.script_pubkey for found in news})
+        for found in news:
+            known = db.get(ChainCoin, self._key(found.outpoint))
             if known is None:
-                known = self._insert(db, found, place, transactions)
+                known = self._insert(db, found, places[found.script_pubkey], transactions)
                 self.told.seen(db, known)
             before = known.block_hash
             _update(known, found)
@@ -66,6 +68,28 @@ class Coins:
         ours = select(ChainCoin).where(ChainCoin.chain == self.chain)
         # One by one: each has its index.
         return [coin for each in which for coin in db.scalars(ours.where(each))]
+
+    def _news(self, db: Session, outputs: Iterable[FoundOutput]) -> list[FoundOutput]:
+        """What is not stored as it is. Whoever takes over reads all there ever was, and everybody's writes wait for it."""
+        outputs = tuple(outputs)
+        query = select(
+            ChainCoin.txid,
+            ChainCoin.vout,
+            ChainCoin.height,
+            ChainCoin.block_hash,
+            ChainCoin.spent_by,
+            ChainCoin.spent_height,
+        ).where(ChainCoin.chain == self.chain)
+        stored = {
+            tuple(row)
+            for some in chunks({found.outpoint.txid for found in outputs})
+            for row in db.execute(query.where(ChainCoin.txid.in_(some)))
+        }
+        return [
+            found
+            for found in outputs
+            if (found.outpoint.txid, found.outpoint.vout, *_state_of(found)) not in stored
+        ]
 
     def _places(self, db: Session, scripts: set[bytes]) -> dict[bytes, WatchedScript]:
         ours = select(WatchedScript).where(WatchedScript.chain == self.chain)
@@ -123,6 +147,10 @@ class Coins:
 
 
 def _update(coin: ChainCoin, found: FoundOutput) -> None:
-    coin.height, coin.block_hash = found.height, found.block_hash
-    coin.spent_by = None if found.spent is None else found.spent.txid
-    coin.spent_height = None if found.spent is None else found.spent.height
+    coin.height, coin.block_hash, coin.spent_by, coin.spent_height = _state_of(found)
+
+
+def _state_of(found: FoundOutput) -> tuple[int | None, str | None, str | None, int | None]:
+    """What of a coin may change."""
+    spent = (None, None) if found.spent is None else (found.spent.txid, found.spent.height)
+    return found.height, found.block_hash, *spent

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
+from sqlalchemy.engine import Engine
 
 from custody.server.chain.backend import ChainTransaction
 from custody.server.service.jobs.leases import LEASE, Lead, LeaseLost
@@ -93,3 +94,27 @@ def test_who_stands_by_reads_no_chain_and_takes_over_with_fresh_eyes(desk: Desk,
     assert first(), "the same tip as it saw before, and all the same it writes"
     assert seen(desk)[0] == tip
     assert not second()
+
+
+def test_what_stands_costs_whoever_takes_over_nothing_for_each_coin(desk: Desk, follow) -> None:
+    """It reads all that there ever was, and every writer of the platform waits for what it does about it."""
+
+    def statements() -> int:
+        seen = []
+
+        def note(_connection, _cursor, statement, *_rest) -> None:
+            seen.append(statement)
+
+        desk.world.clock.now += LEASE
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            assert follow(desk.chain)()
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+        return len(seen)
+
+    desk.deposit(100_000)
+    few = statements()
+    desk.deposit(*range(100_000, 100_030))
+    assert seen(desk)[1] == 31
+    assert statements() == few
