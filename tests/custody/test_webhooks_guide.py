@@ -80,7 +80,7 @@ def test_every_kind_stands_in_the_table_with_what_it_carries() -> None:
     for kinds, carried in re.findall(r"^\| (`[a-z].*?`) \| (.*) \|$", GUIDE, re.MULTILINE):
         named = set(re.findall(r"`(\w+)`", carried))
         above = above if "as above" in carried else named
-        shown |= {kind: above | named for kind in re.findall(r"`([a-z_.]+)`", kinds)}
+        shown |= dict.fromkeys(re.findall(r"`([a-z_.]+)`", kinds), above | named)
     assert {kind: set(CARRIES[kind]) for kind in EventKind} == shown
 
 
