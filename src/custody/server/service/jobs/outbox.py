@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Select, or_, select
+from sqlalchemy import Select, insert, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.backing_off import delay_after
@@ -88,19 +88,27 @@ def enqueue(
     if open_job is not None:
         open_job.run_at = min(open_job.run_at, now)
         return
-    db.add(
-        Job(
-            kind=kind,
-            subject=subject,
-            payload=payload or {},
-            run_at=now,
-            attempts=0,
-            failures=0,
-            trace_id=structlog.contextvars.get_contextvars().get("trace_id"),
-            created_at=now,
-        )
-    )
+    db.add(Job(**_fresh(kind, subject, now, payload)))
     db.flush()
+
+
+def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:
+    """The same for each of many subjects that were made in this transaction: there can be no job for one yet."""
+    if subjects:
+        db.execute(insert(Job), [_fresh(kind, subject, now) for subject in subjects])
+
+
+def _fresh(kind: str, subject: str, now: datetime, payload: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "subject": subject,
+        "payload": payload or {},
+        "run_at": now,
+        "attempts": 0,
+        "failures": 0,
+        "trace_id": structlog.contextvars.get_contextvars().get("trace_id"),
+        "created_at": now,
+    }
 
 
 class Outbox:

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.webhook_events import EventKind
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import carried, wants
-from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.store.models import Webhook, WebhookDelivery, WebhookEvent
 
 WEBHOOK: Final = "webhook"
@@ -35,8 +35,8 @@ class WebhookEvents:
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
         """To this one alone, whatever it wants otherwise."""
         data = {"webhook_id": webhook.id}
-        (delivery,) = self._write(db, webhook.workspace_id, EventKind.PING, data, [webhook])
-        return delivery
+        (delivery_id,) = self._write(db, webhook.workspace_id, EventKind.PING, data, [webhook])
+        return db.get_one(WebhookDelivery, delivery_id)
 
     @staticmethod
     def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[Webhook]:
@@ -51,36 +51,37 @@ class WebhookEvents:
         kind: EventKind,
         data: Mapping[str, Any],
         webhooks: Sequence[Webhook],
-    ) -> list[WebhookDelivery]:
-        now = self._clock()
-        event = WebhookEvent(
-            id=new_id(self._random),
-            workspace_id=workspace_id,
-            sequence=_next_sequence(db, workspace_id),
-            kind=kind.value,
-            payload=carried(kind, data),
-            created_at=now,
-        )
-        db.add(event)
-        db.flush()
-        deliveries = [self._delivery(webhook, event, now) for webhook in webhooks]
-        db.add_all(deliveries)
-        db.flush()
-        for delivery in deliveries:
-            enqueue(db, WEBHOOK, delivery.id, now)
-        return deliveries
+    ) -> list[str]:
+        """The deliveries' ids. Three statements, however many webhooks: a block may bring thousands of deposits, and all writers
+        wait for the one who stores them.
+        """
+        now, event_id = self._clock(), new_id(self._random)
+        event = {
+            "id": event_id,
+            "workspace_id": workspace_id,
+            "sequence": _next_sequence(db, workspace_id),
+            "kind": kind.value,
+            "payload": carried(kind, data),
+            "created_at": now,
+        }
+        deliveries = [self._delivery(webhook, event_id, now) for webhook in webhooks]
+        ids = [delivery["id"] for delivery in deliveries]
+        db.execute(insert(WebhookEvent), [event])
+        db.execute(insert(WebhookDelivery), deliveries)
+        enqueue_new(db, WEBHOOK, ids, now)
+        return ids
 
-    def _delivery(self, webhook: Webhook, event: WebhookEvent, now: datetime) -> WebhookDelivery:
-        return WebhookDelivery(
-            id=new_id(self._random),
-            webhook_id=webhook.id,
-            event_id=event.id,
-            status="pending",
-            attempts=0,
-            queued_at=now,
-            next_attempt_at=now,
-            created_at=now,
-        )
+    def _delivery(self, webhook: Webhook, event_id: str, now: datetime) -> dict[str, Any]:
+        return {
+            "id": new_id(self._random),
+            "webhook_id": webhook.id,
+            "event_id": event_id,
+            "status": "pending",
+            "attempts": 0,
+            "queued_at": now,
+            "next_attempt_at": now,
+            "created_at": now,
+        }
 
 
 def _next_sequence(db: Session, workspace_id: int) -> int:

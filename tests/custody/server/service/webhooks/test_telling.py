@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from custody.schemas.webhook_events import EventKind
 from custody.server.domain.audit import Category
 from custody.server.domain.webhook_events import CARRIES, TOLD_BY_AUDIT
 from custody.server.service.system import PLATFORM, place_of
-from custody.server.store.models import WebhookDelivery
+from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
+from custody.server.store.models import Job, WebhookDelivery
 from custody.server.store.models import WebhookEvent as Stored
 from tests.support.custody import Desk, ok
 from tests.support.platform import register_key, seed
@@ -209,6 +210,33 @@ def test_two_webhooks_share_an_event(funded: Desk) -> None:
     assert kinds(funded) == ["proposal.created"]
     with funded.world.platform.services.store.read() as db:
         assert db.scalar(select(func.count()).select_from(WebhookDelivery)) == 2
+
+
+def test_ten_webhooks_cost_the_writers_turn_as_many_statements_as_one(desk: Desk) -> None:
+    """A payment may have thousands of outputs to one vault, and everybody's writes wait while they are stored."""
+    asked: list[str] = []
+
+    def statements() -> int:
+        asked.clear()
+        tell(desk)
+        return len(asked)
+
+    engine = desk.world.platform.services.store._database.writing
+    event.listen(engine, "before_cursor_execute", lambda *args: asked.append(args[2]))
+    listen(desk)
+    one = statements()
+    for number in range(9):
+        listen(desk, url=f"{URL}{number}")
+    assert statements() == one
+    with desk.world.platform.services.store.read() as db:
+        assert db.scalar(select(func.count()).select_from(WebhookDelivery)) == 11
+        assert db.scalar(select(func.count()).select_from(Job).where(Job.kind == WEBHOOK)) == 11
+
+
+def tell(desk: Desk) -> None:
+    events = WebhookEvents(desk.world.clock, desk.world.platform.background.random)
+    with desk.world.platform.services.store.write() as db:
+        events.tell(db, desk.workspace_id, EventKind.VAULT_CREATED, {"vault_id": desk.vault["id"]})
 
 
 def test_p24_another_workspaces_webhook_hears_nothing(funded: Desk) -> None:
