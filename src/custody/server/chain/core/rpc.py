@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from custody.server.chain.core.credentials import Credentials
+from custody.server.chain.lines import Lines
 from custody.server.domain.errors import ChainUnavailable
 
 CONNECT_SECONDS = 5.0
@@ -76,6 +77,7 @@ class Rpc:
         self._seconds = answer_seconds
         self._max_bytes = max_answer_bytes
         self._lock = threading.Lock()
+        self._lines = Lines()
         # No proxy from the environment: it would be shown the password.
         self._http = httpx.Client(
             trust_env=False,
@@ -110,7 +112,10 @@ class Rpc:
         limits = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
         with (
             self._explained(),
-            self._http.stream("POST", self._url, content=body, auth=self._auth(), timeout=limits) as response,
+            self._lines.within(seconds) as watched,
+            self._http.stream(
+                "POST", self._url, content=body, auth=self._auth(), timeout=limits, extensions=watched
+            ) as response,
         ):
             return response.status_code, self._read_body(response, deadline)
 

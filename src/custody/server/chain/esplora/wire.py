@@ -12,6 +12,7 @@ from ipaddress import ip_address
 import httpx
 
 from custody.server.chain.esplora.pace import Backoff, Pace
+from custody.server.chain.lines import Lines
 from custody.server.domain.errors import ChainUnavailable
 
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
@@ -96,6 +97,7 @@ class Wire:
             # What is compressed has no size before it is unpacked.
             headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
         )
+        self._lines = Lines()
         self._clock = clock
         self._backoff = Backoff(clock, pace.first_peace)
 
@@ -153,7 +155,10 @@ class Wire:
     ) -> tuple[Answer, float]:
         ends = self._clock() + DEADLINE_SECONDS
         self._http.cookies.clear()
-        with self._http.stream(method, path, content=content, headers=headers) as response:
+        with (
+            self._lines.within(DEADLINE_SECONDS) as watched,
+            self._http.stream(method, path, content=content, headers=headers, extensions=watched) as response,
+        ):
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise _TooMuch
             body = bytearray()
