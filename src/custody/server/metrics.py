@@ -79,6 +79,12 @@ def _families(figures: Figures, now: datetime) -> Iterator[Metric]:
         (((job.kind,), age(job.oldest_at)) for job in jobs if job.oldest_at is not None),
     )
     yield gauge(
+        "custody_jobs_due_seconds",
+        "For how long a job has been due that nobody has begun with.",
+        ("kind",),
+        (((job.kind,), age(job.due_at)) for job in jobs if job.due_at is not None),
+    )
+    yield gauge(
         "custody_proposals",
         "Proposals under way.",
         ("status",),

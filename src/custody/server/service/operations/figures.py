@@ -15,13 +15,17 @@ UNDER_WAY = (Status.PENDING, Status.SIGNED, Status.STALLED, Status.BROADCASTING)
 
 @dataclass(frozen=True)
 class JobFigures:
-    """Of one kind: those that are not done. ``oldest_at``: since when the oldest that was not given up is there."""
+    """Of one kind: those that are not done. ``oldest_at``: since when the oldest that was not given up is there; ``due_at``: since
+    when the one that has been due for longest is in nobody's hands. A mail server or a receiver that is away makes jobs old, and
+    workers that are away or hang leave them due.
+    """
 
     kind: str
     waiting: int
     leased: int
     dead: int
     oldest_at: datetime | None
+    due_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ def read_figures(db: Session, now: datetime) -> Figures:
 
 
 def _jobs(db: Session, now: datetime) -> tuple[JobFigures, ...]:
-    is_dead, is_leased = Job.dead_at.is_not(None), Job.lease_until > now
+    is_dead, is_leased, is_early = Job.dead_at.is_not(None), Job.lease_until > now, Job.run_at > now
     query = (
         select(
             Job.kind,
@@ -65,14 +69,15 @@ def _jobs(db: Session, now: datetime) -> tuple[JobFigures, ...]:
             func.sum(case((is_dead, 0), (is_leased, 1), else_=0)),
             func.sum(case((is_dead, 1), else_=0)),
             func.min(case((is_dead, None), else_=Job.created_at)),
+            func.min(case((is_dead, None), (is_leased, None), (is_early, None), else_=Job.run_at)),
         )
         .where(Job.done_at.is_(None))
         .group_by(Job.kind)
         .order_by(Job.kind)
     )
     return tuple(
-        JobFigures(kind, int(waiting), int(leased), int(dead), oldest)
-        for kind, waiting, leased, dead, oldest in db.execute(query)
+        JobFigures(kind, int(waiting), int(leased), int(dead), oldest, due)
+        for kind, waiting, leased, dead, oldest, due in db.execute(query)
     )
 
 

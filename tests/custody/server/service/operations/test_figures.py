@@ -30,7 +30,24 @@ def test_jobs_by_kind(store: Store) -> None:
         by_subject["lapsed"].lease_until = NOW
     with store.read() as db:
         figures = read_figures(db, NOW)
-    assert figures.jobs == (JobFigures("broadcast", 1, 0, 0, later), JobFigures("mail", 2, 1, 1, later))
+    assert figures.jobs == (
+        JobFigures("broadcast", 1, 0, 0, later, later),
+        JobFigures("mail", 2, 1, 1, later, later),
+    )
+
+
+def test_what_waits_for_its_next_try_is_old_and_not_due(store: Store) -> None:
+    """A webhook's receiver that is away for days is its tenant's trouble, and no alarm of the operator's."""
+    with store.write() as db:
+        enqueue(db, "webhook", "tried", START)
+        enqueue(db, "webhook", "leased", START)
+        by_subject = {job.subject: job for job in db.query(Job)}
+        by_subject["tried"].run_at = NOW + timedelta(seconds=1)
+        by_subject["leased"].lease_until = NOW + timedelta(seconds=1)
+    with store.read() as db:
+        assert read_figures(db, NOW).jobs == (JobFigures("webhook", 1, 1, 0, START, None),)
+        (later,) = read_figures(db, NOW + timedelta(minutes=1)).jobs
+    assert later.due_at == START, "its lease has lapsed: whoever had it is gone"
 
 
 def test_proposals_under_way_and_the_chain(funded: Desk) -> None:
