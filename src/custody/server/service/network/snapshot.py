@@ -33,6 +33,7 @@ def take_snapshot(
     known, new = frozenset(known), frozenset(new)
     for _ in range(MAX_READS):
         tip = backend.tip()
+        _require_not_behind(known_blocks, tip)
         fork = _fork(backend, known_blocks, tip)
         outputs = _outputs(backend, known, new, fork)
         blocks = _blocks_above(backend, fork, tip)
@@ -40,6 +41,18 @@ def take_snapshot(
         if backend.tip() == tip:
             return Snapshot(tip, fork, blocks, outputs, hash_at)
     raise ChainUnavailable("The chain backend changes its tip at every look.")
+
+
+def _require_not_behind(known_blocks: Mapping[int, str], tip: BlockRef) -> None:
+    """Another process may have followed a node that had more. Blocks that are not there yet were not taken back, and neither
+    were the deposits and payments in them. Below all that is kept it cannot be told: that is waited out, too.
+    """
+    if not known_blocks or tip.height >= max(known_blocks):
+        return
+    if tip.height < min(known_blocks) or known_blocks.get(tip.height) == tip.hash:
+        raise ChainUnavailable(
+            f"The chain backend is behind: it has {tip.height} blocks of the {max(known_blocks)} that were seen before."
+        )
 
 
 def _fork(backend: ChainBackend, known_blocks: Mapping[int, str], tip: BlockRef) -> int:

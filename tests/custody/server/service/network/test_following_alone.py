@@ -1,19 +1,38 @@
 """Of two that follow one chain, the slower one never puts an older view over a newer one."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import event, func, select
 from sqlalchemy.engine import Engine
 
-from custody.server.chain.backend import ChainTransaction
+from custody.server.chain.backend import BlockRef, ChainTransaction, FoundOutput
+from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.jobs.leases import LEASE, Lead, LeaseLost
 from custody.server.store.models import ChainBlock, ChainCoin
 from multisig import Sats
 from tests.support.backends import Unreliable
 from tests.support.custody import Desk
+
+
+class Behind(Unreliable):
+    """A node that was cut off from the network: it knows the first blocks alone."""
+
+    height = 0
+
+    def tip(self) -> BlockRef:
+        block = super().block_at(self.height)
+        assert block is not None
+        return block
+
+    def block_at(self, height: int) -> BlockRef | None:
+        return super().block_at(height) if height <= self.height else None
+
+    def outputs_to(self, scripts: Collection[bytes], *, since_height: int = 0) -> tuple[FoundOutput, ...]:
+        found = super().outputs_to(scripts, since_height=since_height)
+        return tuple(each for each in found if each.height is not None and each.height <= self.height)
 
 
 class Slow(Unreliable):
@@ -118,3 +137,21 @@ def test_what_stands_costs_whoever_takes_over_nothing_for_each_coin(desk: Desk, 
     desk.deposit(*range(100_000, 100_030))
     assert seen(desk)[1] == 31
     assert statements() == few
+
+
+@pytest.mark.parametrize("kept", [288, 2])
+def test_p36_a_node_that_is_behind_takes_nothing_back(desk: Desk, follow, monkeypatch, kept: int) -> None:
+    """A block that it does not have yet has not left the chain, whoever saw it before."""
+    for module in ("snapshot", "watcher"):
+        monkeypatch.setattr(f"custody.server.service.network.{module}.KEPT_BLOCKS", kept)
+    desk.deposit(100_000)
+    tip = desk.chain.tip().height
+    node = Behind(desk.chain)
+    node.height = tip - 6
+    look = follow(node)
+    with pytest.raises(ChainUnavailable, match="behind"):
+        look()
+    assert seen(desk) == (tip, 1)
+    node.height = desk.chain.mine(1)[0].height
+    assert look(), "it has caught up"
+    assert seen(desk) == (tip + 1, 1)
