@@ -80,16 +80,22 @@ def enqueue(
 
     It takes over the trace id of the request, or of the job, that the log's context names.
     """
-    open_job = db.scalars(
-        select(Job).where(
-            Job.kind == kind, Job.subject == subject, Job.done_at.is_(None), Job.dead_at.is_(None)
-        )
-    ).one_or_none()
+    open_job = _open_job(db, kind, subject)
     if open_job is not None:
         open_job.run_at = min(open_job.run_at, now)
         return
     db.add(Job(**_fresh(kind, subject, now, payload)))
     db.flush()
+
+
+def is_open(db: Session, kind: str, subject: str) -> bool:
+    """Whether such a job waits or is under way."""
+    return _open_job(db, kind, subject) is not None
+
+
+def _open_job(db: Session, kind: str, subject: str) -> Job | None:
+    query = select(Job).where(Job.kind == kind, Job.subject == subject)
+    return db.scalars(query.where(Job.done_at.is_(None), Job.dead_at.is_(None))).one_or_none()
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:

@@ -18,7 +18,7 @@ from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id, new_token
 from custody.server.domain.webhook_urls import BadUrl, read_url
 from custody.server.service.audit.log import AuditLog
-from custody.server.service.jobs.outbox import enqueue
+from custody.server.service.jobs.outbox import enqueue, is_open
 from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
 from custody.server.service.webhooks.records import delivery_records, webhook_record
 from custody.server.service.webhooks.secrets import WebhookSecrets
@@ -138,7 +138,8 @@ class Webhooks:
         if webhook.workspace_id != access.workspace_id:
             raise _no_such_delivery()
         _require_enabled(webhook)
-        if delivery.status == "pending":
+        # One that is pending without a job lost it: an operator threw it away, or it was given up.
+        if delivery.status == "pending" and is_open(db, WEBHOOK, delivery.id):
             raise StateConflict("This delivery is under way.")
         now = self._clock()
         delivery.status, delivery.attempts, delivery.error = "pending", 0, None

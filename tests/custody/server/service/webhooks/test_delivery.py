@@ -300,6 +300,21 @@ def test_redelivered_it_has_the_same_event_id(hooked: Hooked) -> None:
     assert (first, len(hooked.deliveries())) == (second, 1)
 
 
+@pytest.mark.parametrize("ended", ["discarded", "dead"])
+def test_a_delivery_whose_job_is_no_more_can_be_asked_for_again(hooked: Hooked, ended: str) -> None:
+    sent = hooked.ping()
+    refused(hooked.call("redeliver-webhook", delivery_id=sent["delivery_id"]), 409, "STATE_CONFLICT")
+    with hooked.world.platform.services.store.write() as db:
+        job = db.scalars(select(Job).where(Job.kind == WEBHOOK)).one()
+        if ended == "discarded":
+            db.delete(job)
+        else:
+            job.dead_at = hooked.world.clock()
+    ok(hooked.call("redeliver-webhook", delivery_id=sent["delivery_id"]))
+    hooked.world.deliver_webhooks()
+    assert [event.id for event in hooked.taken()] == [sent["event_id"]]
+
+
 def test_for_a_day_after_a_rotation_both_secrets_are_good(hooked: Hooked) -> None:
     old = hooked.webhook["secret"]
     new = ok(hooked.own("update-webhook", rotate_secret=True))["secret"]
