@@ -14,15 +14,15 @@ import json
 import os
 import signal
 import sys
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from signerd.faults import no_fault
 from tests.support.crash_stories import KEPT_BY, STORIES, Story, count
 from tests.support.fake_platform import FakePlatform
+from tests.support.forked import in_child
 
 # A point is killed at so often at most: a round of polling that comes again says nothing new.
 MOST_PASSINGS = {"journal": 2, "device": 2}
@@ -51,26 +51,6 @@ class Killer:
             os.kill(os.getpid(), signal.SIGKILL)
         if point == KEPT_BY.get(self.unkept):
             self.unkept = ""
-
-
-def in_child(run: Callable[[], None]) -> int:
-    """Run in a forked process; the signal that ended it, or 0. Any other end is this program's failure."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            run()
-            status = 0
-        except BaseException:  # noqa: BLE001 - the child's outermost border: it says what happened and ends
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, how = os.waitpid(child, 0)
-    if os.WIFSIGNALED(how):
-        return os.WTERMSIG(how)
-    if os.WEXITSTATUS(how):
-        raise SystemExit("the daemon failed by itself")
-    return 0
 
 
 def new_folder(root: Path, story: Story, name: str) -> Path:

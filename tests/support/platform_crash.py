@@ -15,8 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.app import Settings, open_platform
 from custody.server.chain.backend import ChainBackend
+from tests.support.forked import in_child
 from tests.support.platform_story import STORIES, Story, Turn, begin, look_back
 from tests.support.postgresql import Server
 
@@ -96,26 +96,6 @@ class SteppedChain:
         return ask
 
 
-def in_child(run: Callable[[], None]) -> int:
-    """Run in a forked process; the signal that ended it, or 0. Any other end is this program's failure."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            run()
-            status = 0
-        except BaseException:  # noqa: BLE001 - the child's outermost border: it says what happened and ends
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, how = os.waitpid(child, 0)
-    if os.WIFSIGNALED(how):
-        return os.WTERMSIG(how)
-    if os.WEXITSTATUS(how):
-        raise SystemExit("a process of the platform failed by itself")
-    return 0
-
-
 @dataclass(frozen=True)
 class Databases:
     """Fresh databases with what a story begins with. ``server`` is None for SQLite, whose file is in the state folder."""
@@ -175,7 +155,7 @@ def steps_of(story: Story, databases: Databases) -> list[int]:
 
 def look(state: Path, url: str | None) -> list[str]:
     """What is wrong at the end, in words; read by a process of its own."""
-    in_child(lambda: (state / "wrong").write_text(json.dumps(look_back(state, url))) and None)
+    in_child(lambda: (state / "wrong").write_text(json.dumps(look_back(state, url))))
     found: list[str] = json.loads((state / "wrong").read_text())
     return found
 

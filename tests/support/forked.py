@@ -1,0 +1,25 @@
+"""Running something in a forked process that may be killed in the middle: no ``finally`` runs there, nothing is flushed."""
+
+import os
+import traceback
+from collections.abc import Callable
+
+
+def in_child(run: Callable[[], object]) -> int:
+    """The signal that ended the child, or 0. Any other end is a failure of this program: SystemExit."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            run()
+            status = 0
+        except BaseException:  # noqa: BLE001 - the child's outermost border: it says what happened and ends
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, how = os.waitpid(child, 0)
+    if os.WIFSIGNALED(how):
+        return os.WTERMSIG(how)
+    if os.WEXITSTATUS(how):
+        raise SystemExit("the forked process failed by itself")
+    return 0
