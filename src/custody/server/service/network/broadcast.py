@@ -109,11 +109,20 @@ class Broadcaster:
 
     def _stall(self, db: Session, proposal: Proposal, code: str, reason: str) -> None:
         first = Status(proposal.status) is Status.SIGNED
+        if not first and proposal.failure_code == code:
+            self._reword(db, proposal, reason)
+            return
         proposal.failure_code, proposal.failure_reason = code, reason
         self._lifecycle.apply(db, proposal, Event.BACKEND_DOWN)
         if first:
             log.warning("broadcast stalled", proposal=proposal.id, code=code, reason=reason)
             self._note(db, proposal, "BROADCAST_STALLED", code)
+
+    def _reword(self, db: Session, proposal: Proposal, reason: str) -> None:
+        """Tried again in vain: it stands as it did since it stalled, or no alarm would ever see for how long."""
+        if proposal.failure_reason != reason:
+            proposal.failure_reason = reason
+            self._lifecycle.show(db, proposal)
 
     def _outbid(self, db: Session, proposal: Proposal) -> None:
         proposal.failure_code = proposal.failure_reason = None

@@ -39,5 +39,9 @@ class Lifecycle:
     def touch(self, db: Session, proposal: Proposal) -> None:
         """Something about it changed that readers wait for."""
         proposal.updated_at = self._clock()
+        self.show(db, proposal)
+
+    def show(self, db: Session, proposal: Proposal) -> None:
+        """Readers see other words, and it stands as it did."""
         db.flush()
         self._changes.moved(db, proposal.workspace_id)

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
@@ -119,6 +120,27 @@ def test_p14_the_node_is_down_at_the_threshold_and_comes_back(funded, node, psbt
     sent = funded.proposal(psbt_id)
     assert (sent["status"], sent["txid"], sent["failure_code"]) == ("BROADCASTING", txid, None)
     assert count(funded, AuditEvent, AuditEvent.action == "BROADCAST_STALLED") == 1
+
+
+def test_for_how_long_it_is_stalled_is_told_however_often_it_is_tried(funded, node, psbt_id):
+    """The alarm for stalled payments measures this, and a try comes each minute."""
+    finalised(funded, psbt_id)
+    node.down = True
+    funded.outbox.run_due()
+    since = funded.proposal(psbt_id)["updated_at"]
+    for _ in range(3):
+        funded.world.clock.advance(seconds=61)
+        assert funded.outbox.run_due() == 1
+    assert funded.proposal(psbt_id)["updated_at"] == since
+    node.down = False
+    for words in ("10 < 20", "10 < 30"):
+        node.answer = lambda tx, words=words: Refused(tx.txid, RefusalCode.FEE_TOO_LOW, words)
+        funded.world.clock.advance(seconds=61)
+        funded.outbox.run_due()
+        told = funded.proposal(psbt_id)
+        assert (told["failure_code"], words in told["failure_reason"]) == ("fee-too-low", True)
+    changed = funded.world.clock.now - timedelta(seconds=61)
+    assert datetime.fromisoformat(told["updated_at"]) == changed, "when the code became another one"
 
 
 def test_a_stalled_proposal_is_retried_later_and_later_but_not_at_once(funded, node, psbt_id):
