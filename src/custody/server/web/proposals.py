@@ -41,8 +41,8 @@ from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
 
 # A vault's movement asks for PAYMENT_APPROVE, which is looked at with the proposal; one's own forward for either.
 SIGNERS = frozenset({PermissionName.PAYMENT_APPROVE, PermissionName.PAYMENT_INIT})
-# Other processes commit too: whoever waits for a broadcast looks again this often whatever it hears.
-RECHECK_SECONDS = 2.0
+# Other processes commit too, which this one does not hear of: whoever waits for a broadcast looks again this often.
+RECHECK_SECONDS = 0.25
 
 
 def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
