@@ -21,7 +21,7 @@ from pydantic_settings import (
 
 from custody.server.background import HANDS, Background
 from custody.server.chain.backend import ChainBackend
-from custody.server.chain.configuration import ChainSource, read_sources
+from custody.server.chain.configuration import PREFIX, ChainSource, read_sources
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.meters import Meters
@@ -155,8 +155,8 @@ class Settings(BaseSettings):
 
     @property
     def chains(self) -> tuple[ChainSource, ...]:
-        """By CUSTODY_CHAIN_MAINNET and its like. Raises ChainMisconfigured."""
-        return tuple(read_sources(os.environ).values())
+        """By CUSTODY_CHAIN_MAINNET and its like, in the environment or in files. Raises ChainMisconfigured."""
+        return tuple(read_sources(_chains_in_files() | dict(os.environ)).values())
 
     @property
     def chain_folder(self) -> Path:
@@ -180,6 +180,13 @@ class Settings(BaseSettings):
     @property
     def mail_folder(self) -> Path:
         return self.state / "mail"
+
+
+def _chains_in_files() -> dict[str, str]:
+    """Each file's name as the variable's: a node's password belongs there, and a chain that was overlooked would be another."""
+    folder = os.environ.get(CREDENTIALS_DIR)
+    found = Path(folder).glob(f"{PREFIX.lower()}*") if folder else ()
+    return {path.name.upper(): path.read_text(encoding="utf-8").strip() for path in found}
 
 
 def utc_now() -> datetime:

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from custody.server.app import CREDENTIALS_DIR, Settings
+from custody.server.chain.core import Password
 from custody.server.cli import app
 
 URL = "postgresql://custody:hunter2@127.0.0.1/custody"
@@ -29,6 +31,17 @@ def test_a_file_of_the_folder_is_a_setting(folder: Path) -> None:
 def test_what_the_environment_says_goes_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUSTODY_DATABASE_URL", "sqlite:////elsewhere.db")
     assert Settings(state=folder).database == "sqlite:////elsewhere.db"
+
+
+def test_a_node_and_its_password_may_be_files_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "custody_chain_regtest").write_text("bitcoind:http://127.0.0.1:18443\n")
+    (folder / "custody_chain_regtest_user").write_text("custody\n")
+    (folder / "custody_chain_regtest_password").write_text("hunter2\n")
+    (node,) = Settings(state=folder).chains
+    assert (node.kind, node.url.get_secret_value()) == ("bitcoind", "http://127.0.0.1:18443")
+    assert node.credentials == Password("custody", SecretStr("hunter2"))
+    monkeypatch.setenv("CUSTODY_CHAIN_REGTEST", "bitcoind:http://127.0.0.1:28443")
+    assert Settings(state=folder).chains[0].url.get_secret_value() == "http://127.0.0.1:28443"
 
 
 @pytest.mark.parametrize("command", ["serve", "worker", "status"])
