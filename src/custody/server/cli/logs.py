@@ -34,11 +34,13 @@ def log_as_json(level: str) -> None:
 
 
 def log_start(command: str, settings: Settings) -> None:
+    """Raises ChainMisconfigured."""
     log.info(
         "starting",
         command=command,
         version=__version__,
         database=make_url(settings.database).get_backend_name(),
+        chains={source.network.value: source.kind for source in settings.chains},
         settings=shown(settings),
     )
 
@@ -50,7 +52,7 @@ def log_stop(command: str) -> None:
 def shown(settings: Settings) -> dict[str, Any]:
     """Every setting that is given, without what may be a secret."""
     given = {name: getattr(settings, name) for name in type(settings).model_fields}
-    return {name: _shown(name, value) for name, value in given.items() if value is not None}
+    return {name: _shown(name, value) for name, value in given.items() if value not in (None, "")}
 
 
 def _shown(name: str, value: Any) -> Any:

@@ -220,5 +220,5 @@ def _require_server(state: Path) -> None:
 def _begin_log(command: str, state: Path) -> None:
     with refusals():
         settings = Settings(state=state)
-    log_as_json(settings.log_level)
-    log_start(command, settings)
+        log_as_json(settings.log_level)
+        log_start(command, settings)

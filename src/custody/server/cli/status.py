@@ -45,6 +45,8 @@ def _lines(status: Status, now: datetime) -> Iterator[str]:
         yield f"{chain.chain}: block {chain.height}, read {_ago(chain.seen_at, now)}"
     if not figures.chains:
         yield "No chain was read yet."
+    if not status.leases:
+        yield "Nobody works: no chain is followed and no job is done. Start custody serve or custody worker."
     for lease in status.leases:
         yield f"{lease.name}: {'a process has it' if lease.held else 'nobody has it'} (until {format_time(lease.until)})"
     for job in figures.jobs:

@@ -46,6 +46,8 @@ def test_the_configuration_is_told_without_its_secrets(
     assert (start["event"], start["command"], start["database"]) == ("starting", "serve", "postgresql")
     assert start["settings"]["database_url"] == start["settings"]["smtp_username"] == "(set)"
     assert start["settings"]["smtp_host"] == "mail.example.org"
+    assert "webhook_allow" not in start["settings"], "it is not set"
+    assert start["chains"] == {"regtest": "embedded"}
     assert (stop["event"], stop["level"]) == ("stopped", "info")
 
 

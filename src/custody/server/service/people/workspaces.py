@@ -190,4 +190,6 @@ def _require_chain(db: Session, chain: Network) -> None:
         select(Workspace.chain).where(Workspace.network == chain.api_name, Workspace.chain != chain.value)
     ).first()
     if other is not None:
-        raise StateConflict(f"On this platform, {chain.api_name} means {other}.")
+        raise StateConflict(
+            f"On this platform, {chain.api_name} means {other}, and stays so. Found it on {other}, or start another platform."
+        )
