@@ -62,10 +62,12 @@ class _Seen:
 async def psbt(call: Call[PsbtQuery]) -> Response:
     """One proposal, or a workspace's. ``If-None-Match`` with ``Prefer: wait=SECONDS`` waits for a change."""
     deadline = time.monotonic() + _wait_seconds(call.request)
-    while True:
+    answer, seen = await run_in_threadpool(_look, call)
+    while answer.status_code == HTTPStatus.NOT_MODIFIED and await _has_moved(call, seen, deadline):
+        # Another look costs what another call does: a workspace that moves all the time makes one call many (429 in the end).
+        call.services.rates.take(call.caller.user_id, is_write=False)
         answer, seen = await run_in_threadpool(_look, call)
-        if answer.status_code != HTTPStatus.NOT_MODIFIED or not await _has_moved(call, seen, deadline):
-            return answer
+    return answer
 
 
 async def _has_moved(call: Call[PsbtQuery], seen: _Seen, deadline: float) -> bool:

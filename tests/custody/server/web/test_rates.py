@@ -95,6 +95,24 @@ def test_long_polls_at_once_are_bounded(tmp_path: Path) -> None:
         assert not rates._polling
 
 
+def test_each_look_of_a_long_poll_counts_as_a_call(slow: World) -> None:
+    """Whatever happens in the workspace wakes it, also what its list does not show: sixteen of them would read without end."""
+    services = slow.platform.services
+    alice = slow.as_user(ALICE)
+    etag = alice.get("/api/v1/psbt", workspace_id=1).headers["ETag"]
+    with ThreadPoolExecutor(1) as pool:
+        polling = pool.submit(_poll, alice, etag)
+        moves = 0
+        while not polling.done():
+            with services.store.write() as db:
+                services.changes.moved(db, 1)
+            moves += 1
+        answer = polling.result()
+    assert (answer.status_code, answer.json()["code"]) == (429, "RATE_LIMITED")
+    assert moves >= CALLS - 2
+    assert not services.rates._polling
+
+
 def _until(so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
     while not so():
