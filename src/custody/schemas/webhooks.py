@@ -61,7 +61,7 @@ class Webhook(Shape):
 class WebhookWithSecret(Webhook):
     """``secret`` is shown here and never again; null where no new one was made."""
 
-    secret: str | None
+    secret: str | None = Field(repr=False)
 
 
 class UpdateWebhookRequest(Request):

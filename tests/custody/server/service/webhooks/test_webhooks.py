@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import select
 
 from custody.schemas.users import PermissionName as P
-from custody.schemas.webhooks import MAX_WEBHOOKS
+from custody.schemas.webhooks import MAX_WEBHOOKS, WebhookWithSecret
+from custody.server.service.webhooks.delivery import Letter
 from custody.server.store.models import AuditEvent, Webhook
 from tests.support.custody import ok, refused
 from tests.support.platform import As, World, open_world
@@ -53,6 +54,13 @@ def test_the_secret_is_shown_once_and_not_stored_readably(world: World, admin: A
     with world.platform.services.store.read() as db:
         stored = db.get_one(Webhook, made["webhook_id"])
         assert made["secret"].encode() not in stored.sealed_secret
+
+
+def test_p49_no_repr_shows_a_secret(admin: As) -> None:
+    """Neither of what the SDK answers with nor of what the server is about to send."""
+    made = ok(create(admin))
+    assert made["secret"] not in repr(WebhookWithSecret.model_validate(made))
+    assert made["secret"] not in repr(Letter("d", 1, URL, "ping", b"{}", (made["secret"],)))
 
 
 def test_p49_neither_secret_nor_path_is_in_the_log(world: World, admin: As) -> None:
