@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import ENDED
 from custody.server.service.network.snapshot import Snapshot
+from custody.server.service.proposals.families import age_in_family
 from custody.server.store.chunks import chunks
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 
@@ -62,7 +63,7 @@ def children_of(db: Session, proposal: Proposal) -> list[Proposal]:
 
 
 def in_order(db: Session, proposals: Iterable[Proposal]) -> list[Proposal]:
-    newest_first = sorted(proposals, key=lambda each: (each.created_at, each.fee_sats, each.id), reverse=True)
+    newest_first = sorted(proposals, key=age_in_family, reverse=True)
     roots = {each.family_id: db.get_one(Proposal, each.family_id).created_at for each in newest_first}
     return sorted(newest_first, key=lambda each: (roots[each.family_id], each.family_id))
 

@@ -35,8 +35,14 @@ def holding() -> ColumnElement[bool]:
 def members_of(db: Session, family_id: str) -> list[Proposal]:
     """Every member, ended ones too, the oldest first."""
     query = select(Proposal).where(Proposal.family_id == family_id)
-    # Each pays more than all before it, so that the fee tells two of one moment apart.
-    return sorted(db.scalars(query), key=lambda member: (member.created_at, member.fee_sats, member.id))
+    return sorted(db.scalars(query), key=age_in_family)
+
+
+def age_in_family(proposal: Proposal) -> tuple[int, str]:
+    """Each version pays more than all before it, by the rules of replacement. Their times tell less: the clocks of two
+    processes differ, and a payment must not become newer than what takes it back.
+    """
+    return proposal.fee_sats, proposal.id
 
 
 def newer_than(db: Session, proposal: Proposal) -> list[Proposal]:
