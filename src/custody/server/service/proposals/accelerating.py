@@ -25,7 +25,13 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.administration import vault_in
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
-from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
+from custody.server.service.proposals.coins import (
+    Holding,
+    coins_to_spend,
+    lock_coins,
+    require_makers_stay,
+    require_unchanged,
+)
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
 from custody.server.service.proposals.originals import find_proposal, priced
 from custody.server.service.proposals.payments import Intent, read_rate
@@ -98,6 +104,7 @@ class Accelerating:
         """Raises Outdated where the change has gone meanwhile; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, child.draft.holdings)
+        require_makers_stay(db, child.draft.holdings)
         draft = child.draft
         if draft.change_index != vault.next_change_index:
             draft = draft.with_change_at(vault.next_change_index)
@@ -128,6 +135,10 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
     if Status(parent.status) is not Status.BROADCASTING:
         raise StateConflict(
             f"The proposal is {parent.status}; only one that waits in the mempool is accelerated."
+        )
+    if parent.replaced_by_id is not None:
+        raise StateConflict(
+            f"It was replaced by {parent.replaced_by_id}, and its change goes with it: accelerate or end that one."
         )
     is_locked = exists().where(
         CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout

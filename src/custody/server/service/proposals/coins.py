@@ -181,6 +181,21 @@ def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> Non
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
 
+def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
+    """No unconfirmed change of ours among them whose payment is about to be replaced, and the change with it.
+
+    Raises Outdated.
+    """
+    makers = sorted({holding.outpoint.txid for holding in chosen if holding.height is None})
+    if not makers:
+        return
+    query = select(Proposal.id).where(
+        Proposal.txid_expected.in_(makers), Proposal.replaced_by_id.is_not(None)
+    )
+    if db.scalars(query).first() is not None:
+        raise Outdated("A payment whose change was chosen is being replaced.")
+
+
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
     """All of them or none. Raises LockedFunds where another family holds one: the database decides (P16)."""
     db.add_all(

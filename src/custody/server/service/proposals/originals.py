@@ -1,7 +1,8 @@
 """What a replacement is made from: the proposal that it follows, the coins of its family, and what that family asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from sqlalchemy import Select, and_, select
 from sqlalchemy.orm import Session
@@ -58,6 +59,19 @@ def find_proposal(db: Session, access: WorkspaceAccess, vault: Vault, psbt_id: s
     return proposal
 
 
+@dataclass(frozen=True)
+class Standing:
+    """All of a family that a version of it was drafted from: its members, which of them are finalised, and their coins."""
+
+    members: frozenset[tuple[str, bool]]
+    coins: frozenset[OutPoint]
+
+    @classmethod
+    def of(cls, family: Family, held: Iterable[Holding]) -> Self:
+        members = frozenset((member.id, member.final_tx is not None) for member in family.members)
+        return cls(members, frozenset(holding.outpoint for holding in held))
+
+
 def family_of(db: Session, original: Proposal, vault: Vault) -> Family:
     return Family(original, members_of(db, original.family_id), vault)
 
@@ -84,12 +98,21 @@ def require_replaceable(db: Session, original: Proposal, *, cancel: bool) -> Non
 
 
 def _require_childless(db: Session, original: Proposal) -> None:
-    """Whatever spends its change could never be mined once it is replaced."""
+    """Whatever spends its change could never be mined once it is replaced.
+
+    Not what others spend of it: whoever was paid must not be able to keep a payment from being taken back.
+    """
     made = {member.txid_expected for member in members_of(db, original.family_id)}
     query = (
         select(Proposal.id)
         .join(ProposalInput, ProposalInput.proposal_id == Proposal.id)
-        .where(ProposalInput.txid.in_(made), Proposal.family_id != original.family_id, holding())
+        .where(
+            ProposalInput.txid.in_(made),
+            Proposal.vault_id == original.vault_id,
+            Proposal.profile_key_id.is_(None),
+            Proposal.family_id != original.family_id,
+            holding(),
+        )
         .order_by(Proposal.created_at, Proposal.id)
         .limit(1)
     )
@@ -107,7 +130,7 @@ def read_same_intent(request: CreatePsbtRequest, family: Family) -> Intent:
     if not request.recipients and request.op_return is None:
         return known
     given = read_intent(request, Network(family.vault.chain))
-    if set(_outputs(given)) != set(_outputs(known)):
+    if sorted(_outputs(given)) != sorted(_outputs(known)):
         raise _invalid("/recipients", "A replacement pays the same recipients the same amounts.")
     if given.op_return not in {None, known.op_return}:
         raise _invalid("/op_return", "A replacement carries the same data.")

@@ -18,7 +18,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
 from custody.server.service.network.watching import watch_vault
-from custody.server.service.proposals.coins import lock_coins, require_unchanged
+from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
@@ -115,6 +115,7 @@ class Proposals:
         """
         vault = _vault(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.holdings)
+        require_makers_stay(db, prepared.draft.holdings)
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
         self._require_limits(db, caller, access, vault, movement)

@@ -31,9 +31,10 @@ from custody.server.service.proposals.coins import (
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.families import coins_of, settle_family
+from custody.server.service.proposals.families import settle_family
 from custody.server.service.proposals.originals import (
     Family,
+    Standing,
     change_index_of,
     family_holdings,
     family_of,
@@ -47,8 +48,8 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import CoinLock, Proposal, Vault
-from multisig import CHANGE, ChangeTo, OutPoint, PsbtTooLarge, Sats, TxOut
+from custody.server.store.models import Proposal, Vault
+from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
 NOTHING = Intent((), None)
 
@@ -60,6 +61,7 @@ class Version:
     intent: Intent
     draft: Draft
     added: tuple[Holding, ...]
+    standing: Standing
 
 
 class Replacing:
@@ -100,7 +102,7 @@ class Replacing:
         chosen, settled = self._settle(db, family, intent, plan, held, quote.tip.height)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         draft = self._build(db, family, intent, plan, chosen, settled, lock)
-        return Version(intent, draft, chosen[len(held) :])
+        return Version(intent, draft, chosen[len(held) :], Standing.of(family, held))
 
     def create(
         self,
@@ -159,8 +161,7 @@ class Replacing:
             if settled is not None:
                 return chosen, settled
             if chosen is held:
-                pool = Purse.of_vault(family.vault.id, tip_height).pool(db, Tier.CONFIRMED, plan)
-                spare = sorted(pool, key=lambda holding: (-holding.candidate.amount, str(holding.outpoint)))
+                spare = _spare(db, family.vault, held, plan, tip_height)
             added = len(chosen) - len(held)
             if added == len(spare) or len(chosen) >= MAX_INPUTS:
                 raise InsufficientFunds(
@@ -201,13 +202,16 @@ class Replacing:
     def _still_good(
         self, db: Session, vault: Vault, original: Proposal, request: CreatePsbtRequest, version: Version
     ) -> Draft:
+        family = family_of(db, original, vault)
         try:
             require_replaceable(db, original, cancel=request.cancel)
+            held = family_holdings(db, family)
         except StateConflict as error:
             raise Outdated(error.detail) from error
+        if Standing.of(family, held) != version.standing:
+            raise Outdated("A version of it was made, finalised or ended meanwhile, or a coin has gone.")
         if version.added:
             require_unchanged(db, vault.chain, version.added)
-        _require_held(db, vault, original, version)
         draft, known = version.draft, change_index_of(original)
         if draft.change_index is not None and known is None and draft.change_index != vault.next_change_index:
             return draft.with_change_at(vault.next_change_index)
@@ -239,18 +243,14 @@ def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: Creat
     return find_proposal(db, access, vault, request.replaces_psbt_id, "replaces_psbt_id")
 
 
-def _require_held(db: Session, vault: Vault, original: Proposal, version: Version) -> None:
-    """Every coin that is not added is the family's still, or free. Raises Outdated."""
-    for holding in version.draft.holdings[: len(version.draft.holdings) - len(version.added)]:
-        lock = db.get(CoinLock, (vault.chain, holding.outpoint.txid, holding.outpoint.vout))
-        if lock is not None and lock.family_id != original.family_id:
-            raise Outdated("Another proposal took a coin of the family.")
-    missing = coins_of(db, [original.id]) - {_coin(h.outpoint) for h in version.draft.holdings}
-    assert not missing, "a replacement spends every coin of what it replaces"
-
-
-def _coin(outpoint: OutPoint) -> tuple[str, int]:
-    return outpoint.txid, outpoint.vout
+def _spare(
+    db: Session, vault: Vault, held: Iterable[Holding], plan: Plan, tip_height: int
+) -> Sequence[Holding]:
+    """The vault's other coins. What a version that has ended had added is free, and among the family's all the same."""
+    own = {holding.outpoint for holding in held}
+    pool = Purse.of_vault(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan)
+    others = (holding for holding in pool if holding.outpoint not in own)
+    return sorted(others, key=lambda holding: (-holding.candidate.amount, str(holding.outpoint)))
 
 
 def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[Priced]) -> None:

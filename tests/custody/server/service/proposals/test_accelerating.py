@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.store.models import CoinLock, Proposal
-from multisig import CHANGE, Network, Psbt, Transaction, inspect
-from tests.support.custody import SHOP, ok, refused
+from multisig import CHANGE, Network, Psbt, Transaction, finalise, inspect
+from tests.support.custody import SHOP, ok, refused, sign
 from tests.support.replacing import (
     accelerate,
     bump,
@@ -100,6 +100,31 @@ class TestRefused:
         ok(accelerate(desk, parent, fee_rate="20"))
         refused(accelerate(desk, parent, fee_rate="30"), 409, "STATE_CONFLICT")
 
+    def test_what_is_being_replaced(self, desk, parent):
+        """Its change goes with it, and a child would be lost."""
+        newer = made(bump(desk, parent, fee_rate="5"))
+        problem = refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
+        assert newer in problem["detail"]
+        ok(cancel(desk, newer))
+        ok(accelerate(desk, parent, fee_rate="20"))
+
+    def test_what_is_replaced_at_the_same_moment(self, desk, parent):
+        accelerating = desk.world.platform.services.accelerating
+        draft, drafted = accelerating.draft, []
+
+        def slow(db, access, request):
+            child = draft(db, access, request)
+            if not drafted:
+                drafted.append(child)
+                ok(bump(desk, parent, fee_rate="5"))
+            return child
+
+        accelerating.draft = slow
+        try:
+            refused(accelerate(desk, parent, fee_rate="20"), 409, "STATE_CONFLICT")
+        finally:
+            del accelerating.draft
+
     def test_a_payment_beside_it(self, desk, parent):
         body = {"recipients": [SHOP], "amounts_sats": [1_000]}
         refused(accelerate(desk, parent, fee_rate="20", **body), 422, "VALIDATION")
@@ -116,9 +141,8 @@ class TestItsLifeHangsOnItsParents:
     def test_it_ends_with_its_parent(self, desk, parent, signed):
         """Another version of the parent is mined: the change is no more."""
         other = made(bump(desk, parent, fee_rate="9"))
-        desk.approve("alice", other)
-        desk.approve("bob", other)
-        rival = final(desk, other)
+        rival = signed_elsewhere(desk, other)
+        ok(cancel(desk, other))
         child = made(accelerate(desk, parent, fee_rate="20"))
         if signed:
             finished_elsewhere(desk, child)
@@ -130,9 +154,8 @@ class TestItsLifeHangsOnItsParents:
 
     def test_and_comes_back_with_it(self, desk, parent):
         other = made(bump(desk, parent, fee_rate="9"))
-        desk.approve("alice", other)
-        desk.approve("bob", other)
-        rival, first = final(desk, other), final(desk, parent)
+        rival, first = signed_elsewhere(desk, other), final(desk, parent)
+        ok(cancel(desk, other))
         child = made(accelerate(desk, parent, fee_rate="20"))
         finished_elsewhere(desk, child)
         desk.chain.mine_block([rival])
@@ -174,3 +197,11 @@ def finished_elsewhere(desk, psbt_id):
     desk.approve("alice", psbt_id)
     desk.approve("bob", psbt_id)
     assert status(desk, psbt_id) == ["SIGNED"]
+
+
+def signed_elsewhere(desk, psbt_id) -> Transaction:
+    """What two signers put together without the platform."""
+    psbt = Psbt.parse(desk.proposal(psbt_id)["psbt_base64"])
+    for name in ("alice", "bob"):
+        psbt = sign(desk.devices[name], psbt, desk.policy)
+    return finalise(psbt, desk.policy)

@@ -1,11 +1,14 @@
 """Fee bumps and self-spends: what they pay, what is refused, and that signers' own daemons let them through (P22, P48)."""
 
+from contextlib import contextmanager
+
 import pytest
 from sqlalchemy import select
 
 from custody.server.store.models import CoinLock, Proposal
 from multisig import Network, OutPoint, Psbt, Transaction, inspect
 from tests.support.custody import CAFE, SHOP, ok, refused
+from tests.support.profiles import approve_forward, forward, grant, profile_of
 from tests.support.replacing import (
     bump,
     cancel,
@@ -76,6 +79,7 @@ class TestABump:
             {"recipients": [SHOP], "amounts_sats": [150_001]},
             {"recipients": [CAFE], "amounts_sats": [150_000]},
             {"recipients": [SHOP, CAFE], "amounts_sats": [150_000, 1_000]},
+            {"recipients": [SHOP, SHOP], "amounts_sats": [150_000, 150_000]},
             {"op_return": "invoice 8"},
         ],
     )
@@ -178,6 +182,22 @@ class TestABump:
         assert child in problem["detail"]
         ok(cancel(funded, child))
         ok(bump(funded, first, fee_rate="5"))
+
+    def test_whoever_was_paid_does_not_keep_it_from_being_taken_back(self, desk):
+        """A forward may spend the payment while it waits, in any workspace: that is its owner's risk."""
+        grant(desk, "Signer", "PAYMENT_INIT")
+        desk.deposit(300_000)
+        address = profile_of(desk.signers["alice"])["wallet_address"]
+        first = made(desk.propose(98_000, recipients=[address], fee_rate="2"))
+        finished(desk, first)
+        onward = made(forward(desk, "alice", allow_unconfirmed=True))
+        approve_forward(desk, "alice", onward)
+        desk.settle()
+        back = made(take_back(desk, first, fee_rate="20"))
+        finished(desk, back)
+        desk.chain.mine(1)
+        desk.watcher.look()
+        assert status(desk, first, onward, back) == ["INVALIDATED", "INVALIDATED", "CONFIRMED"]
 
 
 class TestTheDaemonLetsItThrough:
@@ -321,6 +341,17 @@ class TestLocks:
         ok(cancel(desk, second))
         assert set(locked(desk)) == coins(desk, first)
 
+    def test_and_spent_once_where_the_next_bump_needs_them_and_more(self, desk):
+        desk.deposit(100_000)
+        first = made(desk.propose(98_000, fee_rate="2"))
+        desk.deposit(50_000, 40_000)
+        second = made(bump(desk, first, fee_rate="30"))
+        ok(cancel(desk, second))
+        third = made(bump(desk, first, fee_rate="250"))
+        assert coins(desk, second) < coins(desk, third)
+        assert len(coins(desk, third)) == 3
+        assert set(locked(desk)) == coins(desk, third)
+
 
 class TestSigningOlderVersions:
     def test_a_signature_goes_to_the_newest(self, funded, first):
@@ -336,6 +367,15 @@ class TestSigningOlderVersions:
             funded.signers["bob"].get("/api/v1/psbt", workspace_id=funded.workspace_id, awaiting="me")
         )
         assert [each["psbt_id"] for each in waiting] == [second]
+
+    def test_nor_where_the_newer_one_was_made_by_a_process_whose_clock_is_behind(self, funded, first):
+        funded.approve("alice", first)
+        funded.world.clock.advance(seconds=-5)
+        back = made(take_back(funded, first, fee_rate="5"))
+        assert funded.proposal(first)["replaced_by_psbt_id"] == back
+        refused(funded.submit("bob", first, funded.signed("bob", first)), 409, "STATE_CONFLICT")
+        finished(funded, back)
+        assert status(funded, first, back) == ["PENDING", "BROADCASTING"]
 
     def test_where_the_newer_one_ends_the_older_one_is_signed_again(self, funded, first):
         funded.approve("alice", first)
@@ -377,26 +417,46 @@ def test_what_has_ended_is_not_replaced(funded, first, end):
         refused(ask(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
 
 
-def test_two_bumps_at_once_end_in_one(funded, first):
-    """The second was drafted before the first was stored: it is drafted again, and finds it."""
-    services = funded.world.platform.services
-    replacing, drafted = services.replacing, []
+@contextmanager
+def meanwhile(desk, happen):
+    """What happens between the first draft of a replacement and its turn to be stored."""
+    replacing, drafted = desk.world.platform.services.replacing, []
     draft = replacing.draft
 
     def slow(db, access, request):
         version = draft(db, access, request)
         if not drafted:
             drafted.append(version)
-            ok(bump(funded, first, fee_rate="6"))
+            happen()
         return version
 
     replacing.draft = slow
     try:
-        refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
+        yield
     finally:
         del replacing.draft
-    with services.store.read() as db:
+
+
+def test_two_bumps_at_once_end_in_one(funded, first):
+    """The second was drafted before the first was stored: it is drafted again, and finds it."""
+    with meanwhile(funded, lambda: ok(bump(funded, first, fee_rate="6"))):
+        refused(bump(funded, first, fee_rate="5"), 409, "STATE_CONFLICT")
+    with funded.world.platform.services.store.read() as db:
         assert len(list(db.scalars(select(Proposal)))) == 2
+
+
+def test_a_version_that_came_and_ended_meanwhile_is_outbid_too(funded, first):
+    """Its signatures may be out, with a fee that the draft knew nothing of."""
+    ended = []
+
+    def come_and_go():
+        ended.append(made(bump(funded, first, fee_rate="9")))
+        funded.approve("alice", ended[0])
+        ok(cancel(funded, ended[0]))
+
+    with meanwhile(funded, come_and_go):
+        third = made(bump(funded, first, priority="low"))
+    assert funded.proposal(third)["fee_sats"] > funded.proposal(ended[0])["fee_sats"]
 
 
 def test_a_finalised_ones_real_size_is_what_is_outbid(funded, first):
