@@ -151,9 +151,12 @@ def _intent_of(family: Family) -> Intent:
     return Intent(payments, data)
 
 
-def family_holdings(db: Session, family: Family) -> tuple[Holding, ...]:
+def family_holdings(db: Session, family: Family, *, cancel: bool) -> tuple[Holding, ...]:
     """Every coin of the original, and those of the other members that nobody else holds: any two versions then share coins,
     and whoever signed an earlier one sees that the new one excludes it.
+
+    A coin may have left the chain for good: a deposit that a reorganisation took back. The others would wait for it for ever,
+    unless a cancel may do with what is left; as long as each version has a coin among it, it excludes them all the same.
 
     Raises StateConflict where a coin of the original is not there.
     """
@@ -165,11 +168,18 @@ def family_holdings(db: Session, family: Family) -> tuple[Holding, ...]:
         is_free = row.spent_by is None or row.spent_by in versions
         if is_free and lock in {None, family.original.family_id}:
             found[row.txid, row.vout] = _holding(row)
-    if own - set(found):
+    if own - set(found) and not (cancel and _are_gone(db, family, own - set(found), set(found))):
         raise StateConflict(
             "A coin of the proposal is not on the chain, or was spent: nothing can replace it now."
         )
-    return tuple(found[coin] for coin in (*sorted(own), *sorted(set(found) - own)))
+    return tuple(found[coin] for coin in (*sorted(own & set(found)), *sorted(set(found) - own)))
+
+
+def _are_gone(db: Session, family: Family, missing: set[Coin], left: set[Coin]) -> bool:
+    """Whether the chain shows none of them, spent or not, and every version has one of those that are left."""
+    shown = {(row.txid, row.vout) for row, _ in db.execute(_with_locks(family.vault.chain, missing))}
+    each_has_one = all(coins_of(db, [member.id]) & left for member in family.members)
+    return not missing & shown and each_has_one
 
 
 def _with_locks(chain: str, coins: set[Coin]) -> Select[ChainCoin, str | None]:

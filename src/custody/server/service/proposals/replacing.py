@@ -96,7 +96,7 @@ class Replacing:
         intent = NOTHING if request.cancel else read_same_intent(request, family)
         quote = self._market.quote(vault.chain)
         plan = plan_of(policy_of(vault), intent, read_rate(request, quote))
-        held = family_holdings(db, family)
+        held = family_holdings(db, family, cancel=request.cancel)
         if request.fee_rate is not None:
             _require_outbidding(plan, len(held), family.rivals)
         chosen, settled = self._settle(db, family, intent, plan, held, quote.tip.height)
@@ -205,7 +205,7 @@ class Replacing:
         family = family_of(db, original, vault)
         try:
             require_replaceable(db, original, cancel=request.cancel)
-            held = family_holdings(db, family)
+            held = family_holdings(db, family, cancel=request.cancel)
         except StateConflict as error:
             raise Outdated(error.detail) from error
         if Standing.of(family, held) != version.standing:
