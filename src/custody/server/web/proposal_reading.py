@@ -74,7 +74,7 @@ async def _has_moved(call: Call[PsbtQuery], seen: _Seen, deadline: float) -> boo
     """Waits until another look tells something new (True), or the time is over or the server about to stop (False)."""
     services = call.services
     while (left := deadline - time.monotonic()) > 0 and not services.changes.closing:
-        with services.rates.long_poll(call.caller.user_id):
+        with services.rates.long_poll(call.caller.user_id, seen.workspace_id):
             moved = await services.following.wait(
                 seen.workspace_id, seen.revision, min(left, PERMISSION_SECONDS)
             )

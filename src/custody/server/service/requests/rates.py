@@ -18,6 +18,10 @@ CALLS_PER_MINUTE = 1_200
 WRITES_PER_MINUTE = 300
 # A long poll costs a connection and some memory. A daemon holds one, an open page one for each workspace it shows.
 MAX_LONG_POLLS = 16
+# Each holds one of the process's 800 connections: some are left for whoever only asks, and for other tenants' polls, however many
+# people one tenant invites.
+MAX_LONG_POLLS_OF_A_WORKSPACE = 400
+MAX_LONG_POLLS_IN_ALL = 600
 # By then one of one's own has ended, or will be given up.
 LONG_POLL_RETRY_SECONDS = 5
 EXPORT_RETRY_SECONDS = 2
@@ -70,6 +74,7 @@ class Rates:
         self._calls = Buckets(clock, calls)
         self._writes = Buckets(clock, writes)
         self._polling: Counter[int] = Counter()
+        self._polled: Counter[int] = Counter()
         self._exporting: set[int] = set()
         self._lock = threading.Lock()
 
@@ -98,16 +103,25 @@ class Rates:
                 self._exporting.discard(user_id)
 
     @contextmanager
-    def long_poll(self, user_id: int) -> Iterator[None]:
+    def long_poll(self, user_id: int, workspace_id: int) -> Iterator[None]:
         """Held while a call waits; on the event loop's own thread. Raises RateLimited."""
         if self._polling[user_id] >= MAX_LONG_POLLS:
-            raise RateLimited(
-                f"You are waiting {MAX_LONG_POLLS} times already.", retry_after=LONG_POLL_RETRY_SECONDS
-            )
-        self._polling[user_id] += 1
+            raise _too_many(f"You are waiting {MAX_LONG_POLLS} times already.")
+        if self._polled[workspace_id] >= MAX_LONG_POLLS_OF_A_WORKSPACE:
+            raise _too_many("Too many are waiting for this workspace.")
+        if self._polled.total() >= MAX_LONG_POLLS_IN_ALL:
+            raise _too_many("Too many are waiting.")
+        counted = ((self._polling, user_id), (self._polled, workspace_id))
+        for counter, key in counted:
+            counter[key] += 1
         try:
             yield
         finally:
-            self._polling[user_id] -= 1
-            if not self._polling[user_id]:
-                del self._polling[user_id]
+            for counter, key in counted:
+                counter[key] -= 1
+                if not counter[key]:
+                    del counter[key]
+
+
+def _too_many(sentence: str) -> RateLimited:
+    return RateLimited(sentence, retry_after=LONG_POLL_RETRY_SECONDS)

@@ -1,13 +1,23 @@
 """How much one person may ask: buckets that fill with time, and long polls at once."""
 
+from contextlib import ExitStack
+
 import pytest
 
+from custody.server.connections import MAX_CONNECTIONS
 from custody.server.domain.errors import RateLimited
 from custody.server.service.requests import rates
-from custody.server.service.requests.rates import MAX_LONG_POLLS, Buckets, Rates
+from custody.server.service.requests.rates import (
+    MAX_LONG_POLLS,
+    MAX_LONG_POLLS_IN_ALL,
+    MAX_LONG_POLLS_OF_A_WORKSPACE,
+    Buckets,
+    Rates,
+)
 from tests.support.platform import Clock
 
 ALICE, BOB = 1, 2
+PLACE, OTHER, THIRD = 1, 2, 3
 
 
 @pytest.fixture
@@ -98,15 +108,35 @@ def test_changes_are_counted_with_the_calls_and_by_themselves(clock: Clock) -> N
 
 def test_long_polls_are_counted_while_they_wait(clock: Clock) -> None:
     bounded = Rates(clock)
-    held = [bounded.long_poll(ALICE) for _ in range(MAX_LONG_POLLS)]
+    held = [bounded.long_poll(ALICE, PLACE) for _ in range(MAX_LONG_POLLS)]
     for poll in held:
         poll.__enter__()
-    with pytest.raises(RateLimited), bounded.long_poll(ALICE):
+    with pytest.raises(RateLimited), bounded.long_poll(ALICE, PLACE):
         pass
-    with bounded.long_poll(BOB):
+    with bounded.long_poll(BOB, PLACE):
         pass
     for poll in held:
         poll.__exit__(None, None, None)
-    with bounded.long_poll(ALICE):
+    with bounded.long_poll(ALICE, PLACE):
         pass
     assert not bounded._polling
+
+
+def test_one_tenants_people_leave_connections_to_the_others(clock: Clock) -> None:
+    """Sixteen each, and as many people as its administrators invite."""
+    assert MAX_LONG_POLLS_OF_A_WORKSPACE < MAX_LONG_POLLS_IN_ALL < MAX_CONNECTIONS
+    bounded = Rates(clock)
+    with ExitStack() as held:
+
+        def wait(count: int, workspace_id: int) -> None:
+            for user_id in range(count):
+                held.enter_context(bounded.long_poll(workspace_id * 1_000 + user_id, workspace_id))
+
+        wait(MAX_LONG_POLLS_OF_A_WORKSPACE, PLACE)
+        with pytest.raises(RateLimited):
+            wait(1, PLACE)
+        wait(MAX_LONG_POLLS_IN_ALL - MAX_LONG_POLLS_OF_A_WORKSPACE, OTHER)
+        with pytest.raises(RateLimited):
+            wait(1, THIRD)
+    assert not bounded._polling
+    assert not bounded._polled
