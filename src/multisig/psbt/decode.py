@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from multisig import base58
 from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
 from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin
 from multisig.psbt import fields as f
@@ -106,7 +105,7 @@ def _xpubs(globals_: Mapping[bytes, bytes]) -> tuple[tuple[ExtendedPublicKey, Ke
 
 
 def _xpub(key: bytes, value: bytes) -> tuple[ExtendedPublicKey, KeyOrigin]:
-    xpub, origin = ExtendedPublicKey.parse(base58.encode_check(key)), _origin(value)
+    xpub, origin = ExtendedPublicKey.from_bytes(key), _origin(value)
     if xpub.depth != len(origin.path):
         raise InvalidPsbt("The path of a global xpub is not as long as the xpub's depth (BIP-174).")
     return xpub, origin

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from multisig import base58
 from multisig.keys import ExtendedPublicKey, KeyOrigin
 from multisig.psbt import fields as f
 from multisig.psbt.keyvalue import MAGIC, SEPARATOR, write_field
@@ -28,7 +27,7 @@ def encode_psbt(
 
 def _global_fields(tx: Transaction, xpubs: Sequence[tuple[ExtendedPublicKey, KeyOrigin]]) -> Iterator[bytes]:
     yield _single(f.GLOBAL_UNSIGNED_TX, tx.serialize(include_witness=False))
-    for key, value in sorted((_xpub(xpub), _origin(origin)) for xpub, origin in xpubs):
+    for key, value in sorted((xpub.serialize(), _origin(origin)) for xpub, origin in xpubs):
         yield write_field(f.GLOBAL_XPUB, key, value)
 
 
@@ -67,11 +66,6 @@ def _derivations(kind: int, derivations: Mapping[bytes, KeyOrigin]) -> Iterator[
 
 def _single(kind: int, value: bytes) -> bytes:
     return write_field(kind, b"", value)
-
-
-def _xpub(xpub: ExtendedPublicKey) -> bytes:
-    # Its text form is these 78 bytes and a checksum.
-    return base58.decode_check(str(xpub))
 
 
 def _origin(origin: KeyOrigin) -> bytes:

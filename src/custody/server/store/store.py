@@ -157,5 +157,8 @@ class Store:
 
 
 def _revision(session: Session) -> str | None:
-    found: str | None = session.scalar(text("SELECT version_num FROM alembic_version"))
+    found: str | None = session.scalar(_REVISION)
     return found
+
+
+_REVISION = text("SELECT version_num FROM alembic_version")

@@ -1,9 +1,9 @@
 """Where spending policies are kept: behind an interface, for an operator may keep them elsewhere, out of reach at times."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.cycles import Cycle, CyclePeriod
@@ -35,11 +35,11 @@ class StoredPolicies:
     """The platform's own: columns of the role and of the vault, so that a change counts from its commit on."""
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
-        role = db.get_one(Role, role_id)
+        role = db.execute(_OF_ROLE, {"role_id": role_id}).one()
         return SpendingPolicy(Sats(role.limit_sats), _cycle(role))
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
-        vaults = db.scalars(select(Vault).where(Vault.id.in_(vault_ids)))
+        vaults = db.execute(_OF_VAULTS, {"vault_ids": vault_ids})
         return {
             vault.id: SpendingPolicy(Sats(vault.limit_sats), _cycle(vault), vault.is_per_cycle)
             for vault in vaults
@@ -54,7 +54,14 @@ class StoredPolicies:
         vault.is_per_cycle = policy.is_per_cycle
 
 
-def _cycle(row: Role | Vault) -> Cycle:
+# Put together once: every movement asks both, while other writers wait.
+_OF_ROLE = select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
+_OF_VAULTS = select(
+    Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle
+).where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
+
+
+def _cycle(row: Any) -> Cycle:
     return Cycle(cast("CyclePeriod", row.cycle_period), row.cycle_day)
 
 

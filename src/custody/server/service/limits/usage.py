@@ -1,8 +1,9 @@
 """What a member or a vault has used of the current cycle, summed by the database."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.lifecycle import ENDED
@@ -20,25 +21,31 @@ def usage_of_member(
 
     ``family_id``: the movement that a new version would belong to.
     """
-    mine = and_(Proposal.workspace_id == workspace_id, Proposal.created_by == user_id)
-    return _usage(db, mine, since, family_id)
+    whose = {"workspace_id": workspace_id, "user_id": user_id}
+    return _usage(db, _OF_MEMBER, {**whose, "since": since, "family_id": family_id})
 
 
 def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str | None = None) -> Usage:
     """What was proposed from the vault since then, by whomever."""
-    return _usage(db, Proposal.vault_id == vault_id, since, family_id)
+    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id})
 
 
-def _usage(db: Session, whose: ColumnElement[bool], since: datetime, family_id: str | None) -> Usage:
+def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> Usage:
+    others, held = db.execute(sums, whose).one()
+    return Usage(others=int(others), held=int(held))
+
+
+def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
+    """What other families count for, and what the movement's own does, if it has one."""
     families = (
         select(Proposal.family_id, func.max(Proposal.movement_sats).label("amount"))
-        .where(whose, Proposal.created_at >= since, _counts())
+        .where(whose, Proposal.created_at >= bindparam("since"), _counts())
         .group_by(Proposal.family_id)
         .subquery()
     )
-    total = db.scalar(select(func.coalesce(func.sum(families.c.amount), 0)))
-    held = db.scalar(select(families.c.amount).where(families.c.family_id == family_id)) if family_id else 0
-    return Usage(others=int(total or 0) - int(held or 0), held=int(held or 0))
+    own = families.c.family_id == bindparam("family_id")
+    others, held = case((own, 0), else_=families.c.amount), case((own, families.c.amount), else_=0)
+    return select(func.coalesce(func.sum(others), 0), func.coalesce(func.sum(held), 0))
 
 
 def _counts() -> ColumnElement[bool]:
@@ -59,3 +66,10 @@ def _left_anyway() -> ColumnElement[bool]:
         ChainCoin.vout == ProposalInput.vout,
         ChainCoin.spent_by == Proposal.txid_expected,
     )
+
+
+# Put together once: every movement asks both, while other writers wait.
+_OF_MEMBER = _sums(
+    and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id"))
+)
+_OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"))

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
@@ -14,8 +14,14 @@ from custody.server.domain.errors import NotFound, PermissionDenied, StateConfli
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.role_records import role_shapes
-from custody.server.service.people.staff import permissions_of
-from custody.server.store.models import Membership, Organisation, Role, User, Workspace
+from custody.server.store.models import (
+    Membership,
+    Organisation,
+    Role,
+    RolePermission,
+    User,
+    Workspace,
+)
 from multisig import Network
 
 
@@ -138,22 +144,34 @@ def chain_of_network(db: Session, network: str) -> Network:
 
 
 def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
-    row = db.execute(
-        select(Workspace, Membership.role_id)
-        .join(Membership, Membership.workspace_id == Workspace.id)
-        .where(Workspace.id == workspace_id, Membership.user_id == user_id)
-    ).one_or_none()
-    if row is None:
+    rows = db.execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).all()
+    if not rows:
         return None
-    workspace, role_id = row
+    place = rows[0]
     return WorkspaceAccess(
-        workspace_id=workspace.id,
-        organisation_id=workspace.organisation_id,
-        network=workspace.network,
-        chain=workspace.chain,
-        role_id=role_id,
-        permissions=permissions_of(db, role_id),
+        workspace_id=place.id,
+        organisation_id=place.organisation_id,
+        network=place.network,
+        chain=place.chain,
+        role_id=place.role_id,
+        permissions=frozenset(PermissionName(row.permission) for row in rows if row.permission is not None),
     )
+
+
+# Put together once, for every call asks it. A row for each permission; one without any where the role carries none.
+_PLACE = (
+    select(
+        Workspace.id,
+        Workspace.organisation_id,
+        Workspace.network,
+        Workspace.chain,
+        Membership.role_id,
+        RolePermission.permission,
+    )
+    .join(Membership, Membership.workspace_id == Workspace.id)
+    .outerjoin(RolePermission, RolePermission.role_id == Membership.role_id)
+    .where(Workspace.id == bindparam("workspace_id"), Membership.user_id == bindparam("user_id"))
+)
 
 
 def _no_entry(db: Session, user_id: int, workspace_id: int) -> NotFound | PermissionDenied:

@@ -10,7 +10,7 @@ from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.errors import Fault, Invalid, NotFound
+from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.timing import PROPOSAL_LIFETIME
 from custody.server.domain.tokens import new_id
@@ -96,9 +96,13 @@ class Proposals:
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         paid = _paid_elsewhere(db, vault, intent)
-        least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
-        self._require_limits(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
-        return Prepared(intent, self._drafter.draft(db, vault, intent, rate, quote), paid)
+        try:
+            return Prepared(intent, self._drafter.draft(db, vault, intent, rate, quote), paid)
+        except CustodyError:
+            # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read twice.
+            least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
+            self._require_limits(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
+            raise
 
     def create(
         self,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.caller import Caller
@@ -52,5 +53,8 @@ def require_still(db: Session, caller: Caller, proven: Proven) -> None:
 
 def require_session(db: Session, caller: Caller) -> None:
     """Raises Unauthenticated where the caller's session was ended since the request was let in."""
-    if db.get_one(SignInSession, caller.session_id).revoked_at is not None:
+    if db.execute(_REVOKED, {"session_id": caller.session_id}).scalar_one() is not None:
         raise Unauthenticated("The session was ended meanwhile.")
+
+
+_REVOKED = select(SignInSession.revoked_at).where(SignInSession.id == bindparam("session_id"))
