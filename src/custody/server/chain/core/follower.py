@@ -39,6 +39,11 @@ class Follower:
         Raises ChainMoved where it is no longer the tip, and ChainUnavailable, also where there is more to read than
         one look may take: then the next one goes on.
         """
+        if self._first > tip.height:
+            raise ChainUnavailable(
+                f"Addresses are to be looked for from block {self._first} on, and the node's last one is {tip.height}: "
+                "correct FIRST_HEIGHT."
+            )
         deadline = self._clock() + LOOK_SECONDS
         self._settle(tip)
         self._advance(self.history, tip, deadline)

@@ -57,9 +57,17 @@ def test_below_the_first_height_nothing_is_looked_for(rig):
     later, other = confirmed_coin(rig)
     young = rig.node.connect(first_height=coin.height + 1)
     assert young.outputs_to([script(number), script(other)]) == (later,)
-    ahead = rig.node.connect(first_height=later.height + 1_000)
-    assert ahead.outputs_to([script(other)]) == ()
     young.close()
+
+
+def test_a_first_height_that_is_none_yet_is_no_empty_wallet(rig):
+    """A digit too many, and for years no deposit would be seen."""
+    _, number = confirmed_coin(rig)
+    ahead = rig.node.connect(first_height=rig.backend.tip().height + 1)
+    with pytest.raises(ChainUnavailable, match="FIRST_HEIGHT"):
+        ahead.outputs_to([script(number)])
+    rig.mine()
+    assert ahead.outputs_to([script(number)]) == ()
     ahead.close()
 
 
