@@ -2,7 +2,7 @@
 
 The model knows who decided what; what is mined, and who spends what, it asks of the chain, whose rules are Bitcoin
 Core's. After every step the platform must say the same, lock exactly the coins of what may still move, and count
-exactly that against the limits.
+exactly that against the limits, and let nothing through that the vault's limit for a cycle does not.
 """
 
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import httpx
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -30,8 +31,9 @@ from multisig import (
     TxOut,
     build_psbt,
     finalise,
+    format_btc,
 )
-from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk, sign
+from tests.support.custody import SHOP, SIGNERS, Desk, ok, open_desk, refused, sign
 from tests.support.wallets import foreign_script
 
 M, N = 2, 3
@@ -40,6 +42,11 @@ OVER = {"REJECTED", "CANCELLED", "EXPIRED", "INVALIDATED", "FAILED"}
 OUTSIDE_FEE = 2_000
 SESSION_MINUTES = 10
 MOST_PROPOSALS = 8
+# For a cycle; the last is never reached.
+LIMITS = (30_000_000, 60_000_000, 1_000_000_000)
+UNHEEDED = {"STATE_CONFLICT", "VALIDATION", "INSUFFICIENT_FUNDS"}
+# Whose device is lost in the middle of some lives; the others are M still.
+UNLUCKY = "carol"
 # The engine refuses blocks from the future, and the test's clock begins in the past.
 MOST_WEEKS = 6
 # More addresses than a life ever uses.
@@ -61,6 +68,8 @@ class Fact:
     is_expired: bool = False
     # It was cancelled while a signature of it was out.
     keeps_coins: bool = False
+    # Its signature by a key that was lost since counts no more, and is out.
+    is_withdrawn: bool = False
 
     @property
     def txid(self) -> str:
@@ -85,6 +94,8 @@ class Money(RuleBasedStateMachine):
         self.records: dict[str, dict] = {}
         self._signed_in = self._now
         self.weeks = 0
+        self.limit = 0
+        self.is_lost = False
 
     def teardown(self) -> None:
         assert verify(self.desk.world.platform.services.store) == ()
@@ -97,9 +108,22 @@ class Money(RuleBasedStateMachine):
 
     # What happens
 
-    @initialize(amounts=st.lists(st.integers(100_000, 50_000_000), min_size=1, max_size=4))
-    def begin(self, amounts: list[int]) -> None:
+    @initialize(
+        amounts=st.lists(st.integers(100_000, 50_000_000), min_size=1, max_size=4),
+        limit=st.sampled_from(LIMITS),
+    )
+    def begin(self, amounts: list[int], limit: int) -> None:
         self.desk.deposit(*amounts)
+        self.limit = limit
+        vault = {"workspace_id": 1, "vault_id": self.desk.vault["id"], "cycle_period": "M", "cycle_day": 1}
+        ok(
+            self.desk.admin.post(
+                "/api/v1/update-vault", vault | {"transaction_limit": format_btc(Sats(limit))}
+            )
+        )
+        services = self.desk.world.platform.services
+        with services.store.write() as db:
+            services.limits.bound_cycle(db, self.desk.vault["id"], is_per_cycle=True)
 
     @rule(amount=st.integers(1_000, 50_000_000))
     def deposit(self, amount: int) -> None:
@@ -116,10 +140,12 @@ class Money(RuleBasedStateMachine):
     def propose(self, amount: int) -> None:
         answer = self.desk.propose(amount, recipients=[SHOP])
         if answer.status_code != 200:
-            assert answer.json()["code"] in {"INSUFFICIENT_FUNDS", "LOCKED_FUNDS"}, answer.text
+            self._check_refusal(answer, {"INSUFFICIENT_FUNDS", "LOCKED_FUNDS"})
             return
-        held = self._held()
-        for outpoint in self._remember(answer.json()["psbt_id"], amount).inputs:
+        held, moved = self._held(), self._moved()
+        fact = self._remember(answer.json()["psbt_id"], amount)
+        assert sum(moved.values()) + fact.movement <= self.limit
+        for outpoint in fact.inputs:
             assert outpoint not in held
             assert self.desk.chain.spender(outpoint) is None
         self._settle()
@@ -138,12 +164,13 @@ class Money(RuleBasedStateMachine):
 
     def _replace(self, psbt_id: str, paid: int, **how: object) -> None:
         answer = self.desk.propose(recipients=[], amounts_sats=None, replaces_psbt_id=psbt_id, **how)
+        family, moved = self.facts[psbt_id].family, self._moved()
         if answer.status_code != 200:
-            assert answer.json()["code"] in {"STATE_CONFLICT", "VALIDATION", "INSUFFICIENT_FUNDS"}, (
-                answer.text
-            )
+            self._check_refusal(answer, UNHEEDED, family)
             return
-        new = self._remember(answer.json()["psbt_id"], paid, family=self.facts[psbt_id].family)
+        new = self._remember(answer.json()["psbt_id"], paid, family=family)
+        before = moved.pop(family, 0)
+        assert new.movement <= max(before, self.limit - sum(moved.values()))
         assert set(self.facts[psbt_id].inputs) <= set(new.inputs)
         self._settle()
 
@@ -155,9 +182,7 @@ class Money(RuleBasedStateMachine):
             recipients=[], amounts_sats=None, accelerates_psbt_id=psbt_id, fee_rate="90"
         )
         if answer.status_code != 200:
-            assert answer.json()["code"] in {"STATE_CONFLICT", "VALIDATION", "INSUFFICIENT_FUNDS"}, (
-                answer.text
-            )
+            self._check_refusal(answer, UNHEEDED)
             return
         (spent,) = self._remember(answer.json()["psbt_id"], 0).inputs
         assert spent.txid == fact.txid
@@ -175,7 +200,7 @@ class Money(RuleBasedStateMachine):
             assert answer.json()["code"] == "STATE_CONFLICT", answer.text
             return
         if was == "PENDING":
-            fact.keeps_coins = bool(fact.approved)
+            fact.keeps_coins = bool(fact.approved) or fact.is_withdrawn
         if releases:
             fact.keeps_coins = False
         assert ok(answer)["coins_kept"] == fact.keeps_coins
@@ -187,7 +212,9 @@ class Money(RuleBasedStateMachine):
         psbt_id, fact = self._choose(index)
         is_open = self._status(psbt_id) == "PENDING"
         answer = self.desk.submit(name, psbt_id, self._signature(name, fact))
-        if is_open and answer.status_code == 200:
+        if self.is_lost and name == UNLUCKY:
+            refused(answer, 403, "KEY_REVOKED")
+        elif is_open and answer.status_code == 200:
             fact.approved.add(name)
             fact.declined.discard(name)
         elif answer.status_code != 200:
@@ -211,6 +238,24 @@ class Money(RuleBasedStateMachine):
             fact.declined.add(name)
         elif is_open and answer.status_code != 200:
             assert self._has_newer(psbt_id), answer.text
+        self._settle()
+
+    @precondition(lambda self: self.facts and not self.is_lost)
+    @rule()
+    def a_device_is_lost(self) -> None:
+        """What it signed and still waits is asked again; what is finalised goes on."""
+        self.is_lost = True
+        (key_id,) = {
+            signer["key_id"]
+            for record in self.records.values()
+            for signer in record["signers"]
+            if signer["user_id"] == str(self.desk.user_ids[UNLUCKY])
+        }
+        ok(self.desk.admin.post("/api/v1/revoke-key", {"key_id": key_id, "reason": "lost"}))
+        for psbt_id, fact in self.facts.items():
+            if self._status(psbt_id) == "PENDING" and UNLUCKY in fact.approved:
+                fact.approved.remove(UNLUCKY)
+                fact.is_withdrawn = True
         self._settle()
 
     @precondition(lambda self: self.weeks < MOST_WEEKS)
@@ -302,15 +347,34 @@ class Money(RuleBasedStateMachine):
         assert vault["unconfirmed_sats"] == sum(found.amount for found in unspent if found.height is None)
 
     def _check_limits(self) -> None:
+        moved = sum(self._moved().values())
+        for limits in (
+            ok(self.desk.admin.get("/api/v1/get-my-limits", workspace_id=1)),
+            self.desk.wallets()[0]["detailed_vault_limits"],
+        ):
+            assert _sats(limits["Used"]) == moved
+
+    def _check_refusal(self, answer: httpx.Response, others: set[str], family: str | None = None) -> None:
+        """One for the limit says the truth, and nothing that is let through elsewhere is refused."""
+        problem = answer.json()
+        if problem["code"] != "VAULT_LIMIT_EXCEEDED":
+            assert problem["code"] in others, answer.text
+            return
+        moved, figures = self._moved(), problem["figures"]
+        assert _sats(figures["used"]) == sum(moved.values())
+        before, requested = moved.pop(family or "", 0), _sats(figures["requested"])
+        assert requested > max(before, self.limit - sum(moved.values()))
+
+    # What the model asks
+
+    def _moved(self) -> dict[str, int]:
+        """What each family of the running cycle counts for."""
         since = self._now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         moved: dict[str, int] = {}
         for psbt_id, fact in self.facts.items():
             if fact.created_at >= since and self._holds(psbt_id):
                 moved[fact.family] = max(fact.movement, moved.get(fact.family, 0))
-        limits = ok(self.desk.admin.get("/api/v1/get-my-limits", workspace_id=1))
-        assert Decimal(limits["Used"]) * 100_000_000 == sum(moved.values())
-
-    # What the model asks
+        return moved
 
     def _choose(self, index: int) -> tuple[str, Fact]:
         return list(self.facts.items())[index % len(self.facts)]
@@ -398,6 +462,10 @@ class Money(RuleBasedStateMachine):
         self._signed_in = self._now
         self.desk.admin = self.desk.world.as_user("admin@example.org")
         self.desk.signers = {name: self.desk.world.as_user(f"{name}@example.org") for name in SIGNERS}
+
+
+def _sats(text: str) -> int:
+    return int(Decimal(text) * 100_000_000)
 
 
 TestMoney = Money.TestCase
