@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import FoundOutput
@@ -45,6 +45,7 @@ class Coins:
         for coin in stale.values():
             self._take_back(db, coin, snapshot.fork)
         db.flush()
+        self._forget(db, {coin.txid for coin in stale.values()})
         self._advance(db, places.values())
 
     def missing_transactions(self, db: Session, outputs: Iterable[FoundOutput]) -> set[str]:
@@ -128,6 +129,16 @@ class Coins:
             db.delete(coin)
         else:
             coin.spent_by = coin.spent_height = None
+
+    def _forget(self, db: Session, txids: set[str]) -> None:
+        """The bytes of what made no coin that is left: whoever replaces, or invents, deposits would fill the disk with them."""
+        coins = select(ChainCoin.txid).where(ChainCoin.chain == self.chain)
+        for some in chunks(txids):
+            left = set(db.scalars(coins.where(ChainCoin.txid.in_(some))))
+            ours = ChainTransaction.chain == self.chain
+            db.execute(
+                delete(ChainTransaction).where(ours, ChainTransaction.txid.in_(sorted(set(some) - left)))
+            )
 
     @staticmethod
     def _advance(db: Session, places: Iterable[WatchedScript]) -> None:

@@ -1,10 +1,13 @@
 """What the chain does to proposals: confirmations, reorganisations, coins spent elsewhere (P36)."""
 
 import pytest
+from sqlalchemy import func, select
 
+from custody.server.store.models import ChainTransaction
 from multisig import Psbt, Transaction, build_psbt, finalise
 from multisig.builder import CoinToSpend
 from tests.support.custody import SHOP, ok, refused, sign
+from tests.support.replacing import forget_mempool
 from tests.support.wallets import pay
 
 
@@ -200,3 +203,19 @@ def test_what_the_platform_did_by_itself_is_in_the_audit_log(desk, psbt_id):
     from custody.server.service.audit.log import verify
 
     assert verify(desk.world.platform.services.store) == ()
+
+
+def test_p36_of_a_deposit_that_never_was_nothing_stays(desk):
+    """Its sender replaced it, again and again; or an explorer has made it up."""
+
+    def stored() -> int:
+        with desk.world.platform.services.store.read() as db:
+            return db.scalar(select(func.count()).select_from(ChainTransaction))
+
+    desk.deposit(100_000)
+    for amount in (200_000, 300_000):
+        desk.deposit(amount, blocks=0)
+        assert stored() == 2
+        forget_mempool(desk)
+        desk.watcher.look()
+        assert stored() == 1
