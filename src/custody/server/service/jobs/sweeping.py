@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 from sqlalchemy import Select
 from sqlalchemy.orm import Session
 
+from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.store import Store
 
 Row = TypeVar("Row")
@@ -24,12 +25,23 @@ class Sweep(Protocol):
 
 @dataclass(frozen=True)
 class Sweeps:
-    """Several, one after the other."""
+    """Several, one after the other. One that fails keeps none of the others: it is raised when all are through."""
 
     parts: Sequence[Sweep]
 
     def run_due(self) -> int:
-        return sum(part.run_due() for part in self.parts)
+        count, trouble = 0, []
+        for part in self.parts:
+            try:
+                count += part.run_due()
+            except (DatabaseUnavailable, OutcomeUnknown):
+                # The others need it as well.
+                raise
+            except Exception as error:  # noqa: BLE001 - the others' border, and raised below
+                trouble.append(error)
+        if trouble:
+            raise trouble[0]
+        return count
 
 
 def sweep(store: Store, due: Select[Row], end: Callable[[Session, Row], None]) -> int:
