@@ -29,8 +29,11 @@ from sqlalchemy.orm import Session
 from custody.server.app import Settings, open_platform
 from custody.server.chain.backend import ChainBackend
 from tests.support.forked import in_child
-from tests.support.platform_story import STORIES, Story, Turn, begin, look_back
+from tests.support.platform_bump import BUMP
+from tests.support.platform_story import PAYMENT, Story, Turn
 from tests.support.postgresql import Server
+
+STORIES = (PAYMENT, BUMP)
 
 # What the database is told that changes nothing and ends nothing: to die there is to die before what follows.
 IDLE = ("SELECT", "PRAGMA", "SHOW", "SET")
@@ -124,7 +127,7 @@ class Databases:
             if self.server is not None:
                 self.server.administer("CREATE DATABASE {} TEMPLATE template0", self._name(story))
             url = None if self.server is None else self.server.url(self._name(story))
-            in_child(lambda: begin(folder, url))
+            in_child(lambda: story.begin(folder, url))
         return folder
 
     def _name(self, story: Story) -> str:
@@ -149,13 +152,13 @@ def steps_of(story: Story, databases: Databases) -> list[int]:
     """How many steps each turn of an undisturbed run takes."""
     with databases.copy(story) as (state, url):
         counts = [play(turn, state, url, number, None) for number, turn in enumerate(story.turns)]
-        assert not look(state, url), "it goes wrong without a kill"
+        assert not look(story, state, url), "it goes wrong without a kill"
     return [count for count in counts if count is not None]
 
 
-def look(state: Path, url: str | None) -> list[str]:
+def look(story: Story, state: Path, url: str | None) -> list[str]:
     """What is wrong at the end, in words; read by a process of its own."""
-    in_child(lambda: (state / "wrong").write_text(json.dumps(look_back(state, url))))
+    in_child(lambda: (state / "wrong").write_text(json.dumps(story.look_back(state, url))))
     found: list[str] = json.loads((state / "wrong").read_text())
     return found
 
@@ -169,7 +172,7 @@ def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[s
             while play(turn, state, url, number, fatal) is None:
                 number, kills, fatal = number + 1, kills + 1, None
             number += 1
-        wrong = look(state, url)
+        wrong = look(story, state, url)
     return {
         "story": story.name,
         "turn": story.turns[which].name,

@@ -64,14 +64,18 @@ class Turn:
                 chain = stack.enter_context(world.platform.background.open_chain())
                 backends: dict[str, ChainBackend] = world.platform.background.backends
                 backends[chain.network.value] = wrap(chain)
-            self.act(world, _reopen(world, chain), Stepping(steps, chain))
+            self.act(world, reopen(world, chain), Stepping(steps, chain))
             steps.disarm()
 
 
 @dataclass(frozen=True)
 class Story:
+    """``begin`` makes what it begins with; ``look_back`` says what is wrong when everything is over."""
+
     name: str
     turns: tuple[Turn, ...]
+    begin: Callable[[Path, str | None], None]
+    look_back: Callable[[Path, str | None], list[str]]
 
 
 def begin(state: Path, url: str | None) -> None:
@@ -82,7 +86,7 @@ def begin(state: Path, url: str | None) -> None:
         desk.approve("alice", psbt_id)
 
 
-def _reopen(world: World, chain: EmbeddedChain | None) -> Desk:
+def reopen(world: World, chain: EmbeddedChain | None) -> Desk:
     users = {name: world.as_user(f"{name}@example.org") for name in SIGNERS}
     devices = {name: seed(number) for number, name in enumerate(SIGNERS, start=1)}
     desk = Desk(world, chain, 1, world.as_user("admin@example.org"), users, {}, devices)  # type: ignore[arg-type]
@@ -91,7 +95,7 @@ def _reopen(world: World, chain: EmbeddedChain | None) -> Desk:
 
 
 def _sign_last(_world: World, desk: Desk, stepping: Stepping) -> None:
-    (record,) = _proposals(desk)
+    (record,) = proposals(desk)
     signed = desk.signed("bob", record["psbt_id"])
     stepping.steps.arm()
     ok(desk.submit("bob", record["psbt_id"], signed))
@@ -104,7 +108,7 @@ def _broadcast(_world: World, desk: Desk, stepping: Stepping) -> None:
 def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
     """The network mines it, if it has not yet."""
     assert stepping.chain is not None
-    (record,) = _proposals(desk)
+    (record,) = proposals(desk)
     if stepping.chain.transaction(record["txid_expected"]).height is None:
         stepping.chain.mine(1)
     _work(desk, stepping, until="CONFIRMED")
@@ -113,39 +117,30 @@ def _confirm(_world: World, desk: Desk, stepping: Stepping) -> None:
 def _reorganise(_world: World, desk: Desk, stepping: Stepping) -> None:
     """The network forgets the block with the payment and mines two others without it."""
     assert stepping.chain is not None
-    (record,) = _proposals(desk)
+    (record,) = proposals(desk)
     if record["status"] == "CONFIRMED" and stepping.chain.tip().height == record["block_height"]:
         stepping.chain.reorganise(1, 2)
     _work(desk, stepping, until="BROADCASTING")
 
 
 def _work(desk: Desk, stepping: Stepping, until: str) -> None:
+    drain(desk, stepping)
+    (record,) = proposals(desk)
+    assert record["status"] == until, record["status"]
+
+
+def drain(desk: Desk, stepping: Stepping) -> None:
     """As a worker does, round by round, until nothing changes any more."""
     stepping.steps.arm()
     for _ in range(MOST_ROUNDS):
         if not (desk.outbox.run_due() | desk.watcher.look()):
             break
     stepping.steps.disarm()
-    (record,) = _proposals(desk)
-    assert record["status"] == until, record["status"]
 
 
-def _proposals(desk: Desk) -> list[dict]:
+def proposals(desk: Desk) -> list[dict]:
     return ok(desk.admin.get("/api/v1/psbt", workspace_id=desk.workspace_id))
 
-
-STORIES = (
-    Story(
-        "payment",
-        (
-            Turn("last signature", _sign_last),
-            Turn("broadcast", _broadcast, has_chain=True),
-            Turn("confirmation", _confirm, has_chain=True),
-            Turn("reorganisation", _reorganise, has_chain=True),
-            Turn("second confirmation", _confirm, has_chain=True),
-        ),
-    ),
-)
 
 # Of one proposal, each of these is said once, whoever died meanwhile.
 ONCE = ("PROPOSAL_CREATED", "PROPOSAL_FINALISED", "TRANSACTION_BROADCAST")
@@ -157,8 +152,8 @@ def look_back(state: Path, url: str | None) -> list[str]:
         open_world(state, database_url=url, broadcast_wait_seconds=0) as world,
         world.platform.background.open_chain() as chain,
     ):
-        desk = _reopen(world, chain)
-        (record,) = _proposals(desk)
+        desk = reopen(world, chain)
+        (record,) = proposals(desk)
         store = world.platform.services.store
         wrong = [f"audit: {fault}" for fault in verify(store)]
         wrong += _wrong_end(record, chain)
@@ -214,3 +209,17 @@ def _wrong_store(store: Store) -> list[str]:
     if unspent != change:
         wrong.append(f"the coins {unspent} are unspent, and the change is {change}")
     return wrong
+
+
+PAYMENT = Story(
+    "payment",
+    (
+        Turn("last signature", _sign_last),
+        Turn("broadcast", _broadcast, has_chain=True),
+        Turn("confirmation", _confirm, has_chain=True),
+        Turn("reorganisation", _reorganise, has_chain=True),
+        Turn("second confirmation", _confirm, has_chain=True),
+    ),
+    begin,
+    look_back,
+)
