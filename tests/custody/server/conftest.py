@@ -11,10 +11,32 @@ from custody.server.store import Store, sqlite_url
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 
+HERE = Path(__file__).parent
 # Of the routes' tests these ask the database nothing that the others do not ask of both.
 SQLITE_ALONE = frozenset({"test_auth", "test_frame", "test_keys"})
 # Set for a second interpreter, after a first one tried everything on both: the store and the races are on both still.
 BRIEFLY = "CUSTODY_TEST_BRIEFLY"
+# Then these are left out: random lives, and processes that are killed. Each takes half a minute or more, and what another
+# interpreter may do differently the other tests would show.
+LONG = frozenset(
+    {
+        "test_against_the_truth",
+        "test_crash",
+        "test_hostile_explorer",
+        "test_lives",
+        "test_money_properties",
+        "test_processes",
+        "test_real_node",
+    }
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if BRIEFLY not in os.environ:
+        return
+    long = [item for item in items if item.path.stem in LONG and item.path.is_relative_to(HERE)]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(scope="session")
