@@ -4,6 +4,7 @@ Each turn is one process. It can be played again by another one after it was kil
 signature again and a service manager starts a worker again; what it finds done it leaves alone.
 """
 
+import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from sqlalchemy import func, select
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.service.audit.log import verify
+from custody.server.service.jobs.leases import Lead
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, ChainCoin, CoinLock, Job, Proposal, ProposalInput
 from multisig import Transaction
@@ -131,10 +133,21 @@ def _work(desk: Desk, stepping: Stepping, until: str) -> None:
 
 def drain(desk: Desk, stepping: Stepping) -> None:
     """As a worker does, round by round, until nothing changes any more."""
+    background = desk.world.platform.background
+    lead = Lead(background.store, background.clock, secrets.token_bytes, f"watcher of {desk.watcher.chain}")
+
+    def look() -> bool:
+        """Following the chain is one process's, as long as it has the lease: taken, renewed and given back step by step."""
+        with lead.work() as held:
+            assert held is not None, "the killed one's lease has lapsed"
+            lead.renew()
+            return desk.watcher.look(held)
+
     stepping.steps.arm()
     for _ in range(MOST_ROUNDS):
-        if not (desk.outbox.run_due() | desk.watcher.look()):
+        if not (desk.outbox.run_due() | look()):
             break
+    lead.release()
     stepping.steps.disarm()
 
 
