@@ -18,6 +18,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
 from custody.server.service.network.watching import watch_vault
+from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
@@ -184,7 +185,7 @@ class Proposals:
         db.flush()
         db.add_all(_inputs(proposal_id, draft))
         if draft.change_index is not None:
-            vault.next_change_index = draft.change_index + 1
+            use_change_index(db, vault, draft.change_index)
             watch_vault(db, vault)
         db.flush()
         return proposal
@@ -226,7 +227,7 @@ def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
 
 
 def _at_next_change(vault: Vault, draft: Draft) -> Draft:
-    """No two proposals have their change at one address."""
+    """No two proposals have their change at one address, unless many were never sent (`use_change_index`)."""
     if draft.change_index in {None, vault.next_change_index}:
         return draft
     return draft.with_change_at(vault.next_change_index)

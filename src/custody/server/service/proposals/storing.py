@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
 from custody.server.service.network.watching import watch_vault
+from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.drafting import Draft
 from custody.server.store.models import Proposal, ProposalInput, Vault
 from multisig import FeeRate, Sats
@@ -89,5 +90,5 @@ def _inputs(proposal_id: str, draft: Draft) -> list[ProposalInput]:
 def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
     """A replacement's change goes where the replaced one's went; else to an address that nobody was given yet."""
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
-        vault.next_change_index = draft.change_index + 1
+        use_change_index(db, vault, draft.change_index)
         watch_vault(db, vault)

@@ -132,6 +132,14 @@ Index(
     sqlite_where=text("spent_by IS NULL"),
     postgresql_where=text("spent_by IS NULL"),
 )
+# Which of a vault's change addresses were used.
+Index(
+    "ix_chain_coins_change",
+    ChainCoin.vault_id,
+    ChainCoin.address_index,
+    sqlite_where=text("branch = 1"),
+    postgresql_where=text("branch = 1"),
+)
 # What a new block decides about: the coins above the last shared block, and those that were spent above it.
 Index("ix_chain_coins_height", ChainCoin.chain, ChainCoin.height)
 Index(

@@ -646,6 +646,13 @@ def upgrade() -> None:
             sqlite_where=sa.text("vault_id IS NULL"),
             postgresql_where=sa.text("vault_id IS NULL"),
         )
+        batch_op.create_index(
+            "ix_chain_coins_change",
+            ["vault_id", "address_index"],
+            unique=False,
+            sqlite_where=sa.text("branch = 1"),
+            postgresql_where=sa.text("branch = 1"),
+        )
         batch_op.create_index("ix_chain_coins_height", ["chain", "height"], unique=False)
         batch_op.create_index(
             "ix_chain_coins_spent",
