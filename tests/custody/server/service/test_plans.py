@@ -138,7 +138,7 @@ def a_plan(db, desk):
 
 def drawing(db, desk):
     plan = a_plan(db, desk)
-    purse = Purse.of_vault(desk.vault["id"], 200)
+    purse = Purse(desk.vault["id"], 200)
     for tier in Tier:
         held = purse.pool(db, tier, plan)
     purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)

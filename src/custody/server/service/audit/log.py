@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, DateTime, String, select, type_coerce
+from sqlalchemy import ColumnElement, DateTime, Row, String, bindparam, insert, select, type_coerce, update
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
@@ -32,7 +32,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import TOLD_BY_AUDIT
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store import Store
-from custody.server.store.models import AuditEvent, AuditHead
+from custody.server.store.models import AuditEvent, AuditHead, table_of
 
 # Rows in memory at a time.
 BATCH: Final = 1_000
@@ -89,16 +89,30 @@ class AuditLog:
         )
         hashed = event_hash(head.head_hash, row)
         values = {**vars(row), "timestamp": moment, "category": str(category)}
-        db.add(AuditEvent(**values, prev_hash=head.head_hash, event_hash=hashed))
-        head.size, head.head_hash = row.position, hashed
+        db.execute(_APPEND, {**values, "prev_hash": head.head_hash, "event_hash": hashed})
+        db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
 
 
-def _locked_head(db: Session, chain_id: str) -> AuditHead:
-    head = db.get(AuditHead, chain_id, with_for_update=True)
-    if head is None:
-        head = AuditHead(chain_id=chain_id, size=0, head_hash=GENESIS)
-        db.add(head)
-    return head
+# Put together once, and over plain tables: every change is recorded, while other writers wait.
+_HEADS = table_of(AuditHead)
+_HEAD = (
+    select(_HEADS.c.size, _HEADS.c.head_hash)
+    .where(_HEADS.c.chain_id == bindparam("chain_id"))
+    .with_for_update()
+)
+_NEW_HEAD = insert(_HEADS)
+_MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
+_APPEND = insert(table_of(AuditEvent))
+
+
+def _locked_head(db: Session, chain_id: str) -> Row[int, bytes]:
+    # Before a statement over plain tables a session does not send what it holds; what cannot be stored is not recorded.
+    db.flush()
+    head = db.execute(_HEAD, {"chain_id": chain_id}).one_or_none()
+    if head is not None:
+        return head
+    db.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
+    return db.execute(_HEAD, {"chain_id": chain_id}).one()
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Which scripts of a vault the chain is watched for: those in use and a gap beyond."""
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import Vault, WatchedScript
+from custody.server.store.models import Vault, WatchedScript, table_of
 from multisig import CHANGE, RECEIVE
 
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
@@ -19,21 +19,24 @@ def watch_vault(db: Session, vault: Vault) -> None:
 
 def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
     """Adds the scripts of one chain up to the gap beyond `next_index`."""
-    last = db.scalar(
-        select(func.max(WatchedScript.address_index)).where(
-            WatchedScript.vault_id == vault.id, WatchedScript.branch == branch
-        )
-    )
+    last = db.execute(_LAST, {"vault_id": vault.id, "branch": branch}).scalar_one()
     policy = policy_of(vault)
     first = 0 if last is None else last + 1
-    db.add_all(
-        WatchedScript(
-            chain=vault.chain,
-            script_pubkey=policy.script_pubkey(branch, index),
-            vault_id=vault.id,
-            branch=branch,
-            address_index=index,
-        )
+    rows = [
+        {
+            "chain": vault.chain,
+            "script_pubkey": policy.script_pubkey(branch, index),
+            "vault_id": vault.id,
+            "branch": branch,
+            "address_index": index,
+        }
         for index in range(first, next_index + GAP)
-    )
-    db.flush()
+    ]
+    if rows:
+        db.execute(_ADD, rows)
+
+
+_LAST = select(func.max(WatchedScript.address_index)).where(
+    WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
+)
+_ADD = insert(table_of(WatchedScript))

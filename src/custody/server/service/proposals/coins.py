@@ -6,9 +6,9 @@ those about as large as what is paid, and a few small ones.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import cache
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, false, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -23,9 +23,10 @@ from custody.server.domain.selection import (
     input_cost,
 )
 from custody.server.service.requests.outdated import Outdated
-from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal
+from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, table_of
 from multisig import CoinToSpend, OutPoint, Sats, Transaction
 
+_Coins = Select[str, int, int, int | None, int, int, bool]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
 # Coins that alone pay for everything, the smallest of them: one may do without change.
@@ -48,26 +49,12 @@ class Holding:
         return self.candidate.outpoint
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Purse:
-    """Unspent, mature coins, at a tip. ``whose`` says which coins; ``makers`` which proposals make change of our own, that is
-    told from coins that others sent.
-    """
+    """A vault's unspent, mature coins, at a tip."""
 
-    whose: ColumnElement[bool]
-    makers: ColumnElement[bool]
+    vault_id: str
     tip_height: int
-
-    @classmethod
-    def of_vault(cls, vault_id: str, tip_height: int) -> Self:
-        # What a member forwards into it is a deposit like any other's: its maker could take it back while it waits.
-        # Change that a newer version of its payment would do away with is nothing to build upon.
-        makers = and_(
-            Proposal.vault_id == vault_id,
-            Proposal.profile_key_id.is_(None),
-            Proposal.replaced_by_id.is_(None),
-        )
-        return cls(ChainCoin.vault_id == vault_id, makers, tip_height)
 
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
         """Coins of the tier from which a selection can be made whenever it can be made from all of them.
@@ -75,63 +62,29 @@ class Purse:
         ``with_locked``: also of those that proposals hold.
         """
         cost = input_cost(plan)
-        may_spend = [ChainCoin.amount_sats > cost, self._is_of(tier)]
-        if not with_locked:
-            may_spend.append(~_is_locked())
-        query = self._candidates().where(*may_spend)
-        largest = self._read(db, query.order_by(ChainCoin.amount_sats.desc()).limit(MAX_INPUTS))
+        largest = self._read(db, _largest(tier, MAX_INPUTS, with_locked=with_locked), cost + 1)
         if len(largest) < MAX_INPUTS or with_locked:
             return largest
-        upwards = query.order_by(ChainCoin.amount_sats)
         enough = plan.target + plan.fee(1, with_change=False)
         others = (
-            *self._read(db, upwards.where(ChainCoin.amount_sats >= enough).limit(MATCHING)),
-            *self._read(db, upwards.where(ChainCoin.amount_sats > 2 * cost).limit(SMALL)),
+            *self._read(db, _smallest(tier, MATCHING), max(cost + 1, enough)),
+            *self._read(db, _smallest(tier, SMALL), 2 * cost + 1),
         )
         return list({holding.outpoint: holding for holding in (*largest, *others)}.values())
 
     def spendable(self, db: Session) -> Sats:
         """What all coins come to that may be spent and that no proposal holds."""
-        total = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0)).where(
-            *self._unspent(), self._is_of(Tier.OWN_UNCONFIRMED), ~_is_locked()
-        )
-        return Sats(int(db.scalar(total) or 0))
+        return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
-    def _candidates(self) -> Select[str, int, int, int | None, int, int, bool]:
-        return select(
-            ChainCoin.txid,
-            ChainCoin.vout,
-            ChainCoin.amount_sats,
-            ChainCoin.height,
-            ChainCoin.branch,
-            ChainCoin.address_index,
-            self._is_own_change(),
-        ).where(*self._unspent())
+    @property
+    def _values(self) -> dict[str, object]:
+        """What the statements below are asked with."""
+        depths = {"mature": COINBASE_MATURITY, "foreign": FOREIGN_DEPTH, "own": OWN_CHANGE_DEPTH}
+        heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
+        return {"vault_id": self.vault_id, **heights}
 
-    def _unspent(self) -> tuple[ColumnElement[bool], ...]:
-        matured = self.tip_height + 1 - COINBASE_MATURITY
-        return (
-            self.whose,
-            ChainCoin.spent_by.is_(None),
-            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= matured),
-        )
-
-    def _is_of(self, tier: Tier) -> ColumnElement[bool]:
-        """As `Tier.holds`, for the database."""
-        match tier:
-            case Tier.DEEP:
-                foreign, own = (self.tip_height + 1 - depth for depth in (FOREIGN_DEPTH, OWN_CHANGE_DEPTH))
-                is_own = and_(ChainCoin.height <= own, self._is_own_change())
-                return or_(ChainCoin.height <= foreign, is_own)
-            case Tier.CONFIRMED:
-                return ChainCoin.height.is_not(None)
-            case Tier.OWN_UNCONFIRMED:
-                return or_(ChainCoin.height.is_not(None), self._is_own_change())
-
-    def _is_own_change(self) -> ColumnElement[bool]:
-        return _is_there(select(Proposal.id).where(Proposal.txid_expected == ChainCoin.txid, self.makers))
-
-    def _read(self, db: Session, query: Select[str, int, int, int | None, int, int, bool]) -> list[Holding]:
+    def _read(self, db: Session, query: _Coins, least: int) -> list[Holding]:
+        found = db.execute(query, {**self._values, "least": least})
         return [
             Holding(
                 Candidate(OutPoint(txid, vout), Sats(amount), self._confirmations(height), bool(is_own)),
@@ -139,11 +92,77 @@ class Purse:
                 address_index,
                 height,
             )
-            for txid, vout, amount, height, branch, address_index, is_own in db.execute(query)
+            for txid, vout, amount, height, branch, address_index, is_own in found
         ]
 
     def _confirmations(self, height: int | None) -> int:
         return 0 if height is None else max(1, self.tip_height - height + 1)
+
+
+# The statements are put together once: every draft asks some of them.
+@cache
+def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
+    query = _candidates(tier) if with_locked else _candidates(tier).where(~_is_locked())
+    return query.order_by(ChainCoin.amount_sats.desc()).limit(count)
+
+
+@cache
+def _smallest(tier: Tier, count: int) -> _Coins:
+    return _candidates(tier).where(~_is_locked()).order_by(ChainCoin.amount_sats).limit(count)
+
+
+@cache
+def _spendable() -> Select[int]:
+    total = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
+    return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~_is_locked())
+
+
+def _candidates(tier: Tier) -> _Coins:
+    """Of at least so much."""
+    return select(
+        ChainCoin.txid,
+        ChainCoin.vout,
+        ChainCoin.amount_sats,
+        ChainCoin.height,
+        ChainCoin.branch,
+        ChainCoin.address_index,
+        _is_own_change(),
+    ).where(*_unspent(), _is_of(tier), ChainCoin.amount_sats >= bindparam("least"))
+
+
+def _unspent() -> tuple[ColumnElement[bool], ...]:
+    return (
+        ChainCoin.vault_id == bindparam("vault_id"),
+        ChainCoin.spent_by.is_(None),
+        or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
+    )
+
+
+def _is_of(tier: Tier) -> ColumnElement[bool]:
+    """As `Tier.holds`, for the database."""
+    match tier:
+        case Tier.DEEP:
+            is_own = and_(ChainCoin.height <= bindparam("own_height"), _is_own_change())
+            return or_(ChainCoin.height <= bindparam("foreign_height"), is_own)
+        case Tier.CONFIRMED:
+            return ChainCoin.height.is_not(None)
+        case Tier.OWN_UNCONFIRMED:
+            return or_(ChainCoin.height.is_not(None), _is_own_change())
+
+
+def _is_own_change() -> ColumnElement[bool]:
+    """Told from coins that others sent.
+
+    What a member forwards into the vault is a deposit like any other's: its maker could take it back while it waits. Change
+    that a newer version of its payment would do away with is nothing to build upon.
+    """
+    makers = select(Proposal.id).where(
+        Proposal.txid_expected == ChainCoin.txid,
+        Proposal.vault_id == bindparam("vault_id"),
+        Proposal.profile_key_id.is_(None),
+        Proposal.replaced_by_id.is_(None),
+    )
+    return _is_there(makers)
 
 
 def _is_locked() -> ColumnElement[bool]:
@@ -167,18 +186,26 @@ def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> Non
     Raises Outdated.
     """
     seen = {(holding.outpoint.txid, holding.outpoint.vout, holding.height) for holding in chosen}
+    values: dict[str, object] = {"chain": chain}
+    for number, (txid, vout, _) in enumerate(seen):
+        values |= {f"txid_{number}": txid, f"vout_{number}": vout}
+    if {tuple(row) for row in db.execute(_free(len(seen)), values)} != seen:
+        raise Outdated("A chosen coin was spent, locked or moved in the chain.")
+
+
+@cache
+def _free(count: int) -> Select[str, int, int | None]:
     # SQLite finds a list of tuples by no index.
     places = (
-        and_(ChainCoin.chain == chain, ChainCoin.txid == txid, ChainCoin.vout == vout)
-        for txid, vout, _ in seen
+        and_(
+            ChainCoin.chain == bindparam("chain"),
+            ChainCoin.txid == bindparam(f"txid_{number}"),
+            ChainCoin.vout == bindparam(f"vout_{number}"),
+        )
+        for number in range(count)
     )
-    query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height).where(
-        or_(*places),
-        ChainCoin.spent_by.is_(None),
-        ~_is_locked(),
-    )
-    if {tuple(row) for row in db.execute(query)} != seen:
-        raise Outdated("A chosen coin was spent, locked or moved in the chain.")
+    query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height)
+    return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~_is_locked())
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
@@ -198,14 +225,18 @@ def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
     """All of them or none. Raises LockedFunds where another family holds one: the database decides (P16)."""
-    db.add_all(
-        CoinLock(chain=chain, txid=outpoint.txid, vout=outpoint.vout, family_id=family_id)
+    rows = [
+        {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
         for outpoint in outpoints
-    )
+    ]
     try:
-        db.flush()
+        if rows:
+            db.execute(_LOCK, rows)
     except IntegrityError as error:
         raise LockedFunds("Another proposal took one of the coins at the same moment.") from error
+
+
+_LOCK = insert(table_of(CoinLock))
 
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[CoinToSpend]:
@@ -224,7 +255,11 @@ def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[C
 
 
 def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
-    query = select(ChainTransaction).where(
-        ChainTransaction.chain == chain, ChainTransaction.txid.in_(sorted(txids))
-    )
-    return {row.txid: Transaction.parse(row.raw) for row in db.scalars(query)}
+    found = db.execute(_RAW, {"chain": chain, "txids": sorted(txids)})
+    return {txid: Transaction.parse(raw) for txid, raw in found}
+
+
+_RAW = select(ChainTransaction.txid, ChainTransaction.raw).where(
+    ChainTransaction.chain == bindparam("chain"),
+    ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
+)

@@ -100,7 +100,7 @@ class Drafter:
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
-        pool, selection = choose_coins(db, Purse.of_vault(vault.id, quote.tip.height), plan, self._rng)
+        pool, selection = choose_coins(db, Purse(vault.id, quote.tip.height), plan, self._rng)
         try:
             return self._build(db, vault, intent, plan, quote, pool, selection)
         except PsbtTooLarge:

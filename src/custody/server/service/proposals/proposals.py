@@ -3,31 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Exists, Select, and_, exists, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Exists, Select, and_, bindparam, exists, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
-from custody.schemas.proposals import ProposalStatus, TxType
+from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.timing import PROPOSAL_LIFETIME
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
-from custody.server.service.network.watching import watch_vault
-from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
+from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import Decision, Proposal, ProposalInput, Vault, VaultSigner, WatchedScript
-from multisig import FeeRate, Network, Sats
+from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
+from multisig import Network, Sats
 
 # A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
 MAX_COUNTED = 1_000
@@ -154,41 +152,21 @@ class Proposals:
         draft: Draft,
         movement: Movement,
     ) -> Proposal:
-        now = movement.proposed_at
         proposal_id = new_id(self._random)
         lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
-        proposal = Proposal(
-            id=proposal_id,
-            family_id=proposal_id,
-            workspace_id=vault.workspace_id,
-            vault_id=vault.id,
-            tx_type=TxType.SEND.value,
-            status=ProposalStatus.PENDING.value,
-            created_by=caller.user_id,
-            description=request.description,
-            psbt=draft.psbt.to_bytes(),
-            txid_expected=draft.psbt.tx.txid,
-            recipients=[payment.address for payment in intent.payments],
-            amounts_sats=[int(payment.output.amount) for payment in intent.payments],
-            fee_sats=draft.selection.fee,
-            fee_rate_sat_per_kvb=FeeRate.of(draft.selection.fee, draft.vsize).sat_per_kvb,
+        terms = Terms(
+            proposal_id,
+            proposal_id,
+            caller.user_id,
+            request.description,
+            movement.amount,
+            movement.proposed_at,
+            recipients=tuple(payment.address for payment in intent.payments),
+            amounts=tuple(int(payment.output.amount) for payment in intent.payments),
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
-            contract_ids=request.contract_ids or [],
-            m=vault.m,
-            n=vault.n,
-            movement_sats=movement.amount,
-            expires_at=now + PROPOSAL_LIFETIME,
-            created_at=now,
-            updated_at=now,
+            contract_ids=tuple(request.contract_ids or ()),
         )
-        db.add(proposal)
-        db.flush()
-        db.add_all(_inputs(proposal_id, draft))
-        if draft.change_index is not None:
-            use_change_index(db, vault, draft.change_index)
-            watch_vault(db, vault)
-        db.flush()
-        return proposal
+        return store_proposal(db, vault, draft, terms)
 
     def find(self, db: Session, proposal_id: str) -> Proposal:
         """The stored proposal, whosever it is: the caller checks the workspace. Raises NotFound."""
@@ -236,33 +214,18 @@ def _at_next_change(vault: Vault, draft: Draft) -> Draft:
 def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
     """Payments to the vault itself do not count."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
-    own = set(
-        db.scalars(
-            select(WatchedScript.script_pubkey).where(
-                WatchedScript.chain == vault.chain,
-                WatchedScript.script_pubkey.in_(scripts),
-                WatchedScript.vault_id == vault.id,
-            )
-        )
-    )
+    whose = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
+    own = set(db.scalars(_OWN_SCRIPTS, whose))
     return Sats(
         sum(payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own)
     )
 
 
-def _inputs(proposal_id: str, draft: Draft) -> list[ProposalInput]:
-    return [
-        ProposalInput(
-            proposal_id=proposal_id,
-            input_index=index,
-            txid=holding.outpoint.txid,
-            vout=holding.outpoint.vout,
-            amount_sats=holding.candidate.amount,
-            branch=holding.branch,
-            address_index=holding.address_index,
-        )
-        for index, holding in enumerate(draft.holdings)
-    ]
+_OWN_SCRIPTS = select(WatchedScript.script_pubkey).where(
+    WatchedScript.chain == bindparam("chain"),
+    WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
+    WatchedScript.vault_id == bindparam("vault_id"),
+)
 
 
 def _matching(access: WorkspaceAccess, wanted: Filter) -> Select[Proposal]:

@@ -248,7 +248,7 @@ def _spare(
 ) -> Sequence[Holding]:
     """The vault's other coins. What a version that has ended had added is free, and among the family's all the same."""
     own = {holding.outpoint for holding in held}
-    pool = Purse.of_vault(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan)
+    pool = Purse(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan)
     others = (holding for holding in pool if holding.outpoint not in own)
     return sorted(others, key=lambda holding: (-holding.candidate.amount, str(holding.outpoint)))
 

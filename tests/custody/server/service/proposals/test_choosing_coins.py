@@ -112,7 +112,7 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
         everything, free = in_memory(db, rows)
         unbounded = select_coins(free, wanted, random.Random(dice))
         try:
-            pool, chosen = choose_coins(db, Purse.of_vault(vault.id, TIP), wanted, random.Random(dice))
+            pool, chosen = choose_coins(db, Purse(vault.id, TIP), wanted, random.Random(dice))
         except LockedFunds:
             assert unbounded is None
             assert select_coins(everything, wanted, random.Random(dice)) is not None
