@@ -194,6 +194,7 @@ def test_no_statement_reads_the_whole_of_what_grows(old, act):
     ("act", "index"),
     [
         (drawing, "ix_chain_coins_unspent"),
+        (drawing, "ix_proposals_txid_expected_proposals_vault_id"),
         (listing(), "ix_proposals_by_age"),
         (listing(ProposalStatus.PENDING), "ix_proposals_by_status"),
         (listing(awaiting=True), "ix_proposals_by_status"),

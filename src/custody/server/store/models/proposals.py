@@ -24,6 +24,8 @@ class Proposal(Base):
         # What a member, or a vault, moved since a cycle began.
         Index(None, "workspace_id", "created_by", "created_at"),
         Index(None, "vault_id", "created_at"),
+        # Which proposal made a coin. With the vault in it, or SQLite would look through all of the vault's for each coin.
+        Index(None, "txid_expected", "vault_id"),
         # What has ended and is watched all the same.
         Index(
             "ix_proposals_kept",
@@ -56,7 +58,7 @@ class Proposal(Base):
     created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
     description: Mapped[str | None]
     psbt: Mapped[bytes]
-    txid_expected: Mapped[str] = mapped_column(index=True)
+    txid_expected: Mapped[str]
     recipients: Mapped[list[str]]
     amounts_sats: Mapped[list[int]]
     fee_sats: Mapped[int]
