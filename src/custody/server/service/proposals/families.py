@@ -6,7 +6,7 @@ worked out anew from who holds what whenever a member ends or comes back: no mem
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
@@ -34,8 +34,10 @@ def holding() -> ColumnElement[bool]:
 
 def members_of(db: Session, family_id: str) -> list[Proposal]:
     """Every member, ended ones too, the oldest first."""
-    query = select(Proposal).where(Proposal.family_id == family_id)
-    return sorted(db.scalars(query), key=age_in_family)
+    return sorted(db.scalars(_MEMBERS, {"family_id": family_id}), key=age_in_family)
+
+
+_MEMBERS = select(Proposal).where(Proposal.family_id == bindparam("family_id"))
 
 
 def age_in_family(proposal: Proposal) -> tuple[int, str]:

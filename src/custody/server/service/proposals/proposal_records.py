@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, cast
 
-from sqlalchemy import func, select
+from sqlalchemy import BindParameter, Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
@@ -52,6 +52,11 @@ def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Pr
 
 def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
     """How many signatures every input has at least: progress is the minimum over the inputs."""
+    found = db.execute(_COLLECTED, {"ids": list(proposal_ids)})
+    return {proposal_id: int(least) for proposal_id, least in found}
+
+
+def _least_of_inputs() -> Select[str, int]:
     per_input = (
         select(ProposalInput.proposal_id, func.count(Signature.public_key).label("signatures"))
         .outerjoin(
@@ -59,24 +64,33 @@ def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, 
             (Signature.proposal_id == ProposalInput.proposal_id)
             & (Signature.input_index == ProposalInput.input_index),
         )
-        .where(ProposalInput.proposal_id.in_(list(proposal_ids)))
+        .where(ProposalInput.proposal_id.in_(_IDS))
         .group_by(ProposalInput.proposal_id, ProposalInput.input_index)
         .subquery()
     )
-    query = select(per_input.c.proposal_id, func.min(per_input.c.signatures)).group_by(
-        per_input.c.proposal_id
-    )
-    return {proposal_id: int(least) for proposal_id, least in db.execute(query)}
+    return select(per_input.c.proposal_id, func.min(per_input.c.signatures)).group_by(per_input.c.proposal_id)
+
+
+# Put together once: each list asks all of them.
+_IDS: BindParameter[str] = bindparam("ids", expanding=True)
+_COLLECTED = _least_of_inputs()
+_SEATS = (
+    select(VaultSigner)
+    .where(VaultSigner.vault_id.in_(_IDS))
+    .order_by(VaultSigner.vault_id, VaultSigner.key_index)
+)
+_DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
+_TIPS = (
+    select(Vault.id, func.max(ChainBlock.height))
+    .join(ChainBlock, ChainBlock.chain == Vault.chain)
+    .where(Vault.id.in_(_IDS))
+    .group_by(Vault.id)
+)
 
 
 def _seats(db: Session, vault_ids: Iterable[str]) -> dict[str, list[VaultSigner]]:
-    query = (
-        select(VaultSigner)
-        .where(VaultSigner.vault_id.in_(list(vault_ids)))
-        .order_by(VaultSigner.vault_id, VaultSigner.key_index)
-    )
     found: dict[str, list[VaultSigner]] = defaultdict(list)
-    for seat in db.scalars(query):
+    for seat in db.scalars(_SEATS, {"ids": list(vault_ids)}):
         found[seat.vault_id].append(seat)
     return found
 
@@ -90,19 +104,14 @@ def _whose(proposal: Proposal, seats: Mapping[str, Sequence[VaultSigner]]) -> li
 
 def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, Decision]]:
     found: dict[str, dict[str, Decision]] = defaultdict(dict)
-    for decision in db.scalars(select(Decision).where(Decision.proposal_id.in_(list(proposal_ids)))):
+    for decision in db.scalars(_DECISIONS, {"ids": list(proposal_ids)}):
         found[decision.proposal_id][decision.key_id] = decision
     return found
 
 
 def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
-    query = (
-        select(Vault.id, func.max(ChainBlock.height))
-        .join(ChainBlock, ChainBlock.chain == Vault.chain)
-        .where(Vault.id.in_(list(vault_ids)))
-        .group_by(Vault.id)
-    )
-    return {vault_id: int(height) for vault_id, height in db.execute(query)}
+    found = db.execute(_TIPS, {"ids": list(vault_ids)})
+    return {vault_id: int(height) for vault_id, height in found}
 
 
 def _signer(seat: Place, decision: Decision | None) -> wire.ProposalSigner:

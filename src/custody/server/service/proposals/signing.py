@@ -1,6 +1,6 @@
 """Approvals and declines. Every submitted signature is verified before anything of it is kept."""
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
@@ -19,7 +19,7 @@ from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import Decision, Proposal, Signature
+from custody.server.store.models import Decision, Proposal, Signature, table_of
 from multisig import SignerProgress
 
 
@@ -101,28 +101,19 @@ class Signing:
     def _keep(self, db: Session, seat: Seat, verified: Verified) -> None:
         now = self._clock()
         seat.proposal.psbt = verified.signed
-        db.add_all(
-            Signature(proposal_id=seat.proposal.id, key_id=seat.key_id, received_at=now, **vars(signature))
-            for signature in verified.new
-        )
+        place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
+        db.execute(_KEEP_SIGNATURES, [{**place, **vars(signature)} for signature in verified.new])
         self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
         self._lifecycle.touch(db, seat.proposal)
 
     def _decide(
         self, db: Session, seat: Seat, decision: str, *, is_complete: bool, reason: str | None
     ) -> None:
-        db.merge(
-            Decision(
-                proposal_id=seat.proposal.id,
-                key_id=seat.key_id,
-                user_id=seat.user_id,
-                decision=decision,
-                is_complete=is_complete,
-                reason=reason,
-                decided_at=self._clock(),
-            )
-        )
-        db.flush()
+        """In the place of what the signer said before."""
+        place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id}
+        db.execute(_FORGET_DECISION, {f"the_{name}": value for name, value in place.items()})
+        said = {"decision": decision, "is_complete": is_complete, "reason": reason}
+        db.execute(_DECIDE, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
 
     def _decline(
         self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None
@@ -161,6 +152,15 @@ class Signing:
             missing_inputs=missing,
             detail=detail,
         )
+
+
+# Put together once, and over plain tables: other writers wait meanwhile.
+_KEEP_SIGNATURES = insert(table_of(Signature))
+_DECISIONS = table_of(Decision)
+_DECIDE = insert(_DECISIONS)
+_FORGET_DECISION = delete(_DECISIONS).where(
+    _DECISIONS.c.proposal_id == bindparam("the_proposal_id"), _DECISIONS.c.key_id == bindparam("the_key_id")
+)
 
 
 def _declines(db: Session, proposal: Proposal) -> int:
