@@ -35,6 +35,7 @@ SETTINGS = {
     "max_wal_senders": "0",
     "log_min_messages": "fatal",
 }
+TEMPLATE = "with_tables"
 # Lives as long as our end of its standard input is open: the server ends with us, however we end.
 WATCH = """
 "$1/pg_ctl" -D "$2/data" -l "$2/log" -w -t 60 start >/dev/null && echo ready || cat "$2/log"
@@ -42,7 +43,6 @@ read -r _
 "$1/pg_ctl" -D "$2/data" -m immediate stop >/dev/null
 rm -rf "$2"
 """
-TEMPLATE = "with_tables"
 
 
 def find_programs() -> Path | None:
@@ -87,6 +87,11 @@ class Server:
             yield self.url(name)
         finally:
             self.administer("DROP DATABASE {} WITH (FORCE)", name)
+
+    def replace(self, name: str, template: str = TEMPLATE) -> None:
+        """The database becomes a copy of the template."""
+        self.administer("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+        self.administer("CREATE DATABASE {} TEMPLATE {}", name, template)
 
     def administer(self, statement: str, *names: str) -> None:
         with closing(self.connect("postgres")) as connection:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from functools import cached_property
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Final, Self
@@ -74,10 +75,19 @@ class Sender:
         self._resolve = resolve
         self._connect_to = connect
         self._seconds = seconds
-        self._context = ssl.create_default_context()
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._ca_file = ca_file
         if ca_file is not None:
-            self._context.load_verify_locations(ca_file)
+            # A file that is no authority is a mistake to be told at the start.
+            ssl.create_default_context().load_verify_locations(ca_file)
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        """Made when something is sent: to read the usual authorities takes longer than all else at the start."""
+        context = ssl.create_default_context()
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self._ca_file is not None:
+            context.load_verify_locations(self._ca_file)
+        return context
 
     def post(self, url: WebhookUrl, body: bytes, headers: Mapping[str, str]) -> int:
         """The answer's status, whatever it is; the rest of the answer is not read. Raises Undelivered."""
