@@ -156,7 +156,7 @@ FORWARDS = (
     Recipe(name="our own money into the vault", psbt=lambda s: forward(s, OURS, IN), says=KIND, honest=True, **FORWARD),
     Recipe(name="a forward to a stranger", psbt=lambda s: forward(s, OURS, pay(1, s.name).script_pubkey), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
     Recipe(name="a forward into another vault of the same people", psbt=lambda s: forward(s, OURS, OTHER_ACCOUNT.script_pubkey(0, 3)), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
-    Recipe(name="a forward beyond where the vault's coins are looked for", psbt=lambda s: forward(s, OURS, VAULT.script_pubkey(0, 20)), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
+    Recipe(name="a forward beyond where the vault's coins are looked for", psbt=lambda s: forward(s, OURS, VAULT.script_pubkey(0, 1_000)), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
     Recipe(name="a forward from somebody else's profile", psbt=lambda s: forward(s, BOB.profile(), IN), says=KIND, forward=BOB, named=(0,), **UNKNOWN_PROFILE),
     Recipe(name="a forward with recorded data", psbt=lambda s: forward_with(s, op_return_script(b"invoice 7")), says=KIND, checks=("forward-destination",), off="forward:into_vault", **FORWARD),
     Recipe(name="a forward whose recorded data moves a token", psbt=lambda s: forward_with(s, token()), says=KIND, checks=("data", "forward-destination"), off="token-payloads", then=("forward-destination",), **FORWARD),
