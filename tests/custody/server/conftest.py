@@ -14,16 +14,15 @@ from tests.support.postgresql import REQUIRED, Server, find_programs, is_require
 HERE = Path(__file__).parent
 # Of the routes' tests these ask the database nothing that the others do not ask of both.
 SQLITE_ALONE = frozenset({"test_auth", "test_frame", "test_keys"})
-# Set for a second interpreter, after a first one tried everything on both: the store and the races are on both still.
+# Set for a second interpreter, after a first one tried everything: the platform's pure rules, its store, its chains, its races and
+# the specification are tried again, on both databases; its use cases, its routes and what takes half a minute are not.
 BRIEFLY = "CUSTODY_TEST_BRIEFLY"
-# Then these are left out: random lives, and processes that are killed. Each takes half a minute or more, and what another
-# interpreter may do differently the other tests would show.
-LONG = frozenset(
+LEFT_OUT = frozenset(
     {
+        "service",
+        "web",
         "test_against_the_truth",
         "test_crash",
-        "test_hostile_explorer",
-        "test_lives",
         "test_money_properties",
         "test_processes",
         "test_real_node",
@@ -34,9 +33,13 @@ LONG = frozenset(
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if BRIEFLY not in os.environ:
         return
-    long = [item for item in items if item.path.stem in LONG and item.path.is_relative_to(HERE)]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item not in long]
+    left_out = {item for item in items if _is_left_out(item.path)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _is_left_out(path: Path) -> bool:
+    return path.is_relative_to(HERE) and not LEFT_OUT.isdisjoint(path.relative_to(HERE).with_suffix("").parts)
 
 
 @pytest.fixture(scope="session")
@@ -63,8 +66,7 @@ def with_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "database" in metafunc.fixturenames:
         path = metafunc.module.__name__.split(".")
-        alone = path[-1] in SQLITE_ALONE or (BRIEFLY in os.environ and {"web", "service"} & set(path))
-        kinds = ["sqlite"] if alone else ["sqlite", "postgresql"]
+        kinds = ["sqlite"] if path[-1] in SQLITE_ALONE else ["sqlite", "postgresql"]
         metafunc.parametrize("database", kinds, indirect=True)
 
 
