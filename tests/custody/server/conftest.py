@@ -14,11 +14,12 @@ from tests.support.postgresql import REQUIRED, Server, find_programs, is_require
 HERE = Path(__file__).parent
 # Of the routes' tests these ask the database nothing that the others do not ask of both.
 SQLITE_ALONE = frozenset({"test_auth", "test_frame", "test_keys"})
-# Set for a second interpreter, after a first one tried everything: the platform's pure rules, its store, its chains, its races and
-# the specification are tried again, on both databases; its use cases, its routes and what takes half a minute are not.
+# Set for a second interpreter, after a first one tried everything: the platform's pure rules, its store, its races and the
+# specification are tried again, on both databases; its use cases, its routes, its chains and what takes half a minute are not.
 BRIEFLY = "CUSTODY_TEST_BRIEFLY"
 LEFT_OUT = frozenset(
     {
+        "chain",
         "service",
         "web",
         "test_against_the_truth",
