@@ -1,0 +1,34 @@
+"""What tokens do: the state of every token as a pure function of ordered, confirmed transactions (CPT-1)."""
+
+from multisig.tokens.machine.blocks import (
+    BlockOutcome,
+    BytecodeOf,
+    Outcome,
+    TokenBlock,
+    TokenTransaction,
+    judge,
+    judge_block,
+    simulate,
+)
+from multisig.tokens.machine.effects import GENESIS_STATE, Cell, Effect, Value, state_hash
+from multisig.tokens.machine.rules import Failure
+from multisig.tokens.machine.state import StateView, TokenState
+
+__all__ = [
+    "GENESIS_STATE",
+    "BlockOutcome",
+    "BytecodeOf",
+    "Cell",
+    "Effect",
+    "Failure",
+    "Outcome",
+    "StateView",
+    "TokenBlock",
+    "TokenState",
+    "TokenTransaction",
+    "Value",
+    "judge",
+    "judge_block",
+    "simulate",
+    "state_hash",
+]

@@ -1,0 +1,97 @@
+"""The state of all tokens as cells: read by the rules, kept in memory here, or in rows by whoever indexes a chain."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from multisig.tokens.machine.effects import Cell, Effect, Value
+
+Key = tuple[str, Cell, bytes]
+
+
+class StateView(Protocol):
+    """Where the rules read."""
+
+    def get(self, contract_id: str, cell: Cell, holder: bytes = b"") -> Value:
+        """What the cell holds; None where it is absent."""
+        ...
+
+
+@dataclass(slots=True)
+class TokenState:
+    """Every cell in memory. `apply` and `undo` are exact opposites."""
+
+    cells: dict[Key, int | bytes] = field(default_factory=dict)
+
+    def get(self, contract_id: str, cell: Cell, holder: bytes = b"") -> Value:
+        return self.cells.get((contract_id, cell, holder))
+
+    def apply(self, effects: Iterable[Effect]) -> None:
+        """In their order. Raises AssertionError where an effect was made of another state: a bug of the caller's."""
+        for effect in effects:
+            _set(self.cells, effect)
+
+    def undo(self, effects: Iterable[Effect]) -> None:
+        """The same effects in the same order: they are taken back from the last to the first."""
+        self.apply(effect.undone for effect in reversed(tuple(effects)))
+
+
+def _set(cells: dict[Key, int | bytes], effect: Effect) -> None:
+    key = (effect.contract_id, effect.cell, effect.holder)
+    assert cells.get(key) == effect.before, f"{effect.cell.name} of {effect.contract_id} is not as it was"
+    if effect.after is None:
+        cells.pop(key, None)
+    else:
+        cells[key] = effect.after
+
+
+@dataclass(slots=True)
+class Overlay:
+    """A state that is read through, with what has changed above it: the effects of a block while it is judged."""
+
+    below: StateView
+    effects: list[Effect] = field(default_factory=list)
+    _changed: dict[Key, Value] = field(default_factory=dict)
+
+    def get(self, contract_id: str, cell: Cell, holder: bytes = b"") -> Value:
+        key = (contract_id, cell, holder)
+        return self._changed[key] if key in self._changed else self.below.get(contract_id, cell, holder)
+
+    def apply(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            self._changed[effect.contract_id, effect.cell, effect.holder] = effect.after
+            self.effects.append(effect)
+
+
+@dataclass(slots=True)
+class Writer:
+    """Gathers what one transaction changes. A cell that ends as it began leaves no effect."""
+
+    view: StateView
+    contract_id: str
+    _before: dict[tuple[Cell, bytes], Value] = field(default_factory=dict)
+    _after: dict[tuple[Cell, bytes], Value] = field(default_factory=dict)
+
+    def get(self, cell: Cell, holder: bytes = b"") -> Value:
+        key = (cell, holder)
+        return self._after[key] if key in self._after else self.view.get(self.contract_id, cell, holder)
+
+    def number(self, cell: Cell, holder: bytes = b"") -> int:
+        """An absent number is 0."""
+        value = self.get(cell, holder)
+        assert value is None or isinstance(value, int)
+        return value or 0
+
+    def set(self, cell: Cell, value: Value, holder: bytes = b"") -> None:
+        """Zero is kept as absence: one state, one form."""
+        key = (cell, holder)
+        if key not in self._before:
+            self._before[key] = self.view.get(self.contract_id, cell, holder)
+        self._after[key] = value or None if isinstance(value, int) else value
+
+    def effects(self) -> Iterator[Effect]:
+        """In the order of the cells, and of the holders' bytes: who set what first does not show."""
+        for cell, holder in sorted(self._after):
+            before, after = self._before[cell, holder], self._after[cell, holder]
+            if before != after:
+                yield Effect(self.contract_id, cell, holder, before, after)
