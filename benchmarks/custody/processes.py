@@ -3,25 +3,48 @@
 import multiprocessing
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-import httpx
 import uvicorn
 
+from benchmarks.custody.bare import Bare
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
-from custody.schemas.proposals import CreatePsbtRequest
+from custody.schemas.proposals import CreatePsbtRequest, SignPsbtRequest
 from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.domain.caller import Caller
-from tests.support.custody import Desk
+from custody.server.service.proposals.verifying import read_returned, verify_returned
+from custody.server.service.requests.outdated import Outdated
+from custody.server.store.opening import open_database
 from tests.support.platform import CHEAP, Clock, KeptMail
 
 CONTEXT = multiprocessing.get_context("spawn")
 START_SECONDS = 60.0
 CLIENTS = 4
+_HOLD = "custody_database_write_hold_seconds_sum"
+
+
+@dataclass(frozen=True)
+class Done:
+    """So many, in so many seconds, of which so many inside the writers' turn, the commit with it."""
+
+    count: int
+    seconds: float
+    held: float
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that is ready to be sent: whose (their headers), where to, the body's bytes."""
+
+    headers: dict[str, str]
+    path: str
+    body: bytes
 
 
 def beside(state: str, url: str) -> Platform:
@@ -50,43 +73,111 @@ def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> N
         services.proposals.create(db, caller, access, request, prepared)
 
 
-def _work(state: str, url: str, caller: Caller, body: dict[str, Any], seconds: float, pipe: Any) -> None:
-    platform, request = beside(state, url), CreatePsbtRequest.model_validate(body)
-    propose(platform, caller, request)
-    pipe.send("ready")
-    pipe.recv()
-    done, began = 0, time.perf_counter()
-    while time.perf_counter() - began < seconds:
+def approve(platform: Platform, caller: Caller, request: SignPsbtRequest) -> None:
+    """The same for a signed PSBT."""
+    services = platform.services
+    with services.store.read() as db:
+        access = services.people.enter(db, caller, request.workspace_id, frozenset())
+        sought = services.signing.expect(db, caller, access, request)
+    verified = verify_returned(read_returned(request, sought.txid), sought)
+    with services.store.write() as db:
+        access = services.people.enter(db, caller, request.workspace_id, frozenset())
+        services.signing.submit(db, caller, access, request, verified)
+
+
+class _Work:
+    """What a process does when it is told to. Each returns how many it did."""
+
+    def __init__(self, state: str, url: str, caller: Caller, body: dict[str, Any]) -> None:
+        self._platform, self._caller = beside(state, url), caller
+        self._request = CreatePsbtRequest.model_validate(body)
+        # As a server has it: connections and statements are there.
+        propose(self._platform, caller, self._request)
+        self._bare = Bare(self._platform.services.store, open_database(url).writing)
+        self._bare.propose()
+
+    @property
+    def held(self) -> float:
+        """Seconds that this process's platform has held the writers' turn."""
+        return self._platform.services.store.meters.registry.get_sample_value(_HOLD) or 0.0
+
+    def propose(self, seconds: float) -> int:
+        return _until(seconds, lambda: propose(self._platform, self._caller, self._request))
+
+    def approve(self, given: Sequence[tuple[Caller, SignPsbtRequest]]) -> int:
+        for caller, request in given:
+            approve(self._platform, caller, request)
+        return len(given)
+
+    def propose_bare(self, seconds: float) -> int:
+        return _until(seconds, self._bare.propose)
+
+    def approve_bare(self, count: int) -> int:
+        ids = self._bare.ids[-count:]
+        for place in (0, 1):
+            for one in ids:
+                self._bare.approve(one, place)
+        del self._bare.ids[-count:]
+        return 2 * len(ids)
+
+    def close(self) -> None:
+        self._platform.close()
+
+
+def _until(seconds: float, work: Callable[[], object]) -> int:
+    done, ends_at = 0, time.perf_counter() + seconds
+    while time.perf_counter() < ends_at:
         try:
-            propose(platform, caller, request)
-        except Exception as error:
-            if type(error).__name__ != "Outdated":
-                raise
+            work()
+        except Outdated:
+            # Another process took the coin: a server drafts again.
             continue
         done += 1
-    pipe.send(done / (time.perf_counter() - began))
-    platform.close()
+    return done
 
 
-def together(
-    state: Path, url: str, caller: Caller, body: dict[str, Any], count: int, seconds: float
-) -> float:
-    """Proposals a second of so many processes that begin at the same time."""
+def _worker(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any) -> None:
+    work = _Work(state, url, caller, body)
+    pipe.send("ready")
+    while (order := pipe.recv()) is not None:
+        what, given = order
+        held, began = work.held, time.perf_counter()
+        count = getattr(work, what)(given)
+        pipe.send(Done(count, time.perf_counter() - began, work.held - held))
+    work.close()
+
+
+class Team:
+    """Processes that wait for orders."""
+
+    def __init__(self, pipes: Sequence[Any]) -> None:
+        self._pipes = pipes
+
+    def do(self, what: str, given: Sequence[Any]) -> list[Done]:
+        """The first of them, each its own part, at the same time."""
+        for pipe, part in zip(self._pipes, given, strict=False):
+            pipe.send((what, part))
+        return [pipe.recv() for pipe, _ in zip(self._pipes, given, strict=False)]
+
+
+@contextmanager
+def team(state: str, url: str, caller: Caller, body: dict[str, Any], count: int) -> Iterator[Team]:
     pipes, processes = [], []
     for _ in range(count):
         ours, theirs = CONTEXT.Pipe()
-        process = CONTEXT.Process(target=_work, args=(str(state), url, caller, body, seconds, theirs))
+        process = CONTEXT.Process(target=_worker, args=(state, url, caller, body, theirs))
         process.start()
         pipes.append(ours)
         processes.append(process)
-    for pipe in pipes:
-        pipe.recv()
-    for pipe in pipes:
-        pipe.send("go")
-    total = sum(pipe.recv() for pipe in pipes)
-    for process in processes:
-        process.join(START_SECONDS)
-    return float(total)
+    try:
+        for pipe in pipes:
+            pipe.recv()
+        yield Team(pipes)
+        for pipe in pipes:
+            pipe.send(None)
+    finally:
+        for process in processes:
+            process.join(START_SECONDS)
 
 
 def _serve(state: str, url: str, pipe: Any) -> None:
@@ -98,43 +189,45 @@ def _serve(state: str, url: str, pipe: Any) -> None:
 
 
 @contextmanager
-def servers(state: Path, url: str, count: int) -> Iterator[list[str]]:
-    """The addresses of so many servers."""
-    processes, addresses = [], []
+def servers(state: str, url: str, count: int) -> Iterator[list[int]]:
+    """The ports of so many servers."""
+    processes, ports = [], []
     try:
         for _ in range(count):
             ours, theirs = CONTEXT.Pipe()
-            process = CONTEXT.Process(target=_serve, args=(str(state), url, theirs))
+            process = CONTEXT.Process(target=_serve, args=(state, url, theirs))
             process.start()
             processes.append(process)
-            addresses.append(f"http://127.0.0.1:{ours.recv()}")
-        yield addresses
+            ports.append(ours.recv())
+        yield ports
     finally:
         for process in processes:
             process.terminate()
             process.join(START_SECONDS)
 
 
-def posted(
-    desk: Desk, addresses: list[str], calls: list[tuple[str, str, dict[str, Any]]], *, clients: int = CLIENTS
-) -> float:
-    """Answers a second to these calls (who, path, body), from clients that share them."""
-    people = {"admin": desk.admin, **desk.signers}
+def posted(ports: Sequence[int], calls: Sequence[Call], *, clients: int = CLIENTS) -> float:
+    """Seconds until all calls are answered, by clients that share them. A client is as little as sends bytes and reads them: it
+    has the servers' cores.
+    """
     with ExitStack() as stack:
-        https = [
-            stack.enter_context(httpx.Client(base_url=addresses[number % len(addresses)], timeout=30))
-            for number in range(clients)
-        ]
+        connections = []
+        for number in range(clients):
+            connection = HTTPConnection("127.0.0.1", ports[number % len(ports)], timeout=30)
+            stack.callback(connection.close)
+            connection.request("GET", "/health")
+            connection.getresponse().read()
+            connections.append(connection)
 
         def post(number: int) -> None:
-            for who, path, body in calls[number::clients]:
-                answer = https[number].post(path, json=body, headers=people[who].headers)
-                if answer.status_code != 200:
-                    raise RuntimeError(answer.text)
+            for call in calls[number::clients]:
+                connections[number].request("POST", call.path, call.body, call.headers)
+                answer = connections[number].getresponse()
+                text = answer.read()
+                if answer.status != 200:
+                    raise RuntimeError(text.decode())
 
-        for http in https:
-            http.get("/health")
         with ThreadPoolExecutor(clients) as pool:
             began = time.perf_counter()
             list(pool.map(post, range(clients)))
-            return len(calls) / (time.perf_counter() - began)
+            return time.perf_counter() - began

@@ -15,8 +15,8 @@ from custody.server.chain.backend import BlockRef
 from custody.server.service.network.market import TARGET_BLOCKS, Quote
 from custody.server.service.requests.rates import Rates
 from custody.server.store import sqlite_url
-from custody.server.store.models import Proposal, ProposalInput, Vault
-from multisig import FeeRate
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from multisig import CHANGE, FeeRate
 from tests.support.custody import Desk, open_desk
 from tests.support.flood import flood
 from tests.support.postgresql import find_programs, running_server
@@ -70,6 +70,19 @@ def fill(desk: Desk, count: int, amount: int = 100_000, vault_id: str | None = N
         vault = db.get_one(Vault, vault_id or desk.vault["id"])
         flood(db, vault, [amount] * count, outputs=1, salt="fill")
     analyse(desk)
+
+
+def moving_on(desk: Desk) -> None:
+    """Change was used far ahead, as in a vault whose proposals are sent: each has its change at the next address, and has that watched.
+
+    In one whose proposals all wait, from the twentieth on they share an address, and two of the writes fall away.
+    """
+    with desk.world.platform.services.store.write() as db:
+        first = db.query(ChainCoin).first()
+        assert first is not None
+        values = {column.name: getattr(first, column.name) for column in ChainCoin.__table__.columns}
+        gone = {"txid": "ee" * 32, "branch": CHANGE, "address_index": 2**31, "spent_by": "dd" * 32}
+        db.execute(insert(ChainCoin), values | gone)
 
 
 def analyse(desk: Desk) -> None:

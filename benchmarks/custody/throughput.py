@@ -1,21 +1,27 @@
-"""Proposals and approvals a second: the platform as a service and through HTTP, beside the bare database doing the same writes."""
+"""Proposals and approvals a second: the platform as a service and through HTTP, beside the bare database doing the same writes.
 
-import time
-from collections.abc import Callable
+Everybody is measured several times in turns, and the median counts: what else the machine does meanwhile meets all of them.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
-from benchmarks.custody.bare import Bare
-from benchmarks.custody.processes import beside, posted, propose, servers, together
-from benchmarks.custody.stage import SECONDS, databases, fill, staged
-from custody.schemas.proposals import CreatePsbtRequest
+from benchmarks.custody.processes import Call, Done, Team, posted, servers, team
+from benchmarks.custody.stage import SECONDS, databases, fill, moving_on, staged
+from custody.schemas.proposals import SignPsbtRequest
 from custody.server.domain.caller import Caller
-from custody.server.store.opening import open_database
 from tests.support.custody import SHOP, Desk, ok
 
 COINS = 3_000
-# Approvals through HTTP: two for each of so many proposals.
-SIGNED = 30
+# Approvals: two for each of so many proposals.
+SIGNED = 8
 COUNTS = (1, 2)
+ROUNDS = 3
+SIGNERS = ("alice", "bob")
+Approval = tuple[str, dict[str, Any]]
 
 
 def a_send(desk: Desk, amount: int = 10_000) -> dict[str, Any]:
@@ -29,99 +35,147 @@ def a_send(desk: Desk, amount: int = 10_000) -> dict[str, Any]:
     }
 
 
-def caller_of(desk: Desk) -> Caller:
-    token = desk.admin.headers["Authorization"].removeprefix("Bearer ")
+def caller_of(desk: Desk, name: str = "admin") -> Caller:
+    token = _headers(desk, name)["Authorization"].removeprefix("Bearer ")
     return desk.world.platform.services.sessions.authenticate(token, "bench")
 
 
-def rate(work: Callable[[], object], seconds: float = SECONDS) -> float:
-    done, began = 0, time.perf_counter()
-    while time.perf_counter() - began < seconds:
-        work()
-        done += 1
-    return done / (time.perf_counter() - began)
-
-
-def all_of(work: Callable[..., object], calls: list[tuple[Any, ...]]) -> float:
-    began = time.perf_counter()
-    for call in calls:
-        work(*call)
-    return len(calls) / (time.perf_counter() - began)
+def _headers(desk: Desk, name: str) -> dict[str, str]:
+    return (desk.admin if name == "admin" else desk.signers[name]).headers
 
 
 def finished_one(desk: Desk) -> None:
     """A proposal with everything that one leaves behind: the bare writes are copied from it."""
     created = ok(desk.propose(10_000, fee_rate="1"))
-    for name in ("alice", "bob"):
+    for name in SIGNERS:
         desk.approve(name, created["psbt_id"])
 
 
-def approvals(desk: Desk, count: int) -> list[tuple[str, str, dict[str, Any]]]:
-    """Signed before the clock runs: how long a device takes is not the platform's affair."""
-    calls = []
-    for _ in range(count):
-        psbt_id = ok(desk.propose(10_000, fee_rate="1"))["psbt_id"]
-        for name in ("alice", "bob"):
-            body = {"psbt_id": psbt_id, "workspace_id": desk.workspace_id}
-            calls.append(
-                (
-                    name,
-                    "/api/v1/sign-psbt",
-                    body | {"psbt_base64": desk.signed(name, psbt_id).to_base64()},
-                )
+def approvals(desk: Desk, count: int) -> list[list[Approval]]:
+    """First all first approvals, then all second ones: two of one proposal at once would only measure the race.
+
+    Signed before the clock runs: how long a device takes is not the platform's affair.
+    """
+    ids = [ok(desk.propose(10_000, fee_rate="1"))["psbt_id"] for _ in range(count)]
+    return [
+        [
+            (
+                name,
+                {
+                    "psbt_id": psbt_id,
+                    "workspace_id": desk.workspace_id,
+                    "psbt_base64": desk.signed(name, psbt_id).to_base64(),
+                },
             )
-    return calls
-
-
-def halves(calls: list[Any]) -> list[list[Any]]:
-    """First all first approvals, then all second ones: two of one proposal at once would only measure the race."""
-    return [calls[0::2], calls[1::2]]
+            for psbt_id in ids
+        ]
+        for name in SIGNERS
+    ]
 
 
 class Report:
-    """Prints each figure as it comes, beside the bare database's."""
+    """Collects what each round shows, and prints each median beside that of the bare database with as many processes."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._bare: dict[str, float] = {}
+        self._rates: dict[tuple[str, str, int], list[float]] = defaultdict(list)
 
-    def add(self, what: str, how: str, figure: float) -> None:
-        peer = self._bare.setdefault(what, figure)
-        words = f"{self._name:>10}  {what:<9} {how:<24} {figure:8.1f} a second  ÷ bare {figure / peer:5.2f}"
-        print(words, flush=True)
+    def add(self, what: str, how: str, processes: int, rate: float) -> None:
+        self._rates[what, how, processes].append(rate)
+
+    def show(self) -> None:
+        for (what, how, processes), rates in self._rates.items():
+            rate, peer = median(rates), median(self._rates[what, "bare database", processes])
+            print(
+                f"{self._name:>10}  {what:<9} {how:<16} {processes} process(es) {rate:8.1f} a second  ÷ bare {rate / peer:5.2f}",
+                flush=True,
+            )
+
+
+def rate_of(done: Sequence[Done]) -> float:
+    return sum(each.count / each.seconds for each in done)
+
+
+def turns_of(done: Sequence[Done]) -> float:
+    """How many of them the writers' turn has room for in a second: one process's, which nobody else disturbs."""
+    return sum(each.count for each in done) / sum(each.held for each in done)
+
+
+class Stage:
+    """One database, with everybody who is measured on it."""
+
+    def __init__(self, desk: Desk, workers: Team, ports: Sequence[int], report: Report) -> None:
+        self._desk, self._workers, self._ports, self._report = desk, workers, ports, report
+        self._callers = {name: caller_of(desk, name) for name in SIGNERS}
+
+    def round(self, seconds: float) -> None:
+        for count in COUNTS:
+            self._proposals(count, seconds)
+            self._approvals(count)
+
+    def _proposals(self, count: int, seconds: float) -> None:
+        add, each = self._report.add, [seconds] * count
+        add("proposal", "bare database", count, rate_of(self._workers.do("propose_bare", each)))
+        done = self._workers.do("propose", each)
+        add("proposal", "service", count, rate_of(done))
+        if count == 1:
+            add("proposal", "writers' turn", count, turns_of(done))
+        body = json.dumps(a_send(self._desk)).encode()
+        headers = _headers(self._desk, "admin") | {"Content-Type": "application/json"}
+        # As many as the service has just done, so that it takes about as long.
+        calls = [Call(headers, "/api/v1/create-psbt", body)] * max(8, sum(one.count for one in done))
+        add("proposal", "HTTP", count, len(calls) / posted(self._ports[:count], calls))
+
+    def _approvals(self, count: int) -> None:
+        add = self._report.add
+        add("approval", "bare database", count, rate_of(self._workers.do("approve_bare", [SIGNED] * count)))
+        halves = [
+            self._workers.do("approve", [self._asked(half)[place::count] for place in range(count)])
+            for half in approvals(self._desk, SIGNED * count)
+        ]
+        add("approval", "service", count, 2 / sum(1 / rate_of(half) for half in halves))
+        if count == 1:
+            add("approval", "writers' turn", count, turns_of([done for half in halves for done in half]))
+        signed = approvals(self._desk, SIGNED * count)
+        seconds = sum(posted(self._ports[:count], self._calls(half)) for half in signed)
+        add("approval", "HTTP", count, 2 * len(signed[0]) / seconds)
+
+    def _asked(self, given: Sequence[Approval]) -> list[tuple[Caller, SignPsbtRequest]]:
+        return [(self._callers[name], SignPsbtRequest.model_validate(body)) for name, body in given]
+
+    def _calls(self, given: Sequence[Approval]) -> list[Call]:
+        return [
+            Call(
+                _headers(self._desk, name) | {"Content-Type": "application/json"},
+                "/api/v1/sign-psbt",
+                json.dumps(body).encode(),
+            )
+            for name, body in given
+        ]
 
 
 def measure(name: str, url: str) -> None:
     with staged(url) as desk:
         fill(desk, COINS)
+        moving_on(desk)
         finished_one(desk)
-        report, state, caller = (
-            Report(name),
-            desk.world.platform.background.chain_folder.parent,
-            caller_of(desk),
-        )
-        platform, request = beside(str(state), url), CreatePsbtRequest.model_validate(a_send(desk))
-        # Before the platform goes on: both count the same audit chain.
-        bare = Bare(platform.services.store, open_database(url).writing)
-        report.add("proposal", "bare database", rate(bare.propose))
-        each = [(one, place) for one in bare.ids for place in (0, 1)]
-        report.add("approval", "bare database", all_of(bare.approve, each))
-        report.add("proposal", "service", rate(lambda: propose(platform, caller, request)))
-        platform.close()
-        for count in COUNTS:
-            many = together(state, url, caller, a_send(desk), count, SECONDS)
-            report.add("proposal", f"service, {count} process(es)", many)
-        calls = [("admin", "/api/v1/create-psbt", a_send(desk))] * int(SECONDS * 40)
-        for count in COUNTS:
-            signed = approvals(desk, SIGNED)
-            with servers(state, url, count) as addresses:
-                report.add("proposal", f"HTTP, {count} process(es)", posted(desk, addresses, calls))
-                rates = [posted(desk, addresses, half) for half in halves(signed)]
-                report.add("approval", f"HTTP, {count} process(es)", 2 / sum(1 / each for each in rates))
+        state = str(desk.world.platform.background.chain_folder.parent)
+        report = Report(name)
+        most = max(COUNTS)
+        with (
+            team(state, url, caller_of(desk), a_send(desk), most) as workers,
+            servers(state, url, most) as ports,
+        ):
+            stage = Stage(desk, workers, ports, report)
+            for _ in range(ROUNDS):
+                stage.round(SECONDS / ROUNDS)
+        report.show()
 
 
 def main() -> None:
-    print(f"proposals and approvals, 2 of 3, {COINS} coins; {SECONDS:g} s each; client on the same cores")
+    print(
+        f"proposals and approvals, 2 of 3, {COINS} coins; {SECONDS:g} s each in {ROUNDS} rounds; client on the same cores"
+    )
     with databases() as urls:
         for name, url in urls.items():
             measure(name, url)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import multiprocessing
+import os
 import socket
 import sys
 import threading
@@ -18,6 +19,7 @@ from firmware_bridge import protocol, worker
 # forking is not safe (macOS) or not there (Windows), each worker imports it for itself.
 START_METHOD: Final = "forkserver" if sys.platform == "linux" else "spawn"
 _starting = threading.Lock()
+_SAFE_PATH: Final = "PYTHONSAFEPATH"
 
 Entry = Callable[[socket.socket, str, str], None]
 
@@ -45,7 +47,7 @@ def spawn(channel: socket.socket, endpoint: str, network: str, *, entry: Entry =
     process: BaseProcess = context.Process(
         target=entry, args=(channel, endpoint, network), daemon=True, name="device-worker"
     )
-    with _starting, _without_main_module():
+    with _starting, _without_main_module(), _without_this_folder():
         process.start()
     return process
 
@@ -59,6 +61,20 @@ def _without_main_module() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
+def _without_this_folder() -> Iterator[None]:
+    """Keep the fork server, which starts as `python -c`, from importing what lies in the working folder: it may be anybody's."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 @dataclass

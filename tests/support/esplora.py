@@ -161,6 +161,12 @@ class Explorer(httpx.BaseTransport):
             return plain("Block not found", 404)
         return as_json(self.block_value(ref.height, self.header_bytes(ref.hash)))
 
+    def block_bytes(self, block_hash: str) -> httpx.Response:
+        if all(each.ref.hash != block_hash for each in self._blocks()):
+            return plain("Block not found", 404)
+        raw = self._chain._store.raw(bytes.fromhex(block_hash)[::-1])
+        return httpx.Response(200, headers={"Content-Type": "application/octet-stream"}, content=raw)
+
     def block_list(self, first: str) -> httpx.Response:
         """The ten newest from there down."""
         top = int(first)
@@ -349,6 +355,7 @@ ROUTES = (
     ("GET /blocks/tip/height", Explorer.tip_height),
     ("GET /block-height/([0-9]+)", Explorer.hash_at),
     (f"GET /block/{HASH}", Explorer.block),
+    (f"GET /block/{HASH}/raw", Explorer.block_bytes),
     ("GET /blocks/([0-9]+)", Explorer.block_list),
     (f"GET /tx/{HASH}/raw", Explorer.raw),
     (f"GET /tx/{HASH}/status", Explorer.status),

@@ -6,13 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 HOST = "hooks.example.org"
 # Public, and nobody's that a test may call: `Wire` leads the connection to the receiver.
@@ -127,32 +120,3 @@ def _read(line: ssl.SSLSocket) -> Request:
             name, _, value = text.partition(":")
             headers[name.lower()] = value.strip()
         return Request(first, headers, file.read(int(headers.get("content-length", "0"))))
-
-
-def certificate_for(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
-    """One that vouches for itself: the file to trust, and a server's context."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(each) for each in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    chain, keyfile = folder / f"{names[0]}.pem", folder / f"{names[0]}.key"
-    chain.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    keyfile.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(chain, keyfile)
-    return chain, context

@@ -12,9 +12,10 @@ from sqlalchemy import select
 from custody.client.webhooks import verify
 from custody.schemas.webhook_events import WebhookEvent
 from custody.server.store.models import WebhookEvent as StoredEvent
+from tests.support.certificates import certificate_for
 from tests.support.custody import ok
 from tests.support.platform import As, World, open_world
-from tests.support.receiver import HOST, Receiver, certificate_for, receiver
+from tests.support.receiver import HOST, Receiver, receiver
 
 ADMIN = "admin@example.org"
 

@@ -13,6 +13,7 @@ from custody.client.calls.purchases import PurchaseCalls
 from custody.client.calls.roles import RoleCalls
 from custody.client.calls.sign_in import SignInCalls
 from custody.client.calls.sign_in_account import SignInAccountCalls
+from custody.client.calls.tokens import TokenCalls
 from custody.client.calls.vaults import VaultCalls
 from custody.client.calls.webhooks import WebhookCalls
 
@@ -32,6 +33,7 @@ class Api(
     LimitCalls,
     LogCalls,
     PurchaseCalls,
+    TokenCalls,
     WebhookCalls,
 ):
     """The calls. Each raises ``ApiError``, ``Unreachable``, ``BadAnswer`` or ``SignedOut``."""

@@ -150,6 +150,30 @@ class ProposalSigner(Shape):
     decision: Literal["approve", "reject"] | None = None
 
 
+class DecodedCall(Shape):
+    """What a proposal's own bytes do to a token (CPT-1, docs/tokens.md). Raw units are whole numbers in text.
+
+    ``words`` is the sentence that a signer reads, ``data_hex`` what the device shows. ``ticker`` and the amounts in whole tokens
+    are null where the token's bytecode is not known. A signer's machine decodes the PSBT by itself and compares.
+    """
+
+    function: str
+    words: str
+    data_hex: str
+    contract_id: str | None = None
+    ticker: str | None = None
+    decimals: int | None = None
+    amount_raw: str | None = None
+    amount: str | None = None
+    address: str | None = None
+    total_supply_raw: str | None = None
+    total_supply: str | None = None
+    max_supply_raw: str | None = None
+    max_supply: str | None = None
+    whitelist_enabled: bool | None = None
+    bytecode_hash: str | None = None
+
+
 class Proposal(Shape):
     """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""
 
@@ -160,7 +184,7 @@ class Proposal(Shape):
     status: ProposalStatus
     contract_uid: int | None = None
     call_uid: int | None = None
-    decoded_call: dict[str, object] | None = None
+    decoded_call: DecodedCall | None = None
     created_by: str
     description: str | None = None
     psbt_base64: str

@@ -71,6 +71,11 @@ from custody.server.service.secrets import Secrets
 from custody.server.service.services import Services
 from custody.server.service.sign_in.passwords import Passwords
 from custody.server.service.sign_in.services import SignInServices, wire_sign_in
+from custody.server.service.tokens.calling import Calling
+from custody.server.service.tokens.creating import TokenCreating
+from custody.server.service.tokens.paying import TokenDrafter
+from custody.server.service.tokens.resubmitting import Resubmitting
+from custody.server.service.tokens.storing import TokenProposals
 from custody.server.service.vaults.vaults import Vaults
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.events import WebhookEvents
@@ -322,6 +327,7 @@ def _wire(
     changes, lifecycle = background.changes, background.lifecycle
     drafter, people = Drafter(clock, world.rng), People(clock, audit)
     limits, grants = Limits(clock, world.policies), LimitGrants(world.policies)
+    token_drafter, token_proposals = TokenDrafter(clock, world.rng), TokenProposals(random, limits)
     services = Services(
         store=store,
         secrets=Secrets(settings.secrets_path, random),
@@ -352,6 +358,11 @@ def _wire(
         cancelling=Cancelling(audit, lifecycle),
         forwarding=Forwarding(clock, random, audit, lifecycle, background.market, world.rng),
         signing=Signing(clock, audit, lifecycle, Finaliser(clock, audit, lifecycle)),
+        resubmitting=Resubmitting(clock, audit),
+        token_creating=TokenCreating(
+            clock, audit, changes, background.market, token_drafter, token_proposals
+        ),
+        calling=Calling(clock, audit, changes, background.market, token_drafter, token_proposals),
         logs=Logs(audit),
         purchases=Purchases(store, clock, audit, Secrets(settings.secrets_path, random)),
         webhooks=Webhooks(

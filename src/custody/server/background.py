@@ -25,7 +25,7 @@ from custody.server.service.jobs.leases import LEASE, Lead
 from custody.server.service.jobs.operator import FUND, MINE, OperatorTasks
 from custody.server.service.jobs.outbox import Handler, Outbox
 from custody.server.service.jobs.sweeping import Sweep, Sweeps
-from custody.server.service.jobs.tidying import Tidying
+from custody.server.service.jobs.tidying import OVER, Tidying
 from custody.server.service.jobs.workers import Loop, Workers, alone, serve_outbox, survive
 from custody.server.service.mail.jobs import MAIL, MailJobs
 from custody.server.service.network.broadcast import Broadcaster
@@ -39,9 +39,10 @@ from custody.server.service.proposals.expiry import Expiry
 from custody.server.service.proposals.finalising import BROADCAST
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.changes import Changes
+from custody.server.service.tokens.indexer import Indexer
 from custody.server.service.webhooks.delivery import WebhookJobs
 from custody.server.service.webhooks.events import WEBHOOK, WebhookEvents
-from custody.server.service.webhooks.forgetting import WebhookForgetting
+from custody.server.service.webhooks.forgetting import TOLD
 from custody.server.service.webhooks.telling import Deposits
 from custody.server.store import Store
 
@@ -156,13 +157,15 @@ class Background:
 
     def _work(self) -> list[Loop]:
         outboxes = {"outbox": self.outbox(), "mail": self.mail_outbox(), "webhooks": self.webhook_outbox()}
-        watched = [(watcher, self._lead_of(watcher.chain)) for watcher in self.watchers()]
+        watched = [(watcher, self._lead_of("watcher", watcher.chain)) for watcher in self.watchers()]
+        indexed = [(indexer, self._lead_of("tokens", indexer.chain)) for indexer in self.indexers()]
         sweeping = self._lead("sweeps")
         renewals = [outbox.renew for outbox in outboxes.values()]
-        renewals += [lead.renew for lead in (*(lead for _, lead in watched), sweeping)]
+        renewals += [lead.renew for lead in (*(lead for _, lead in (*watched, *indexed)), sweeping)]
         return [
             *(serve_outbox(name, outbox, self.hands) for name, outbox in outboxes.items()),
-            *(self._watch(watcher, lead) for watcher, lead in watched),
+            *(self._follow("watcher", watcher, lead) for watcher, lead in watched),
+            *(self._follow("tokens", indexer, lead) for indexer, lead in indexed),
             alone("sweeps", sweeping, self.expiry().run_due, SWEEP_SECONDS),
             Loop("heartbeat", partial(_each, renewals), self.span.total_seconds() / 3),
         ]
@@ -170,20 +173,20 @@ class Background:
     def _lead(self, name: str) -> Lead:
         return Lead(self.store, self.clock, self.random, name, self.span)
 
-    def _lead_of(self, chain: str) -> Lead:
+    def _lead_of(self, what: str, chain: str) -> Lead:
         """The embedded chain is this process's alone already: after a kill nobody need wait for the lease to lapse."""
         embedded = isinstance(self.backends[chain], EmbeddedChain)
         place = _place_of(self.chain_folder) if embedded else None
-        return Lead(self.store, self.clock, self.random, f"watcher of {chain}", self.span, place)
+        return Lead(self.store, self.clock, self.random, f"{what} of {chain}", self.span, place)
 
     @staticmethod
-    def _watch(watcher: Watcher, lead: Lead) -> Loop:
+    def _follow(name: str, follower: Watcher | Indexer, lead: Lead) -> Loop:
         def look() -> None:
             with lead.work() as held:
                 if held is not None:
-                    watcher.look(held)
+                    follower.look(held)
 
-        return Loop("watcher", look, WATCH_SECONDS, release=lead.release)
+        return Loop(name, look, WATCH_SECONDS, release=lead.release)
 
     def _compare_version(self) -> None:
         if self.store.is_outdated():
@@ -230,10 +233,15 @@ class Background:
             for chain in self.backends
         ]
 
+    def indexers(self) -> list[Indexer]:
+        """Of the embedded chain everything is the platform's; of another one, what its operator says."""
+        first = {source.network.value: source.tokens_from for source in self.sources}
+        return [Indexer(chain, self.store, self.backends, first.get(chain, 0)) for chain in self.backends]
+
     def expiry(self) -> Sweep:
         proposals = Expiry(self.store, self.clock, self.audit, self.lifecycle)
         invitations = InvitationExpiry(self.store, self.clock, self.audit)
-        forgetting = (Tidying(self.store, self.clock), WebhookForgetting(self.store, self.clock))
+        forgetting = [Tidying(self.store, self.clock, parts) for parts in (OVER, TOLD)]
         kept = KeptCoins(self.store, self.clock, self.audit, self.lifecycle)
         again = Rebroadcast(self.store, self.clock, self.random)
         return Sweeps((proposals, kept, again, invitations, self.checkpoints, *forgetting))

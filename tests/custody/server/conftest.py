@@ -1,6 +1,5 @@
 """Whatever asks for ``database`` runs twice: on SQLite always, on PostgreSQL where it is installed."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,36 +10,8 @@ from custody.server.store import Store, sqlite_url
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
 
-HERE = Path(__file__).parent
 # Of the routes' tests these ask the database nothing that the others do not ask of both.
 SQLITE_ALONE = frozenset({"test_auth", "test_frame", "test_keys"})
-# Set for a second interpreter, after a first one tried everything: the platform's pure rules, its store, its races and the
-# specification are tried again, on both databases; its use cases, its routes, its chains and what takes half a minute are not.
-BRIEFLY = "CUSTODY_TEST_BRIEFLY"
-LEFT_OUT = frozenset(
-    {
-        "chain",
-        "service",
-        "web",
-        "test_against_the_truth",
-        "test_crash",
-        "test_money_properties",
-        "test_processes",
-        "test_real_node",
-    }
-)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if BRIEFLY not in os.environ:
-        return
-    left_out = {item for item in items if _is_left_out(item.path)}
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
-
-
-def _is_left_out(path: Path) -> bool:
-    return path.is_relative_to(HERE) and not LEFT_OUT.isdisjoint(path.relative_to(HERE).with_suffix("").parts)
 
 
 @pytest.fixture(scope="session")

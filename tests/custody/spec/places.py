@@ -8,6 +8,7 @@ _USER = "/api/v1/get-user-info"
 _ORGANISATION: tuple[Step, ...] = ("OrganisationsInfo", "Organisations", EACH)
 _WORKSPACE: tuple[Step, ...] = (*_ORGANISATION, "Workspaces", "Workspaces", EACH)
 _VAULTS = "/api/v1/list-wallets"
+_TOKENS = "/api/v1/contracts"
 _ROLES = "/api/v1/get-roles-and-perms-detailed"
 
 PLACES: dict[str, tuple[Place, ...]] = {
@@ -24,6 +25,9 @@ PLACES: dict[str, tuple[Place, ...]] = {
         ("/api/v1/get-vault-limits", ()),
         ("/api/v1/update-vault", ()),
     ),
+    "Contract": ((_TOKENS, (EACH,)), ("/api/v1/contract", ())),
+    "Contract.signers": ((_TOKENS, (EACH, "signers", EACH)),),
+    "TokenBalance": (("/api/v1/get-tokens", (EACH,)),),
     "AuditLogEntry": (("/api/v1/get-logs", ("logs", EACH)),),
     "PurchaseTransaction": (("/api/v1/purchases", (EACH,)),),
     "OnboardingRequest": (("/api/v1/onboarding-requests", (EACH,)),),

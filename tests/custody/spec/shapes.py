@@ -82,10 +82,11 @@ class Document:
         return schema
 
     def branches(self, schema: Json) -> Iterator[Json]:
-        """What it may be: each side of an ``anyOf``."""
+        """What it may be: each side of an ``anyOf`` or a ``oneOf``."""
         schema = self.follow(schema)
-        if "anyOf" in schema:
-            for one in schema["anyOf"]:
+        sides = schema.get("anyOf") or schema.get("oneOf")
+        if sides:
+            for one in sides:
                 yield from self.branches(one)
         else:
             yield schema

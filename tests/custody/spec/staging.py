@@ -72,6 +72,7 @@ class Stage:
             "transaction_limit": "1", "new_transaction_limit": "1", "amount_to_check": "1", "tx_type": "send",
             "sweep": True, "fee_sats": 1_000,
             "recipients": [SHOP], "amounts_sats": [10_000], "psbt_base64": "cHNidP8=", "psbt_id": "none",
+            "ticker": "GOLD", "icon": "", "total_supply": "90", "max_supply": "100",
             "url": f"https://{role_id}.example.org/", "kinds": ["*"], "webhook_id": "none", "delivery_id": "none",
         }  # fmt: skip
 

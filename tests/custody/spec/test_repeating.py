@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from custody.server.domain.permissions import EVERY_PERMISSION
 from custody.server.service.requests.idempotency import Scope
-from custody.server.store.models import User
+from custody.server.store.models import Contract, User
 from custody.server.web.endpoint import Endpoint
 from custody.server.web.table import ENDPOINTS
 from multisig import Network, encode_address
@@ -16,12 +16,19 @@ from tests.custody.spec.staging import TESTER, Stage
 from tests.support.custody import ok, refused
 from tests.support.platform import As, key_offer, register_key, seed
 from tests.support.profiles import policy_of
+from tests.support.token_desk import TokenDesk
 from tests.support.wallets import foreign_script
 
 ROWS = [pytest.param(row, id=row.path) for row in ENDPOINTS if row.creates]
 
 FORWARD = "/api/v1/forward-to-vault"
 FORWARDER = seed(99)
+CALLS = {
+    "/api/v1/call-contract",
+    "/api/v1/add-to-contract-whitelist",
+    "/api/v1/remove-from-contract-whitelist",
+}
+OF_TOKENS = {"/api/v1/create-token", *CALLS}
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +54,15 @@ class Repeated:
         self.path = row.path.format(**numbers)
         if row.path == FORWARD:
             self._fill_profile()
+        if row.path in OF_TOKENS:
+            # Each begins with a coin of its own at the vault's address.
+            self.tokens = TokenDesk(stage.desk)
+            self.tokens.fund(50_000, 50_000)
 
     def body(self, number: int) -> dict[str, Any]:
         """Another one for each number."""
+        if self.row.path in CALLS:
+            return self._call(number)
         address = encode_address(foreign_script(f"{self.row.path} {number}"), Network.REGTEST)
         device = key_offer(seed(100 + number))
         body = sample(self.row, self.stage.known() | device | {"address": address, "recipients": [address]})
@@ -65,6 +78,25 @@ class Repeated:
 
     def ask(self, key: str, body: dict[str, Any], user: As | None = None):
         return (user or self.stage.tester).post(self.path, body, **{"Idempotency-Key": key})
+
+    def _call(self, number: int) -> dict[str, Any]:
+        """Of a token that is there and started, with another address in the list for each number."""
+        with self.stage.desk.world.platform.services.store.read() as db:
+            known = db.scalars(select(Contract.uid).where(Contract.name == "Gold of the House")).first()
+        uid = known or self.tokens.started()
+        address = encode_address(foreign_script(f"{self.row.path} {number}"), Network.REGTEST)
+        if self.row.path.endswith("remove-from-contract-whitelist"):
+            self.tokens.done(uid, "add_to_whitelist", address)
+            self.tokens.fund(50_000)
+        body = {
+            "contract_uid": uid,
+            "wallet_id": self.stage.desk.vault["id"],
+            "workspace_id": 1,
+            "function_name": "add_to_whitelist",
+            "args": [{"type": "str", "value": address}],
+            "address": address,
+        }
+        return {name: value for name, value in body.items() if name in self.row.takes.model_fields}
 
     def _fill_profile(self) -> None:
         ok(register_key(self.stage.tester, FORWARDER, replace=True))

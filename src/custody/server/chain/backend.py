@@ -53,6 +53,27 @@ class ChainTransaction:
     block_hash: str | None
 
 
+@dataclass(frozen=True)
+class DataTransaction:
+    """A transaction of which an output pushes data that begins with what was asked for.
+
+    `position`: its place in the block. `caller`: the output script that its first input spends.
+    """
+
+    position: int
+    transaction: Transaction
+    caller: bytes
+
+
+@dataclass(frozen=True)
+class DataBlock:
+    """A block of the best chain: its parent's hash in display order, and what carries such data, in the block's order."""
+
+    ref: BlockRef
+    previous: str
+    transactions: tuple[DataTransaction, ...]
+
+
 class RefusalCode(StrEnum):
     """Why a transaction is not taken. `MISSING_INPUTS` and `NON_FINAL` may heal by themselves.
 
@@ -122,6 +143,12 @@ class ChainBackend(Protocol):
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         """A transaction of the best chain or the mempool."""
+        ...
+
+    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+        """The best chain's block at that height, with its transactions that push data beginning with `prefix`; None
+        above the tip.
+        """
         ...
 
     def test_accept(self, transaction: Transaction) -> Outcome:

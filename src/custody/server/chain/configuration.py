@@ -19,7 +19,10 @@ from custody.server.chain.esplora import EsploraBackend
 from multisig.network import Network
 
 PREFIX = "CUSTODY_CHAIN_"
-OPTIONS = ("COOKIE_FILE", "USER", "PASSWORD", "FIRST_HEIGHT", "ALLOW_HTTP")
+NODES_OPTIONS = ("COOKIE_FILE", "USER", "PASSWORD", "FIRST_HEIGHT", "ALLOW_HTTP")
+TOKENS_FROM = "TOKENS_FROM"
+OPTIONS = (*NODES_OPTIONS, TOKENS_FROM)
+MAX_HEIGHT_DIGITS = 8
 EMBEDDED, BITCOIND, ESPLORA = "embedded", "bitcoind", "esplora"
 # Bitcoin Core's ports for RPC (chainparamsbase.cpp).
 RPC_PORTS = {Network.MAINNET: 8332, Network.TESTNET4: 48332, Network.SIGNET: 38332, Network.REGTEST: 18443}
@@ -35,13 +38,17 @@ class ChainMisconfigured(Exception):
 
 @dataclass(frozen=True)
 class ChainSource:
-    """How one network is reached. `credentials` are a node's; a URL of an explorer may hold a key."""
+    """How one network is reached. `credentials` are a node's; a URL of an explorer may hold a key.
+
+    `tokens_from`: the first block that the tokens' index reads; None: the tip when it first looks.
+    """
 
     network: Network
     kind: str
     url: SecretStr
     credentials: Credentials | None = field(default=None, repr=False)
     first_height: int = 0
+    tokens_from: int | None = None
 
     @property
     def is_embedded(self) -> bool:
@@ -91,14 +98,16 @@ def _read_source(network: Network, given: Mapping[str, str]) -> ChainSource | No
     if kind not in {"", EMBEDDED, BITCOIND, ESPLORA}:
         raise ChainMisconfigured(f"{name} begins with bitcoind:, esplora: or is the word embedded.")
     if kind != BITCOIND:
-        _require_no_options(name, options, "bitcoind:…")
+        _require_no_options(name, {option: options[option] for option in NODES_OPTIONS}, "bitcoind:…")
+    if kind in {"", EMBEDDED}:
+        _require_no_options(name, {TOKENS_FROM: options[TOKENS_FROM]}, "bitcoind:… or esplora:…")
     match kind:
         case "":
             return None
         case "embedded":
             return _embedded(network, name, address)
         case "esplora":
-            return _esplora(network, name, address)
+            return _esplora(network, name, address, options)
         case _:
             return _bitcoind(network, name, address, options)
 
@@ -117,20 +126,33 @@ def _embedded(network: Network, name: str, address: str) -> ChainSource:
     return EMBEDDED_REGTEST
 
 
-def _esplora(network: Network, name: str, address: str) -> ChainSource:
+def _esplora(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
     try:
         EsploraBackend(address, network).close()
     except ValueError as error:
         raise ChainMisconfigured(f"{name}: {error}") from None
-    return ChainSource(network, ESPLORA, SecretStr(address))
+    return ChainSource(network, ESPLORA, SecretStr(address), tokens_from=_height(name, TOKENS_FROM, options))
 
 
 def _bitcoind(network: Network, name: str, address: str, options: Mapping[str, str]) -> ChainSource:
     url = _rpc_url(network, name, address, allows_http=_is_yes(name, options["ALLOW_HTTP"]))
-    first_height = options["FIRST_HEIGHT"] or "0"
-    if not (first_height.isascii() and first_height.isdecimal() and len(first_height) <= 8):
-        raise ChainMisconfigured(f"{name}_FIRST_HEIGHT is the height of a block.")
-    return ChainSource(network, BITCOIND, SecretStr(url), _credentials(name, options), int(first_height))
+    return ChainSource(
+        network,
+        BITCOIND,
+        SecretStr(url),
+        _credentials(name, options),
+        _height(name, "FIRST_HEIGHT", options) or 0,
+        _height(name, TOKENS_FROM, options),
+    )
+
+
+def _height(name: str, option: str, options: Mapping[str, str]) -> int | None:
+    given = options[option]
+    if not given:
+        return None
+    if not (given.isascii() and given.isdecimal() and len(given) <= MAX_HEIGHT_DIGITS):
+        raise ChainMisconfigured(f"{name}_{option} is the height of a block.")
+    return int(given)
 
 
 def _is_yes(name: str, value: str) -> bool:

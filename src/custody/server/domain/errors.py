@@ -4,9 +4,10 @@ CustodyError
 ├── Unauthenticated · TokenExpired · OtpInvalid · WebhookRefused
 ├── PermissionDenied · NotOrgMember · NotASigner · KeyIsRevoked · RoleLimitExceeded · VaultLimitExceeded
 ├── NotFound
-├── StateConflict · LastAdmin · VaultsLeftShort · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted · IdempotencyInProgress
-├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · PsbtDiffers · SignatureInvalid ·
-│   WalletAddressMismatch · IdempotencyKeyReused
+├── StateConflict · LastAdmin · VaultsLeftShort · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted ·
+│   DeploymentNotConfirmed · AlreadyPaused · NotPaused · CallNotStalled · IdempotencyInProgress
+├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing · PsbtDiffers ·
+│   SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
     MailUnavailable · MailRefused
 
@@ -136,6 +137,26 @@ class KeyAccountsExhausted(CustodyError):
     hint = "The signer must connect the device and register further accounts."
 
 
+class CallNotStalled(CustodyError):
+    code = ErrorCode.CALL_NOT_STALLED
+    hint = "Read the call's Status: what is on its way needs nothing, and what ended is called anew."
+
+
+class DeploymentNotConfirmed(CustodyError):
+    code = ErrorCode.DEPLOYMENT_NOT_CONFIRMED
+    hint = "Wait for the deployment's first confirmation; GET contract shows how it stands."
+
+
+class AlreadyPaused(CustodyError):
+    code = ErrorCode.ALREADY_PAUSED
+    hint = "Nothing has to be done."
+
+
+class NotPaused(CustodyError):
+    code = ErrorCode.NOT_PAUSED
+    hint = "Nothing has to be done."
+
+
 class IdempotencyInProgress(CustodyError):
     code = ErrorCode.IDEMPOTENCY_IN_PROGRESS
     hint = "The same request is being worked on; ask again in a moment."
@@ -159,6 +180,13 @@ class Dust(CustodyError):
 class InsufficientFunds(CustodyError):
     code = ErrorCode.INSUFFICIENT_FUNDS
     hint = "Send less, or fund it first."
+
+
+class TokenCoinMissing(CustodyError):
+    """The vault has no coin at its own address that a token transaction could begin with."""
+
+    code = ErrorCode.TOKEN_COIN_MISSING
+    hint = "Send some bitcoin to the vault's address, from the vault itself or from elsewhere, and wait for a confirmation."
 
 
 class PsbtDiffers(CustodyError):

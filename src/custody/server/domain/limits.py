@@ -5,7 +5,7 @@ without its transaction reaching the network. Versions of one movement (a paymen
 coins, so that one of them at most is mined: the largest that still can be is what they count for, once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from custody.server.domain.cycles import Cycle
 from multisig.units import SATS_PER_BTC, Sats
@@ -45,6 +45,20 @@ def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
         return True
     before = usage.others if policy.is_per_cycle else 0
     return before + requested <= policy.limit
+
+
+def of_token(policy: SpendingPolicy, decimals: int) -> SpendingPolicy:
+    """The same figure in whole tokens, as a limit of raw units: until a token has limits of its own, the main figure measures it.
+
+    Rounded down, which lets through exactly the same whole numbers of raw units.
+    """
+    return replace(policy, limit=Sats(policy.limit * 10**decimals // SATS_PER_BTC))
+
+
+def in_tokens(amount: int, decimals: int) -> str:
+    """Whole tokens with all their decimals, also of a sum that no token ever has."""
+    whole, fraction = divmod(amount, 10**decimals)
+    return f"{whole}.{fraction:0{decimals}d}" if decimals else str(whole)
 
 
 def is_within(given: SpendingPolicy, own: SpendingPolicy) -> bool:

@@ -31,6 +31,9 @@ from custody.server.service.secrets import Secrets
 from custody.server.service.sign_in.services import SignInServices
 from custody.server.service.sign_in.sessions import Sessions
 from custody.server.service.sign_in.signin import SignIn
+from custody.server.service.tokens.calling import Calling
+from custody.server.service.tokens.creating import TokenCreating
+from custody.server.service.tokens.resubmitting import Resubmitting
 from custody.server.service.vaults.vaults import Vaults
 from custody.server.service.webhooks.webhooks import Webhooks
 from custody.server.store import Store
@@ -67,6 +70,9 @@ class Services:
     cancelling: Cancelling
     forwarding: Forwarding
     signing: Signing
+    resubmitting: Resubmitting
+    token_creating: TokenCreating
+    calling: Calling
     logs: Logs
     purchases: Purchases
     webhooks: Webhooks

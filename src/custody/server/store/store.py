@@ -157,7 +157,7 @@ class Store:
 
 
 def _revision(session: Session) -> str | None:
-    found: str | None = session.scalar(_REVISION)
+    found: str | None = session.connection().scalar(_REVISION)
     return found
 
 

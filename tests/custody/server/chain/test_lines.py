@@ -13,7 +13,8 @@ from custody.server.chain.core import Password
 from custody.server.chain.core.rpc import Call, Rpc
 from custody.server.chain.lines import Lines
 from custody.server.domain.errors import ChainUnavailable
-from tests.support.receiver import Receiver, certificate_for, receiver
+from tests.support.certificates import certificate_for
+from tests.support.receiver import Receiver, receiver
 
 FOREVER = {
     "a status": (b"HTTP/1.1 ", b" "),

@@ -166,10 +166,11 @@ def test_signs_in_through_a_real_mail_server(tmp_path: Path) -> None:
     import secrets
 
     from custody.server.app import Outside, Settings, open_platform
+    from tests.support.certificates import certificate_for_address
     from tests.support.platform import CHEAP, Clock
-    from tests.support.smtp import mail_server, throwaway_certificate
+    from tests.support.smtp import mail_server
 
-    authority, context = throwaway_certificate(tmp_path)
+    authority, context = certificate_for_address(tmp_path)
     with mail_server(tls="starttls", context=context, password="relay password") as box:
         settings = Settings(
             state=tmp_path / "state",

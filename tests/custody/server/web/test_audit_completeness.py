@@ -33,6 +33,7 @@ from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import PASSWORD, As, World, register_key, seed
 from tests.support.profiles import forward, grant, pay_profile
 from tests.support.purchases import deliver, transaction
+from tests.support.token_desk import TokenDesk
 
 EXEMPT: Final = {
     "POST /auth/refresh": "renews what SIGNED_IN recorded; a token that was copied is recorded as REFRESH_TOKEN_REUSED",
@@ -303,6 +304,51 @@ def _(story: Story) -> httpx.Response:
     return forward(story.desk, "alice", 20_000)
 
 
+@example("POST /api/v1/create-token")
+def _(story: Story) -> httpx.Response:
+    tokens = TokenDesk(story.desk)
+    tokens.fund(100_000, 100_000)
+    return story.keep("token", tokens.create())
+
+
+@example("POST /api/v1/call-contract")
+def _(story: Story) -> httpx.Response:
+    tokens, token = TokenDesk(story.desk), story.kept["token"]
+    tokens.finish(token["psbt_id"])
+    return story.keep("init", tokens.call(token["contract_uid"], "init"))
+
+
+@example("POST /api/v1/add-to-contract-whitelist")
+def _(story: Story) -> httpx.Response:
+    TokenDesk(story.desk).finish(story.kept["init"]["psbt_id"])
+    return story.keep("listing", _listing(story, "add-to-contract-whitelist"))
+
+
+@example("POST /api/v1/remove-from-contract-whitelist")
+def _(story: Story) -> httpx.Response:
+    TokenDesk(story.desk).finish(story.kept["listing"]["psbt_id"])
+    return _listing(story, "remove-from-contract-whitelist")
+
+
+@example("POST /api/v1/contract-calls/resubmit")
+def _(story: Story) -> httpx.Response:
+    """Signed while no node could be reached."""
+    tokens, backends = TokenDesk(story.desk), story.world.platform.background.backends
+    tokens.fund(100_000)
+    called, away = ok(tokens.call(story.kept["token"]["contract_uid"], "pause")), dict(backends)
+    backends.clear()
+    for name in ("alice", "bob"):
+        story.desk.approve(name, called["psbt_id"])
+    story.desk.outbox.run_due()
+    backends.update(away)
+    return story.here("contract-calls/resubmit", call_uid=called["call_uid"])
+
+
+def _listing(story: Story, path: str) -> httpx.Response:
+    uid = story.kept["token"]["contract_uid"]
+    return story.here(path, contract_uid=uid, wallet_id=story.desk.vault["id"], address=SHOP)
+
+
 @example("POST /api/v1/cancel-psbt")
 def _(story: Story) -> httpx.Response:
     made = ok(story.desk.propose(10_000, fee_rate="1"))
@@ -422,6 +468,8 @@ def test_every_change_is_recorded_under_its_trace_id(story: Story) -> None:
         "the specification's words"
     )
     assert seen["POST /api/v1/forward-to-vault"] == [("FORWARDING", "FORWARD_PROPOSED")]
+    assert seen["POST /api/v1/create-token"] == [("TOKENS", "TOKEN_CREATED")]
+    assert seen["POST /api/v1/call-contract"] == [("TOKENS", "TOKEN_CALLED")]
     assert seen["GET /api/v1/export-audit-logs"] == [("AUDIT", "EXPORTED")]
     assert verify(story.world.platform.services.store) == ()
     exported = ok(story.admin.get("/api/v1/export-audit-logs", org_uid=1, workspace_uid=1))["csv"]

@@ -13,6 +13,8 @@ from custody.server.chain.backend import (
     AlreadyKnown,
     BlockRef,
     ChainTransaction,
+    DataBlock,
+    DataTransaction,
     FoundOutput,
     Outcome,
     RefusalCode,
@@ -36,6 +38,7 @@ from custody.server.chain.core.rpc import (
     tidy,
 )
 from custody.server.chain.core.shapes import garbled, hash_of, list_of, object_of, transaction_of
+from custody.server.chain.data import carriers
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
@@ -122,6 +125,22 @@ class CoreBackend:
                 raise ChainUnavailable("The node is still indexing its newest block. Ask again.")
             return None
         return self._read_transaction(txid, self._node.value(answer, "getrawtransaction"))
+
+    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+        ref = self.block_at(height)
+        if ref is None:
+            return None
+        block = self._node.block(ref.hash)
+        found = tuple(carriers(block.transactions, prefix))
+        callers = self._node.outputs([transaction.inputs[0].outpoint for _, transaction in found])
+        return DataBlock(
+            ref,
+            block.previous,
+            tuple(
+                DataTransaction(position, transaction, caller.script_pubkey)
+                for (position, transaction), caller in zip(found, callers, strict=True)
+            ),
+        )
 
     def test_accept(self, transaction: Transaction) -> Outcome:
         raw = transaction.serialize().hex()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from custody.server.chain.backend import FoundOutput, Spend
-from custody.server.chain.core.blocks import Block
+from custody.server.chain.raw_blocks import Block
 from multisig.transaction import OutPoint, Transaction
 
 

@@ -10,12 +10,10 @@ from collections.abc import Callable
 from itertools import islice
 
 from custody.server.chain.backend import FoundOutput
-from custody.server.chain.core.node import Node
+from custody.server.chain.core.node import TRANSACTIONS_PER_CALL, Node
 from custody.server.domain.errors import ChainUnavailable
 from multisig.transaction import OutPoint, Transaction
 
-# A hundred transactions of the largest standard size fit into the largest answer taken.
-TRANSACTIONS_PER_CALL = 100
 # Mainnet's mempool changes with every look. From so many transactions on the list, megabytes of it, is asked for only
 # every few seconds; a new block and a new script do not wait.
 MANY = 5_000

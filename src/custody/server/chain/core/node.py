@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from custody.server.chain.backend import BlockRef
-from custody.server.chain.core.blocks import Block, read_block
 from custody.server.chain.core.rpc import INVALID_PARAMETER, NOT_FOUND, Call, Failed, Rpc
 from custody.server.chain.core.shapes import (
     bytes_of,
@@ -21,9 +20,10 @@ from custody.server.chain.core.shapes import (
     object_of,
     transaction_of,
 )
+from custody.server.chain.raw_blocks import Block, read_block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
-from multisig.transaction import OutPoint, Transaction
+from multisig.transaction import OutPoint, Transaction, TxOut
 
 # Bitcoin Core's names of the chains (util/chaintype.cpp).
 CHAIN_NAMES = {
@@ -39,6 +39,8 @@ TXINDEX, FILTERINDEX = "txindex", "basic block filter index"
 SCAN_SECONDS = 120.0
 KEPT_HEADERS = 4_096
 OUTPOINTS_PER_CALL = 1_000
+# A hundred transactions of the largest standard size fit into the largest answer taken.
+TRANSACTIONS_PER_CALL = 100
 
 BLOCKCHAIN_INFO, INDEX_INFO = Call("getblockchaininfo"), Call("getindexinfo")
 
@@ -130,6 +132,19 @@ class Node:
             for answer, txid in zip(answers, txids, strict=True)
         )
 
+    def outputs(self, outpoints: Sequence[OutPoint]) -> tuple[TxOut, ...]:
+        """The outputs at these places, spent or not: the node has the transaction index."""
+        found: dict[str, Transaction] = {}
+        wanted = sorted({outpoint.txid for outpoint in outpoints})
+        for start in range(0, len(wanted), TRANSACTIONS_PER_CALL):
+            some = wanted[start : start + TRANSACTIONS_PER_CALL]
+            answers = self.ask(*(Call("getrawtransaction", (txid,)) for txid in some))
+            found |= {
+                txid: transaction_of(self.value(answer, "getrawtransaction"), txid)
+                for txid, answer in zip(some, answers, strict=True)
+            }
+        return tuple(_output(found[outpoint.txid], outpoint) for outpoint in outpoints)
+
     def spenders(self, outpoints: Sequence[OutPoint]) -> dict[OutPoint, str]:
         """Of those that a transaction in the mempool spends, its txid."""
         found: dict[OutPoint, str] = {}
@@ -189,6 +204,12 @@ class Node:
         whole = object_of(found).get("completed") is True
         if not whole or (found.get("from_height"), found.get("to_height")) != (first, last):
             raise ChainUnavailable(f"{self._name} broke its scan of the blocks off. It is asked again.")
+
+
+def _output(transaction: Transaction, outpoint: OutPoint) -> TxOut:
+    if outpoint.vout >= len(transaction.outputs):
+        raise garbled("a block that spends what is not there")
+    return transaction.outputs[outpoint.vout]
 
 
 def _is_absent(answer: Any) -> bool:

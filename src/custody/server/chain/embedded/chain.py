@@ -12,6 +12,7 @@ from custody.server.chain.backend import (
     Accepted,
     BlockRef,
     ChainTransaction,
+    DataBlock,
     FoundOutput,
     Outcome,
     Spend,
@@ -93,6 +94,10 @@ class EmbeddedChain:
     def transaction(self, txid: str) -> ChainTransaction | None:
         with self._open():
             return self._index.transaction(txid) or self._mempool.transaction(txid)
+
+    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+        with self._open():
+            return self._index.data_at(height, prefix)
 
     def test_accept(self, transaction: Transaction) -> Outcome:
         with self._open():

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from custody.server.chain.backend import BlockRef, ChainTransaction, Spend
+from custody.server.chain.backend import BlockRef, ChainTransaction, DataBlock, DataTransaction, Spend
+from custody.server.chain.data import carriers
 from multisig.transaction import OutPoint, Transaction, TxOut
 
 # BIP-113: the median of this many past block times.
 MEDIAN_TIME_SPAN = 11
+# What the genesis block names as its parent.
+NO_BLOCK = "00" * 32
 
 
 @dataclass(frozen=True)
@@ -96,3 +99,18 @@ class CoinIndex:
 
     def transaction(self, txid: str) -> ChainTransaction | None:
         return self._transactions.get(txid)
+
+    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+        """The block at that height, with its transactions that push such data."""
+        if not 0 <= height < len(self._blocks):
+            return None
+        block = self._blocks[height]
+        previous = self._blocks[height - 1].ref.hash if height else NO_BLOCK
+        found = tuple(
+            DataTransaction(position, transaction, self._caller(transaction))
+            for position, transaction in carriers(block.transactions, prefix)
+        )
+        return DataBlock(block.ref, previous, found)
+
+    def _caller(self, transaction: Transaction) -> bytes:
+        return self._coins[transaction.inputs[0].outpoint].output.script_pubkey

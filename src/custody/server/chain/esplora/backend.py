@@ -19,11 +19,14 @@ from custody.server.chain.backend import (
     AlreadyKnown,
     BlockRef,
     ChainTransaction,
+    DataBlock,
+    DataTransaction,
     FoundOutput,
     Outcome,
     RefusalCode,
     Refused,
 )
+from custody.server.chain.data import carriers
 from custody.server.chain.esplora.acceptance import Acceptance
 from custody.server.chain.esplora.blocks import BestChain, Moved
 from custody.server.chain.esplora.coins import History, touched_since
@@ -33,6 +36,7 @@ from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Tested, read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
 from custody.server.chain.esplora.wire import TIMEOUT, Answer, Wire
+from custody.server.chain.raw_blocks import read_block
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
@@ -113,6 +117,11 @@ class EsploraBackend:
             self._chain.tip()
             return self._transactions.find(txid)
 
+    def data_at(self, height: int, prefix: bytes) -> DataBlock | None:
+        with self._doubting():
+            ref = self._chain.block_at(height)
+            return None if ref is None else self._data_of(ref, prefix)
+
     def test_accept(self, transaction: Transaction) -> Outcome:
         if self._is_confirmed(transaction):
             return AlreadyKnown(transaction.txid, confirmed=True)
@@ -152,6 +161,18 @@ class EsploraBackend:
         except ChainUnavailable:
             self._wire.doubt()
             raise
+
+    def _data_of(self, ref: BlockRef, prefix: bytes) -> DataBlock:
+        """From the block's own bytes, which hash to its header and to what that commits to; callers by their transactions' hashes."""
+        body = self._wire.find(f"/block/{ref.hash}/raw")
+        if body is None:
+            raise Moved("The explorer lacks a block of the best chain that it shows.")
+        block = read_block(body, ref.hash)
+        found = tuple(
+            DataTransaction(position, transaction, self._transactions.caller(transaction))
+            for position, transaction in carriers(block.transactions, prefix)
+        )
+        return DataBlock(ref, block.previous, found)
 
     def _is_confirmed(self, transaction: Transaction) -> bool:
         known = self.transaction(transaction.txid)

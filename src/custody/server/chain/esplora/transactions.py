@@ -99,6 +99,10 @@ class Transactions:
         spender = self.spender(transaction.inputs[0].outpoint)
         return spender is not None and spender.txid == transaction.txid
 
+    def caller(self, transaction: Transaction) -> bytes:
+        """The output script that its first input spends. Raises Moved where the explorer lacks it."""
+        return next(self._outputs_spent(transaction)).script_pubkey
+
     def spent_by(self, transaction: Transaction) -> tuple[TxOut, ...]:
         """The outputs it spends. Raises Moved where the explorer lacks one."""
         return tuple(self._outputs_spent(transaction))

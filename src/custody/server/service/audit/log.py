@@ -33,6 +33,7 @@ from custody.server.domain.webhook_events import TOLD_BY_AUDIT
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead, table_of
+from custody.server.store.plain import plain
 
 # Rows in memory at a time.
 BATCH: Final = 1_000
@@ -89,8 +90,8 @@ class AuditLog:
         )
         hashed = event_hash(head.head_hash, row)
         values = {**vars(row), "timestamp": moment, "category": str(category)}
-        db.execute(_APPEND, {**values, "prev_hash": head.head_hash, "event_hash": hashed})
-        db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
+        plain(db).execute(_APPEND, {**values, "prev_hash": head.head_hash, "event_hash": hashed})
+        plain(db).execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
 
 
 # Put together once, and over plain tables: every change is recorded, while other writers wait.
@@ -106,13 +107,13 @@ _APPEND = insert(table_of(AuditEvent))
 
 
 def _locked_head(db: Session, chain_id: str) -> Row[int, bytes]:
-    # Before a statement over plain tables a session does not send what it holds; what cannot be stored is not recorded.
-    db.flush()
-    head = db.execute(_HEAD, {"chain_id": chain_id}).one_or_none()
+    # What cannot be stored is not recorded: the session's own is sent first.
+    connection = plain(db)
+    head = connection.execute(_HEAD, {"chain_id": chain_id}).one_or_none()
     if head is not None:
         return head
-    db.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
-    return db.execute(_HEAD, {"chain_id": chain_id}).one()
+    connection.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
+    return connection.execute(_HEAD, {"chain_id": chain_id}).one()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Select, insert, or_, select
+from sqlalchemy import Select, bindparam, insert, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.backing_off import delay_after
@@ -23,7 +23,8 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
-from custody.server.store.models import Job
+from custody.server.store.models import Job, table_of
+from custody.server.store.plain import plain
 
 log = structlog.get_logger()
 
@@ -80,12 +81,12 @@ def enqueue(
 
     It takes over the trace id of the request, or of the job, that the log's context names.
     """
-    open_job = _open_job(db, kind, subject)
-    if open_job is not None:
+    open_id = _open_job(db, kind, subject)
+    if open_id is not None:
+        open_job = db.get_one(Job, open_id)
         open_job.run_at = min(open_job.run_at, now)
         return
-    db.add(Job(**_fresh(kind, subject, now, payload)))
-    db.flush()
+    plain(db).execute(_ADD, _fresh(kind, subject, now, payload))
 
 
 def is_open(db: Session, kind: str, subject: str) -> bool:
@@ -93,9 +94,19 @@ def is_open(db: Session, kind: str, subject: str) -> bool:
     return _open_job(db, kind, subject) is not None
 
 
-def _open_job(db: Session, kind: str, subject: str) -> Job | None:
-    query = select(Job).where(Job.kind == kind, Job.subject == subject)
-    return db.scalars(query.where(Job.done_at.is_(None), Job.dead_at.is_(None))).one_or_none()
+def _open_job(db: Session, kind: str, subject: str) -> int | None:
+    found: int | None = plain(db).execute(_OPEN, {"kind": kind, "subject": subject}).scalar_one_or_none()
+    return found
+
+
+# Put together once, and over plain tables: other writers wait meanwhile.
+_OPEN = select(Job.id).where(
+    Job.kind == bindparam("kind"),
+    Job.subject == bindparam("subject"),
+    Job.done_at.is_(None),
+    Job.dead_at.is_(None),
+)
+_ADD = insert(table_of(Job))
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:

@@ -1,6 +1,6 @@
 """Forgetting what is over: what strangers can make rows of must not stay for ever, and neither must their addresses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,13 +25,17 @@ DEAD_JOB_KEPT: Final = timedelta(days=30)
 # Its last access token has ended by then as well; the audit log goes on telling of the session.
 SESSION_KEPT: Final = REFRESH_LIFETIME + ACCESS_LIFETIME
 
+# Forgets a batch at most of what is over at that moment, and says how much it was.
+Part = Callable[[Session, datetime], int]
+
 
 class Tidying:
     """Every hour, by the process that sweeps. One that has just taken over begins at once: there is little to be found."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, parts: Sequence[Part]) -> None:
         self._store = store
         self._clock = clock
+        self._parts = parts
         self._done_at: datetime | None = None
 
     def run_due(self) -> int:
@@ -40,9 +44,9 @@ class Tidying:
         if self._done_at is not None and self._done_at <= now < self._done_at + INTERVAL:
             return 0
         self._done_at = now
-        return sum(self._forget(part, now) for part in (_jobs, _challenges, _sessions))
+        return sum(self._forget(part, now) for part in self._parts)
 
-    def _forget(self, part: Callable[[Session, datetime], int], now: datetime) -> int:
+    def _forget(self, part: Part, now: datetime) -> int:
         count = 0
         while True:
             with self._store.write() as db:
@@ -80,3 +84,6 @@ def _sessions(db: Session, now: datetime) -> int:
         db.execute(delete(table).where(table.session_id.in_(found)))
     db.execute(delete(SignInSession).where(SignInSession.id.in_(found)))
     return len(found)
+
+
+OVER: Final[tuple[Part, ...]] = (_jobs, _challenges, _sessions)

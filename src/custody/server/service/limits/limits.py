@@ -15,9 +15,22 @@ from custody.schemas import limits as wire
 from custody.schemas.common import format_time
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import RoleLimitExceeded, VaultLimitExceeded
-from custody.server.domain.limits import SpendingPolicy, Usage, fits, in_btc, unused_of
+from custody.server.domain.limits import (
+    SpendingPolicy,
+    Usage,
+    fits,
+    in_btc,
+    in_tokens,
+    of_token,
+    unused_of,
+)
 from custody.server.domain.ports import Clock
 from custody.server.service.limits.policies import PolicyStore
+from custody.server.service.limits.token_usage import (
+    TokenMovement,
+    token_usage_of_member,
+    token_usage_of_vault,
+)
 from custody.server.service.limits.usage import usage_of_member, usage_of_vault
 from custody.server.store.models import Vault
 from multisig import Sats
@@ -70,6 +83,27 @@ class Limits:
                 figures=_figures(policy, usage, movement),
             )
 
+    def require_token(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
+    ) -> None:
+        """What is moved of a token must fit the limits in whole tokens. Raises RoleLimitExceeded, VaultLimitExceeded."""
+        if movement.for_role:
+            policy = of_token(self._policies.of_role(db, access.role_id), movement.decimals)
+            since = policy.cycle.start(movement.proposed_at)
+            usage = token_usage_of_member(db, access.workspace_id, caller.user_id, since, movement)
+            if not fits(policy, usage, movement.amount):
+                raise RoleLimitExceeded(
+                    f"{_of_token(movement)} does not fit your role's limit of a cycle, in whole tokens.",
+                    figures=_token_figures(policy, usage, movement),
+                )
+        policy = of_token(self._policies.of_vaults(db, [vault.id])[vault.id], movement.decimals)
+        usage = token_usage_of_vault(db, vault.id, policy.cycle.start(movement.proposed_at), movement)
+        if not fits(policy, usage, movement.amount):
+            raise VaultLimitExceeded(
+                f"{_of_token(movement)} does not fit the vault's limit, in whole tokens.",
+                figures=_token_figures(policy, usage, movement),
+            )
+
     def of_role(self, db: Session, workspace_id: int, role_id: int) -> wire.RoleLimit:
         policy = self._policies.of_role(db, role_id)
         return wire.RoleLimit(role_id=role_id, workspace_id=workspace_id, **_shown(policy, self._clock()))
@@ -117,6 +151,17 @@ def _shown(policy: SpendingPolicy, now: datetime) -> dict[str, Any]:
 
 def _used(policy: SpendingPolicy, usage: Usage) -> dict[str, str]:
     return {"used": in_btc(usage.used), "unused": in_btc(unused_of(policy.limit, usage.used))}
+
+
+def _of_token(movement: TokenMovement) -> str:
+    return f"The movement of {in_tokens(movement.amount, movement.decimals)} {movement.ticker} tokens"
+
+
+def _token_figures(policy: SpendingPolicy, usage: Usage, movement: TokenMovement) -> dict[str, str]:
+    """What a refusal carries, in whole tokens."""
+    amounts = {"limit": policy.limit, "used": usage.used, "requested": movement.amount}
+    told = {name: in_tokens(amount, movement.decimals) for name, amount in amounts.items()}
+    return told | {"next_reset": format_time(policy.cycle.next_reset(movement.proposed_at))}
 
 
 def _figures(policy: SpendingPolicy, usage: Usage, movement: Movement) -> dict[str, str]:

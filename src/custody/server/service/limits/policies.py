@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.cycles import Cycle, CyclePeriod
 from custody.server.domain.limits import SpendingPolicy
 from custody.server.store.models import Role, Vault
+from custody.server.store.plain import plain
 from multisig import Sats
 
 
@@ -35,11 +36,11 @@ class StoredPolicies:
     """The platform's own: columns of the role and of the vault, so that a change counts from its commit on."""
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
-        role = db.execute(_OF_ROLE, {"role_id": role_id}).one()
+        role = plain(db).execute(_OF_ROLE, {"role_id": role_id}).one()
         return SpendingPolicy(Sats(role.limit_sats), _cycle(role))
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
-        vaults = db.execute(_OF_VAULTS, {"vault_ids": vault_ids})
+        vaults = plain(db).execute(_OF_VAULTS, {"vault_ids": vault_ids})
         return {
             vault.id: SpendingPolicy(Sats(vault.limit_sats), _cycle(vault), vault.is_per_cycle)
             for vault in vaults

@@ -10,6 +10,7 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.service.proposals.families import holding
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
+from custody.server.store.plain import plain
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
 
@@ -31,7 +32,7 @@ def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str |
 
 
 def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> Usage:
-    others, held = db.execute(sums, whose).one()
+    others, held = plain(db).execute(sums, whose).one()
     return Usage(others=int(others), held=int(held))
 
 
@@ -39,7 +40,7 @@ def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
     """What other families count for, and what the movement's own does, if it has one."""
     families = (
         select(Proposal.family_id, func.max(Proposal.movement_sats).label("amount"))
-        .where(whose, Proposal.created_at >= bindparam("since"), _counts())
+        .where(whose, Proposal.created_at >= bindparam("since"), counts())
         .group_by(Proposal.family_id)
         .subquery()
     )
@@ -48,7 +49,7 @@ def _sums(whose: ColumnElement[bool]) -> Select[int, int]:
     return select(func.coalesce(func.sum(others), 0), func.coalesce(func.sum(held), 0))
 
 
-def _counts() -> ColumnElement[bool]:
+def counts() -> ColumnElement[bool]:
     """Every version that may still be mined, was, or is on its way: a replaced one too, for nodes may prefer it yet.
 
     An ended one holds nothing, unless it was cancelled with signatures out and keeps its coins, or its signers took it to the
@@ -70,6 +71,10 @@ def _left_anyway() -> ColumnElement[bool]:
 
 # Put together once: every movement asks both, while other writers wait.
 _OF_MEMBER = _sums(
-    and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id"))
+    and_(
+        Proposal.workspace_id == bindparam("workspace_id"),
+        Proposal.created_by == bindparam("user_id"),
+        Proposal.counts_for_role,
+    )
 )
 _OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"))

@@ -3,18 +3,18 @@
 import smtplib
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 import structlog
 from pydantic import SecretStr
 
 from custody.server.domain.errors import MailRefused, MailUnavailable
+from custody.server.service.cutting import Deadline
 from custody.server.service.mail.mailer import CannotMail, Letterhead, Mail, address_of
 
 log = structlog.get_logger()
@@ -70,7 +70,7 @@ class SmtpMailer:
     @contextmanager
     def _connection(self) -> Iterator[smtplib.SMTP]:
         # Our name is given: smtplib would look it up, and tell it.
-        with _Deadline() as deadline:
+        with Deadline(MAIL_SECONDS) as deadline:
             connection = _Connection(self._server, self._context, self._letterhead.sender.domain, deadline)
             try:
                 self._prove_both(connection)
@@ -94,35 +94,8 @@ class SmtpMailer:
             ) from error
 
 
-class _Deadline:
-    """smtplib's time-out is for one read, and a server that drips bytes would hold us for ever: the line is cut."""
-
-    def __init__(self) -> None:
-        self._line: socket.socket | None = None
-        self._timer = threading.Timer(MAIL_SECONDS, self._cut)
-        self._timer.daemon = True
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._timer.cancel()
-        if self._line is not None:
-            self._line.close()
-
-    def watch(self, line: socket.socket) -> None:
-        """A handle of our own: TLS takes the other one over."""
-        self._line = line.dup()
-
-    def _cut(self) -> None:
-        with suppress(OSError):
-            if self._line is not None:
-                self._line.shutdown(socket.SHUT_RDWR)
-
-
 class _Connection(smtplib.SMTP):
-    def __init__(self, server: SmtpServer, context: ssl.SSLContext, name: str, deadline: _Deadline) -> None:
+    def __init__(self, server: SmtpServer, context: ssl.SSLContext, name: str, deadline: Deadline) -> None:
         self._tls = context if server.tls == "tls" else None
         self._deadline = deadline
         port = server.port or DEFAULT_PORTS[server.tls]

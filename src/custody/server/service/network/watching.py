@@ -5,6 +5,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import Vault, WatchedScript, table_of
+from custody.server.store.plain import plain
 from multisig import CHANGE, RECEIVE
 
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
@@ -19,7 +20,7 @@ def watch_vault(db: Session, vault: Vault) -> None:
 
 def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
     """Adds the scripts of one chain up to the gap beyond `next_index`."""
-    last = db.execute(_LAST, {"vault_id": vault.id, "branch": branch}).scalar_one()
+    last = plain(db).execute(_LAST, {"vault_id": vault.id, "branch": branch}).scalar_one()
     policy = policy_of(vault)
     first = 0 if last is None else last + 1
     rows = [
@@ -33,7 +34,7 @@ def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> Non
         for index in range(first, next_index + GAP)
     ]
     if rows:
-        db.execute(_ADD, rows)
+        plain(db).execute(_ADD, rows)
 
 
 _LAST = select(func.max(WatchedScript.address_index)).where(

@@ -22,6 +22,7 @@ from custody.server.store.models import (
     User,
     Workspace,
 )
+from custody.server.store.plain import plain
 from multisig import Network
 
 
@@ -144,7 +145,7 @@ def chain_of_network(db: Session, network: str) -> Network:
 
 
 def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
-    rows = db.execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).all()
+    rows = plain(db).execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).all()
     if not rows:
         return None
     place = rows[0]

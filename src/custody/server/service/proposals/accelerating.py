@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
+from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
@@ -33,14 +33,15 @@ from custody.server.service.proposals.coins import (
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.originals import find_proposal, priced
+from custody.server.service.proposals.originals import TOKEN_KINDS, find_proposal, priced
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.token_coins import ADDRESS_INDEX
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
-from multisig import CHANGE, ChangeTo, FeeRate, OutPoint, Sats
+from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, OutPoint, Sats
 
 # Core's DEFAULT_ANCESTOR_LIMIT: no mempool holds a longer chain of unconfirmed ones.
 MAX_ANCESTORS = 25
@@ -94,7 +95,8 @@ class Accelerating:
             )
         selection = Selection((coin.candidate,), Sats(coin.candidate.amount - fee), fee)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
-        back = ChangeTo(selection.change, CHANGE, vault.next_change_index)
+        branch, index = _way_back(parent, vault)
+        back = ChangeTo(selection.change, branch, index)
         parts = Parts(policy_of(vault), tuple(coins_to_spend(db, vault.chain, [coin])), (back,), lock)
         return Child(parent.id, Draft(parts.build(), (coin,), selection, vsize, parts))
 
@@ -106,7 +108,7 @@ class Accelerating:
         require_unchanged(db, vault.chain, child.draft.holdings)
         require_makers_stay(db, child.draft.holdings)
         draft = child.draft
-        if draft.change_index != vault.next_change_index:
+        if draft.change_index not in {None, vault.next_change_index}:
             draft = draft.with_change_at(vault.next_change_index)
         movement = Movement(draft.selection.fee, self._clock())
         self._limits.require_role(db, caller, access, movement)
@@ -127,7 +129,7 @@ class Accelerating:
             told=told_of(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
-        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
 
 def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
@@ -149,7 +151,7 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
             ChainCoin.chain == vault.chain,
             ChainCoin.txid == parent.txid_expected,
             ChainCoin.vault_id == vault.id,
-            ChainCoin.branch == CHANGE,
+            ChainCoin.branch == _way_back(parent, vault)[0],
             ChainCoin.height.is_(None),
             ChainCoin.spent_by.is_(None),
             ~is_locked,
@@ -162,6 +164,13 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
         raise StateConflict("It has no unconfirmed change that is free to pay for it: replace it instead.")
     candidate = Candidate(OutPoint(row.txid, row.vout), Sats(row.amount_sats), 0, own_change=True)
     return Holding(candidate, row.branch, row.address_index, None)
+
+
+def _way_back(parent: Proposal, vault: Vault) -> tuple[int, int]:
+    """Where the child's change goes: of a token's transaction to the vault's first address, where its own did."""
+    if TxType(parent.tx_type) in TOKEN_KINDS:
+        return RECEIVE, ADDRESS_INDEX
+    return CHANGE, vault.next_change_index
 
 
 def _unconfirmed(db: Session, vault: Vault, parent: Proposal) -> list[Priced]:

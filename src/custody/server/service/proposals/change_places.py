@@ -1,10 +1,12 @@
 """Which address the next change goes to: one that nobody was given yet, and that a wallet restoring the vault finds."""
 
-from sqlalchemy import literal_column, select
+from sqlalchemy import bindparam, literal_column, select, update
 from sqlalchemy.orm import Session
+from sqlalchemy.orm.attributes import set_committed_value
 
 from custody.server.service.network.watching import GAP
-from custody.server.store.models import ChainCoin, Vault
+from custody.server.store.models import ChainCoin, Vault, table_of
+from custody.server.store.plain import plain
 from multisig import CHANGE
 
 
@@ -16,15 +18,30 @@ def use_change_index(db: Session, vault: Vault, index: int) -> None:
     """
     following = index + 1
     if following < GAP or _is_used_from(db, vault, following - GAP):
-        vault.next_change_index = max(vault.next_change_index, following)
+        following = max(vault.next_change_index, following)
+        plain(db).execute(_MOVE, {"moved_vault": vault.id, "following": following})
+        set_committed_value(vault, "next_change_index", following)
 
 
 def _is_used_from(db: Session, vault: Vault, index: int) -> bool:
     """Whether the chain shows a coin at this change address, or at a later one."""
-    query = select(ChainCoin.vout).where(
-        ChainCoin.vault_id == vault.id,
+    return plain(db).execute(_USED, {"vault_id": vault.id, "least": index}).first() is not None
+
+
+# Put together once: every proposal asks it, while other writers wait.
+_VAULTS = table_of(Vault)
+_MOVE = (
+    update(_VAULTS)
+    .where(_VAULTS.c.id == bindparam("moved_vault"))
+    .values(next_change_index=bindparam("following"))
+)
+_USED = (
+    select(ChainCoin.vout)
+    .where(
+        ChainCoin.vault_id == bindparam("vault_id"),
         # As it stands in the index's condition, or SQLite would not take it.
         ChainCoin.branch == literal_column(str(CHANGE)),
-        ChainCoin.address_index >= index,
+        ChainCoin.address_index >= bindparam("least"),
     )
-    return db.execute(query.limit(1)).first() is not None
+    .limit(1)
+)

@@ -7,8 +7,9 @@ those about as large as what is paid, and a few small ones.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, false, func, insert, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, false, func, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -24,19 +25,22 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, table_of
-from multisig import CoinToSpend, OutPoint, Sats, Transaction
+from custody.server.store.plain import plain
+from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
 _Coins = Select[str, int, int, int | None, int, int, bool]
+_Row = Row[str, int, int, int | None, int, int, bool]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
 # Coins that alone pay for everything, the smallest of them: one may do without change.
 MATCHING = 20
 # Small coins that are worth twice what they cost, to be used up beside the others.
 SMALL = 10
+# Where no address is avoided.
+NO_INDEX = -1
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(NamedTuple):
     """A candidate, where in the vault it is, and at which height it was seen."""
 
     candidate: Candidate
@@ -51,10 +55,11 @@ class Holding:
 
 @dataclass(frozen=True)
 class Purse:
-    """A vault's unspent, mature coins, at a tip."""
+    """A vault's unspent, mature coins, at a tip. ``avoids_address``: but for those at its own ``address``, the first one."""
 
     vault_id: str
     tip_height: int
+    avoids_address: bool = False
 
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
         """Coins of the tier from which a selection can be made whenever it can be made from all of them.
@@ -64,13 +69,12 @@ class Purse:
         cost = input_cost(plan)
         largest = self._read(db, _largest(tier, MAX_INPUTS, with_locked=with_locked), cost + 1)
         if len(largest) < MAX_INPUTS or with_locked:
-            return largest
+            return self._holdings(largest)
         enough = plan.target + plan.fee(1, with_change=False)
-        others = (
-            *self._read(db, _smallest(tier, MATCHING), max(cost + 1, enough)),
-            *self._read(db, _smallest(tier, SMALL), 2 * cost + 1),
-        )
-        return list({holding.outpoint: holding for holding in (*largest, *others)}.values())
+        matching = self._read(db, _smallest(tier, MATCHING), max(cost + 1, enough))
+        small = self._read(db, _smallest(tier, SMALL), 2 * cost + 1)
+        # One snapshot: a coin that is found twice is the same row.
+        return self._holdings(dict.fromkeys((*largest, *matching, *small)))
 
     def spendable(self, db: Session) -> Sats:
         """What all coins come to that may be spent and that no proposal holds."""
@@ -81,10 +85,14 @@ class Purse:
         """What the statements below are asked with."""
         depths = {"mature": COINBASE_MATURITY, "foreign": FOREIGN_DEPTH, "own": OWN_CHANGE_DEPTH}
         heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
-        return {"vault_id": self.vault_id, **heights}
+        avoided = 0 if self.avoids_address else NO_INDEX
+        return {"vault_id": self.vault_id, "avoided": avoided, **heights}
 
-    def _read(self, db: Session, query: _Coins, least: int) -> list[Holding]:
-        found = db.execute(query, {**self._values, "least": least})
+    def _read(self, db: Session, query: _Coins, least: int) -> list[_Row]:
+        rows = plain(db).execute(query, {**self._values, "least": least})
+        return list(rows)
+
+    def _holdings(self, found: Iterable[_Row]) -> list[Holding]:
         return [
             Holding(
                 Candidate(OutPoint(txid, vout), Sats(amount), self._confirmations(height), bool(is_own)),
@@ -135,6 +143,7 @@ def _unspent() -> tuple[ColumnElement[bool], ...]:
         ChainCoin.vault_id == bindparam("vault_id"),
         ChainCoin.spent_by.is_(None),
         or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
+        or_(ChainCoin.branch != RECEIVE, ChainCoin.address_index != bindparam("avoided")),
     )
 
 
@@ -189,7 +198,7 @@ def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> Non
     values: dict[str, object] = {"chain": chain}
     for number, (txid, vout, _) in enumerate(seen):
         values |= {f"txid_{number}": txid, f"vout_{number}": vout}
-    if {tuple(row) for row in db.execute(_free(len(seen)), values)} != seen:
+    if {tuple(row) for row in plain(db).execute(_free(len(seen)), values)} != seen:
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
 
@@ -231,7 +240,7 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
     ]
     try:
         if rows:
-            db.execute(_LOCK, rows)
+            plain(db).execute(_LOCK, rows)
     except IntegrityError as error:
         raise LockedFunds("Another proposal took one of the coins at the same moment.") from error
 
@@ -255,7 +264,7 @@ def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[C
 
 
 def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
-    found = db.execute(_RAW, {"chain": chain, "txids": sorted(txids)})
+    found = plain(db).execute(_RAW, {"chain": chain, "txids": sorted(txids)})
     return {txid: Transaction.parse(raw) for txid, raw in found}
 
 

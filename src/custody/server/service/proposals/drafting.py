@@ -1,8 +1,10 @@
 """From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here reads; a snapshot is enough."""
 
+from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import TypeGuard
 
 from sqlalchemy.orm import Session
 
@@ -23,6 +25,7 @@ from custody.server.domain.timing import SEQUENCE, choose_locktime
 from custody.server.service.network.market import Quote
 from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
 from custody.server.service.proposals.payments import Intent
+from custody.server.service.proposals.token_coins import kept_for_tokens
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import Vault
 from multisig import (
@@ -44,13 +47,32 @@ from multisig import Vault as Policy
 
 @dataclass(frozen=True)
 class Draft:
-    """A transaction that is ready to be proposed. ``holdings``: its coins, in the order of its inputs."""
+    """A transaction that is ready to be proposed. ``holdings``: its coins, in the order of its inputs.
+
+    ``kept``: a coin that has to stay where it is while these are spent. ``raw`` and ``txid`` are the PSBT's, worked out with the draft: nobody waits for them in the writers' turn.
+    """
 
     psbt: Psbt
     holdings: tuple[Holding, ...]
     selection: Selection
     vsize: int
     parts: "Parts"
+    kept: Holding | None = None
+    raw: bytes = field(init=False, repr=False)
+    txid: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raw", self.psbt.to_bytes())
+        object.__setattr__(self, "txid", self.psbt.tx.txid)
+
+    @property
+    def needed(self) -> tuple[Holding, ...]:
+        """What has to be as it was when this is stored: its coins, and the one that stays."""
+        return self.holdings if self.kept is None else (*self.holdings, self.kept)
+
+    @property
+    def base64(self) -> str:
+        return b64encode(self.raw).decode("ascii")
 
     @property
     def change_index(self) -> int | None:
@@ -74,17 +96,20 @@ class Parts:
 
     @property
     def change_index(self) -> int | None:
-        return next((item.index for item in self.outputs if isinstance(item, ChangeTo)), None)
+        """Of a token's transaction None: its change returns to the vault's first address, and uses up no place."""
+        return next((item.index for item in self.outputs if _is_change(item)), None)
 
     def with_change_at(self, index: int) -> "Parts":
-        outputs = (
-            replace(item, index=index) if isinstance(item, ChangeTo) else item for item in self.outputs
-        )
+        outputs = (replace(item, index=index) if _is_change(item) else item for item in self.outputs)
         return replace(self, outputs=tuple(outputs))
 
     def build(self) -> Psbt:
         """Raises PsbtTooLarge."""
         return build_psbt(self.policy, self.coins, self.outputs, self.locktime, SEQUENCE)
+
+
+def _is_change(item: TxOut | ChangeTo) -> TypeGuard[ChangeTo]:
+    return isinstance(item, ChangeTo) and item.chain == CHANGE
 
 
 class Drafter:
@@ -100,14 +125,15 @@ class Drafter:
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
-        pool, selection = choose_coins(db, Purse(vault.id, quote.tip.height), plan, self._rng)
+        kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
+        pool, selection = _choose(db, Purse(vault.id, quote.tip.height), plan, self._rng, kept)
         try:
-            return self._build(db, vault, intent, plan, quote, pool, selection)
+            return replace(self._build(db, vault, intent, plan, quote, pool, selection), kept=kept)
         except PsbtTooLarge:
             # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
             fewest = select_fewest(_candidates(pool), plan) or selection
         try:
-            return self._build(db, vault, intent, plan, quote, pool, fewest)
+            return replace(self._build(db, vault, intent, plan, quote, pool, fewest), kept=kept)
         except PsbtTooLarge as error:
             sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
@@ -122,7 +148,7 @@ class Drafter:
         pool: Sequence[Holding],
         selection: Selection,
     ) -> Draft:
-        _require_sane_fee(selection)
+        require_sane_fee(selection)
         places = {holding.outpoint: holding for holding in pool}
         holdings = tuple(places[coin.outpoint] for coin in selection.coins)
         parts = Parts(
@@ -145,14 +171,43 @@ class Drafter:
         return tuple(placed)
 
 
-def choose_coins(db: Session, purse: Purse, plan: Plan, rng: RandomSource) -> tuple[list[Holding], Selection]:
+_Choice = tuple[list[Holding], Selection]
+
+
+def choose_coins(db: Session, purse: Purse, plan: Plan, rng: RandomSource) -> _Choice:
     """The selection, and the coins that it was made from. Raises LockedFunds, InsufficientFunds."""
+    found = _try_to_choose(db, purse, plan, rng, None)
+    if found is None:
+        raise _too_little(db, purse, plan)
+    return found
+
+
+def _choose(db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Holding | None) -> _Choice:
+    """Where a coin is kept for the vault's tokens, others at its address are taken last, and that one never."""
+    if kept is None:
+        return choose_coins(db, purse, plan, rng)
+    found = _try_to_choose(db, replace(purse, avoids_address=True), plan, rng, kept)
+    found = found or _try_to_choose(db, purse, plan, rng, kept)
+    if found is not None:
+        return found
+    choose_coins(db, purse, plan, rng)
+    raise InsufficientFunds(
+        f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.candidate.amount} sat that the "
+        "vault keeps at its address for its tokens. Pay something back to that address with the same send, or less."
+    )
+
+
+def _try_to_choose(
+    db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Holding | None
+) -> _Choice | None:
     for tier in Tier:
         pool = purse.pool(db, tier, plan)
+        if kept is not None:
+            pool = [holding for holding in pool if holding.outpoint != kept.outpoint]
         selection = select_from(_candidates(pool), plan, rng)
         if selection is not None:
             return pool, selection
-    raise _too_little(db, purse, plan)
+    return None
 
 
 def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
@@ -174,7 +229,7 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
     )
 
 
-def _require_sane_fee(selection: Selection) -> None:
+def require_sane_fee(selection: Selection) -> None:
     if selection.fee > MAX_FEE:
         sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
         raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))

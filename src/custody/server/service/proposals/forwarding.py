@@ -32,11 +32,12 @@ from custody.server.service.network.market import Market, Quote
 from custody.server.service.network.profile_watching import CHANGE_INDEX
 from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
 from custody.server.service.proposals.profile_coins import ProfilePurse
+from custody.server.service.proposals.storing import store_inputs
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import Proposal, ProposalInput, Vault
+from custody.server.store.models import Proposal, Vault
 from multisig import (
     CHANGE,
     RECEIVE,
@@ -194,7 +195,7 @@ class Forwarding:
         )
         db.add(proposal)
         db.flush()
-        db.add_all(_inputs(proposal_id, draft))
+        store_inputs(db, proposal_id, draft.holdings)
         self._lifecycle.touch(db, proposal)
         return proposal
 
@@ -259,22 +260,6 @@ def _choose(
     what = "The balance" if wish.amount is None else f"{wish.amount} sat and the fee of {wish.fee} sat"
     waiting = "" if wish.allow_unconfirmed else " Unconfirmed deposits are spent with allow_unconfirmed only."
     raise InsufficientFunds(f"{what} cannot be forwarded: {free} sat can be spent.{waiting}")
-
-
-def _inputs(proposal_id: str, draft: ForwardDraft) -> list[ProposalInput]:
-    """In the order of the PSBT's inputs, which is that of the coins."""
-    return [
-        ProposalInput(
-            proposal_id=proposal_id,
-            input_index=index,
-            txid=holding.outpoint.txid,
-            vout=holding.outpoint.vout,
-            amount_sats=holding.candidate.amount,
-            branch=holding.branch,
-            address_index=holding.address_index,
-        )
-        for index, holding in enumerate(draft.holdings)
-    ]
 
 
 def _invalid(pointer: str, sentence: str) -> Invalid:

@@ -32,7 +32,9 @@ from multisig import (
 )
 
 # A forward is its owner's alone, and spends no coin of a vault.
-KINDS = frozenset({TxType.SEND, TxType.CALL})
+KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
+# Their first input tells who calls, and their change returns to the vault's first address (CPT-1).
+TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,11 @@ class Family:
     original: Proposal
     members: Sequence[Proposal]
     vault: Vault
+
+    @property
+    def is_of_token(self) -> bool:
+        """Also where its newest member takes everything back."""
+        return any(TxType(member.tx_type) in TOKEN_KINDS for member in self.members)
 
     @property
     def rivals(self) -> tuple[Priced, ...]:
@@ -143,24 +150,27 @@ def _outputs(intent: Intent) -> list[tuple[bytes, int]]:
 
 def _intent_of(family: Family) -> Intent:
     original, network = family.original, Network(family.vault.chain)
+    # What a token's proposal names as recipients was recorded, and is paid nothing.
+    pays = TxType(original.tx_type) not in TOKEN_KINDS
     payments = tuple(
         Payment(address, TxOut(Sats(amount), decode_address(address, network)))
-        for address, amount in zip(original.recipients, original.amounts_sats, strict=True)
+        for address, amount in (zip(original.recipients, original.amounts_sats, strict=True) if pays else ())
     )
     data = None if original.op_return_hex is None else bytes.fromhex(original.op_return_hex)
     return Intent(payments, data)
 
 
 def family_holdings(db: Session, family: Family, *, cancel: bool) -> tuple[Holding, ...]:
-    """Every coin of the original, and those of the other members that nobody else holds: any two versions then share coins,
-    and whoever signed an earlier one sees that the new one excludes it.
+    """Every coin of the original in the order of its inputs, and those of the other members that nobody else holds: any two
+    versions then share coins, and whoever signed an earlier one sees that the new one excludes it.
 
     A coin may have left the chain for good: a deposit that a reorganisation took back. The others would wait for it for ever,
     unless a cancel may do with what is left; as long as each version has a coin among it, it excludes them all the same.
 
     Raises StateConflict where a coin of the original is not there.
     """
-    own = coins_of(db, [family.original.id])
+    inputs = _inputs_of(db, family.original)
+    own = set(inputs)
     wanted = coins_of(db, [member.id for member in family.members])
     versions = {member.txid_expected for member in family.members}
     found: dict[Coin, Holding] = {}
@@ -172,7 +182,12 @@ def family_holdings(db: Session, family: Family, *, cancel: bool) -> tuple[Holdi
         raise StateConflict(
             "A coin of the proposal is not on the chain, or was spent: nothing can replace it now."
         )
-    return tuple(found[coin] for coin in (*sorted(own & set(found)), *sorted(set(found) - own)))
+    return tuple(found[coin] for coin in (*inputs, *sorted(set(found) - own)) if coin in found)
+
+
+def _inputs_of(db: Session, original: Proposal) -> list[Coin]:
+    query = select(ProposalInput.txid, ProposalInput.vout).where(ProposalInput.proposal_id == original.id)
+    return [(txid, vout) for txid, vout in db.execute(query.order_by(ProposalInput.input_index))]
 
 
 def _are_gone(db: Session, family: Family, missing: set[Coin], left: set[Coin]) -> bool:

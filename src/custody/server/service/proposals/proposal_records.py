@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
 from custody.server.service.proposals.originals import may_be_replaced
+from custody.server.service.tokens.proposed_calls import NO_TOKEN, ProposedCall, proposed_calls
 from custody.server.store.models import (
     ChainBlock,
     Decision,
@@ -19,6 +20,7 @@ from custody.server.store.models import (
     Vault,
     VaultSigner,
 )
+from custody.server.store.plain import plain
 from multisig import FeeRate
 
 
@@ -39,12 +41,14 @@ def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Pr
     decisions = _decisions(db, ids)
     collected = collected_signatures(db, ids)
     tips = _tips(db, {proposal.vault_id for proposal in proposals})
+    of_tokens = proposed_calls(db, proposals)
     return [
         _record(
             proposal,
             [_signer(seat, decisions[proposal.id].get(seat.key_id)) for seat in _whose(proposal, seats)],
             collected[proposal.id],
             tips.get(proposal.vault_id, 0),
+            of_tokens.get(proposal.id, NO_TOKEN),
         )
         for proposal in proposals
     ]
@@ -52,7 +56,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Pr
 
 def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
     """How many signatures every input has at least: progress is the minimum over the inputs."""
-    found = db.execute(_COLLECTED, {"ids": list(proposal_ids)})
+    found = plain(db).execute(_COLLECTED, {"ids": list(proposal_ids)})
     return {proposal_id: int(least) for proposal_id, least in found}
 
 
@@ -110,7 +114,7 @@ def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, 
 
 
 def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
-    found = db.execute(_TIPS, {"ids": list(vault_ids)})
+    found = plain(db).execute(_TIPS, {"ids": list(vault_ids)})
     return {vault_id: int(height) for vault_id, height in found}
 
 
@@ -133,7 +137,11 @@ def rate_text(rate: FeeRate) -> str:
 
 
 def _record(
-    proposal: Proposal, signers: list[wire.ProposalSigner], collected: int, tip_height: int
+    proposal: Proposal,
+    signers: list[wire.ProposalSigner],
+    collected: int,
+    tip_height: int,
+    of_token: ProposedCall,
 ) -> wire.Proposal:
     height = proposal.block_height
     return wire.Proposal(
@@ -142,6 +150,9 @@ def _record(
         vault_id=proposal.vault_id,
         tx_type=wire.TxType(proposal.tx_type),
         status=wire.ProposalStatus(proposal.status),
+        contract_uid=of_token.contract_uid,
+        call_uid=of_token.call_uid,
+        decoded_call=of_token.decoded,
         created_by=str(proposal.created_by),
         description=proposal.description,
         psbt_base64=b64encode(proposal.psbt).decode(),
@@ -152,7 +163,7 @@ def _record(
         fee_sats=proposal.fee_sats,
         fee_rate=rate_text(FeeRate(proposal.fee_rate_sat_per_kvb)),
         op_return=None if proposal.op_return_hex is None else f"0x{proposal.op_return_hex}",
-        contract_ids=proposal.contract_ids,
+        contract_ids=proposal.contract_ids or of_token.contract_ids,
         m=proposal.m,
         n=proposal.n,
         signers=signers,

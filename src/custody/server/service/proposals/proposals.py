@@ -25,6 +25,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
+from custody.server.store.plain import plain
 from multisig import Network, Sats
 
 # A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
@@ -117,7 +118,7 @@ class Proposals:
         VaultLimitExceeded, PolicyUnavailable.
         """
         vault = _vault(db, access, request.wallet_id)
-        require_unchanged(db, vault.chain, prepared.draft.holdings)
+        require_unchanged(db, vault.chain, prepared.draft.needed)
         require_makers_stay(db, prepared.draft.holdings)
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
@@ -134,7 +135,7 @@ class Proposals:
             told=told_of(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
-        return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+        return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
     def _require_limits(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
@@ -198,7 +199,7 @@ def no_such_proposal() -> NotFound:
 
 
 def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
-    vault = db.get(Vault, vault_id)
+    vault = db.scalars(_VAULT, {"vault_id": vault_id}).one_or_none()
     if vault is None or vault.workspace_id != access.workspace_id:
         raise NotFound("There is no such vault in this workspace.")
     return vault
@@ -215,12 +216,14 @@ def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
     """Payments to the vault itself do not count."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     whose = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
-    own = set(db.scalars(_OWN_SCRIPTS, whose))
+    own = set(plain(db).scalars(_OWN_SCRIPTS, whose))
     return Sats(
         sum(payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own)
     )
 
 
+# Put together once: every proposal asks both, the first of them while other writers wait, too.
+_VAULT = select(Vault).where(Vault.id == bindparam("vault_id"))
 _OWN_SCRIPTS = select(WatchedScript.script_pubkey).where(
     WatchedScript.chain == bindparam("chain"),
     WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),

@@ -22,6 +22,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.administration import vault_in
 from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.limits.token_usage import moved_by_family
 from custody.server.service.network.market import Market
 from custody.server.service.proposals.coins import (
     Holding,
@@ -33,6 +34,7 @@ from custody.server.service.proposals.coins import (
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
 from custody.server.service.proposals.families import settle_family
 from custody.server.service.proposals.originals import (
+    TOKEN_KINDS,
     Family,
     Standing,
     change_index_of,
@@ -44,12 +46,13 @@ from custody.server.service.proposals.originals import (
 )
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.token_coins import ADDRESS_INDEX, has_tokens
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Proposal, Vault
-from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
+from multisig import CHANGE, RECEIVE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
 NOTHING = Intent((), None)
 
@@ -122,8 +125,10 @@ class Replacing:
         draft = self._still_good(db, vault, original, request, version)
         terms = self._terms(caller, original, request, version.intent, draft)
         movement = Movement(terms.movement, terms.proposed_at, original.family_id)
-        self._limits.require_role(db, caller, access, movement)
+        if terms.counts_for_role:
+            self._limits.require_role(db, caller, access, movement)
         self._limits.require_vault(db, vault, movement)
+        self._require_token_limits(db, caller, access, vault, terms)
         lock_coins(db, vault.chain, [holding.outpoint for holding in version.added], original.family_id)
         proposal = store_proposal(db, vault, draft, terms)
         settle_family(db, proposal)
@@ -139,7 +144,15 @@ class Replacing:
             told=told_of(proposal),
         )
         self._changes.moved(db, proposal.workspace_id)
-        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
+
+    def _require_token_limits(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, terms: Terms
+    ) -> None:
+        """A new version of a call moves what the first did, and counts for whoever proposes it."""
+        moved = moved_by_family(db, vault, terms.family_id, terms.proposed_at)
+        if moved is not None and terms.tx_type is TxType.CALL:
+            self._limits.require_token(db, caller, access, vault, moved)
 
     def _settle(
         self,
@@ -157,7 +170,9 @@ class Replacing:
         chosen, rivals = held, family.rivals
         while True:
             total = sum(holding.candidate.amount for holding in chosen)
-            settled = settle_replacement(total, len(chosen), plan, rivals, pays=bool(intent.outputs))
+            # A token's transaction always leaves something at the vault's address: the next call begins with it.
+            may_drop_change = bool(intent.outputs) and not family.is_of_token
+            settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
             if settled is not None:
                 return chosen, settled
             if chosen is held:
@@ -185,9 +200,8 @@ class Replacing:
         vault = family.vault
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         if settled.change:
-            known = change_index_of(family.original)
-            index = vault.next_change_index if known is None else known
-            outputs.insert(self._rng.randrange(len(outputs) + 1), ChangeTo(settled.change, CHANGE, index))
+            branch, index = _way_back(family)
+            outputs.insert(self._rng.randrange(len(outputs) + 1), ChangeTo(settled.change, branch, index))
         coins = tuple(coins_to_spend(db, vault.chain, chosen))
         parts = Parts(policy_of(vault), coins, tuple(outputs), locktime)
         selection = Selection(tuple(h.candidate for h in chosen), settled.change, settled.fee)
@@ -222,6 +236,9 @@ class Replacing:
     ) -> Terms:
         paid = 0 if request.cancel else original.movement_sats - original.fee_sats
         said = original.description if request.description is None else request.description
+        recipients = tuple(payment.address for payment in intent.payments)
+        if not request.cancel and TxType(original.tx_type) in TOKEN_KINDS:
+            recipients = tuple(original.recipients)
         return Terms(
             id=new_id(self._random),
             family_id=original.family_id,
@@ -231,11 +248,21 @@ class Replacing:
             proposed_at=self._clock(),
             tx_type=TxType.SEND if request.cancel else TxType(original.tx_type),
             replaces_id=original.id,
-            recipients=tuple(payment.address for payment in intent.payments),
+            recipients=recipients,
             amounts=tuple(int(payment.output.amount) for payment in intent.payments),
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(original.contract_ids),
+            # Taken back, nothing is minted: the fee is its maker's, as of any self-spend.
+            counts_for_role=request.cancel or original.counts_for_role,
         )
+
+
+def _way_back(family: Family) -> tuple[int, int]:
+    """Where the change goes: to where the original's went, of a token's transaction to the vault's first address."""
+    if family.is_of_token:
+        return RECEIVE, ADDRESS_INDEX
+    known = change_index_of(family.original)
+    return CHANGE, family.vault.next_change_index if known is None else known
 
 
 def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: CreatePsbtRequest) -> Proposal:
@@ -248,7 +275,8 @@ def _spare(
 ) -> Sequence[Holding]:
     """The vault's other coins. What a version that has ended had added is free, and among the family's all the same."""
     own = {holding.outpoint for holding in held}
-    pool = Purse(vault.id, tip_height).pool(db, Tier.CONFIRMED, plan)
+    purse = Purse(vault.id, tip_height, avoids_address=has_tokens(db, vault))
+    pool = purse.pool(db, Tier.CONFIRMED, plan)
     others = (holding for holding in pool if holding.outpoint not in own)
     return sorted(others, key=lambda holding: (-holding.candidate.amount, str(holding.outpoint)))
 

@@ -1,21 +1,24 @@
 """Whose decision a proposal takes, and with which key: a place in the vault's quorum, or the profile that a forward is from."""
 
 from dataclasses import dataclass
+from typing import Final, cast
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
+from custody.schemas.keys import RevokedReason
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied
 from custody.server.domain.revoking import may_move_on
 from custody.server.service.keys.profiles import profile_policy
-from custody.server.service.keys.standing import reason_of
-from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.vaults.descriptors import policy_from
 from custody.server.store.models import Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
+from custody.server.store.plain import plain
 from multisig import Fingerprint, Policy, Psbt
 
+ACTIVE: Final = "active"
 APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 
 
@@ -26,12 +29,10 @@ class Seat:
     proposal: Proposal
     policy: Policy
     user_id: int
-    key: Key
+    key_id: str
+    is_active: bool
+    revoked_reason: str | None
     fingerprint: Fingerprint
-
-    @property
-    def key_id(self) -> str:
-        return self.key.id
 
     @property
     def status(self) -> Status:
@@ -60,20 +61,38 @@ def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -
         raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
     key = db.get_one(Key, key_id)
     policy = profile_policy(db, key, db.get_one(Profile, key_id))
-    return Seat(proposal, policy, key.user_id, key, policy.key.fingerprint)
+    return Seat(
+        proposal,
+        policy,
+        key.user_id,
+        key.id,
+        key.status == ACTIVE,
+        key.revoked_reason,
+        policy.key.fingerprint,
+    )
 
 
 def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
-    found = db.execute(_PLACE, {"vault_id": proposal.vault_id, "user_id": caller.user_id}).one_or_none()
+    place = {"vault_id": proposal.vault_id, "user_id": caller.user_id}
+    found = plain(db).execute(_PLACE, place).one_or_none()
     if found is None:
         raise NotASigner("You are not a signer of this vault.")
-    signer, key, vault = found
-    return Seat(proposal, policy_of(vault), signer.user_id, key, Fingerprint.from_hex(signer.fingerprint))
+    policy = policy_from(found.descriptor, found.chain)
+    fingerprint = Fingerprint.from_hex(found.fingerprint)
+    is_active = found.status == ACTIVE
+    return Seat(proposal, policy, caller.user_id, found.id, is_active, found.revoked_reason, fingerprint)
 
 
 # Put together once: every signature asks it twice.
 _PLACE = (
-    select(VaultSigner, Key, Vault)
+    select(
+        VaultSigner.fingerprint,
+        Key.id,
+        Key.status,
+        Key.revoked_reason,
+        Vault.descriptor,
+        Vault.chain,
+    )
     .join(Key, Key.id == VaultSigner.key_id)
     .join(Vault, Vault.id == VaultSigner.vault_id)
     .where(
@@ -89,14 +108,15 @@ def require_live_key(db: Session, seat: Seat) -> None:
     A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
     Raises KeyIsRevoked.
     """
-    key = seat.key
-    if key.status == "active":
+    if seat.is_active:
         return
     is_forward = seat.proposal.profile_key_id is not None
-    if may_move_on(reason_of(key)) and (is_forward or _stays_in_workspace(db, seat)):
+    if may_move_on(cast("RevokedReason | None", seat.revoked_reason)) and (
+        is_forward or _stays_in_workspace(db, seat)
+    ):
         return
     whose = "with this profile" if is_forward else "in this vault"
-    raise KeyIsRevoked(f"Your key {whose} was revoked ({key.revoked_reason}).")
+    raise KeyIsRevoked(f"Your key {whose} was revoked ({seat.revoked_reason}).")
 
 
 def _stays_in_workspace(db: Session, seat: Seat) -> bool:

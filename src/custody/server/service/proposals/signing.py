@@ -20,6 +20,7 @@ from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, Signature, table_of
+from custody.server.store.plain import plain
 from multisig import SignerProgress
 
 
@@ -102,7 +103,7 @@ class Signing:
         now = self._clock()
         seat.proposal.psbt = verified.signed
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
-        db.execute(_KEEP_SIGNATURES, [{**place, **vars(signature)} for signature in verified.new])
+        plain(db).execute(_KEEP_SIGNATURES, [{**place, **vars(signature)} for signature in verified.new])
         self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
         self._lifecycle.touch(db, seat.proposal)
 
@@ -111,9 +112,9 @@ class Signing:
     ) -> None:
         """In the place of what the signer said before."""
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id}
-        db.execute(_FORGET_DECISION, {f"the_{name}": value for name, value in place.items()})
+        plain(db).execute(_FORGET_DECISION, {f"the_{name}": value for name, value in place.items()})
         said = {"decision": decision, "is_complete": is_complete, "reason": reason}
-        db.execute(_DECIDE, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
+        plain(db).execute(_DECIDE, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
 
     def _decline(
         self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None

@@ -1,23 +1,30 @@
 """Storing a proposal: its record, its inputs and its change address."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import insert
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, make_transient_to_detached
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
 from custody.server.service.network.watching import watch_branch
 from custody.server.service.proposals.change_places import use_change_index
+from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
 from custody.server.store.models import Proposal, ProposalInput, Vault, table_of
+from custody.server.store.plain import plain
 from multisig import CHANGE, FeeRate, Sats
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a proposal says beside its transaction. ``movement``: what leaves the vault, the fee included."""
+    """What a proposal says beside its transaction. ``movement``: what leaves the vault, the fee included.
+
+    ``counts_for_role``: whether it counts in its maker's sums too, or for the vault alone.
+    """
 
     id: str
     family_id: str
@@ -31,63 +38,79 @@ class Terms:
     amounts: tuple[int, ...] = ()
     op_return_hex: str | None = None
     contract_ids: tuple[str, ...] = ()
+    counts_for_role: bool = True
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
     """PENDING. Its coins are the caller's to lock."""
-    proposal = _row(vault, draft, terms)
-    db.add(proposal)
+    values = _values(vault, draft, terms)
+    plain(db).execute(_STORE, values)
+    store_inputs(db, terms.id, draft.holdings)
     _keep_change_address(db, vault, draft)
-    db.flush()
-    db.execute(_STORE_INPUTS, _inputs(terms.id, draft))
+    return _stored(db, values)
+
+
+def _stored(db: Session, values: dict[str, Any]) -> Proposal:
+    """The session's, as though it had been read."""
+    proposal = Proposal(**_EMPTY | values)
+    make_transient_to_detached(proposal)
+    db.add(proposal)
     return proposal
 
 
-def _row(vault: Vault, draft: Draft, terms: Terms) -> Proposal:
-    return Proposal(
-        id=terms.id,
-        family_id=terms.family_id,
-        workspace_id=vault.workspace_id,
-        vault_id=vault.id,
-        tx_type=terms.tx_type.value,
-        status=ProposalStatus.PENDING.value,
-        created_by=terms.created_by,
-        description=terms.description,
-        psbt=draft.psbt.to_bytes(),
-        txid_expected=draft.psbt.tx.txid,
-        recipients=list(terms.recipients),
-        amounts_sats=list(terms.amounts),
-        fee_sats=draft.selection.fee,
-        fee_rate_sat_per_kvb=FeeRate.of(draft.selection.fee, draft.vsize).sat_per_kvb,
-        op_return_hex=terms.op_return_hex,
-        contract_ids=list(terms.contract_ids),
-        m=vault.m,
-        n=vault.n,
-        movement_sats=terms.movement,
-        replaces_id=terms.replaces_id,
-        keeps_coins=False,
-        expires_at=terms.proposed_at + PROPOSAL_LIFETIME,
-        created_at=terms.proposed_at,
-        updated_at=terms.proposed_at,
-    )
+def store_inputs(db: Session, proposal_id: str, holdings: Sequence[Holding]) -> None:
+    """In the order of the PSBT's inputs, which is that of the coins. The proposal's row is there already."""
+    plain(db).execute(_STORE_INPUTS, [_input(proposal_id, *place) for place in enumerate(holdings)])
 
 
+def _values(vault: Vault, draft: Draft, terms: Terms) -> dict[str, Any]:
+    return {
+        "id": terms.id,
+        "family_id": terms.family_id,
+        "workspace_id": vault.workspace_id,
+        "vault_id": vault.id,
+        "tx_type": terms.tx_type.value,
+        "status": ProposalStatus.PENDING.value,
+        "created_by": terms.created_by,
+        "description": terms.description,
+        "psbt": draft.raw,
+        "txid_expected": draft.txid,
+        "recipients": list(terms.recipients),
+        "amounts_sats": list(terms.amounts),
+        "fee_sats": draft.selection.fee,
+        "fee_rate_sat_per_kvb": FeeRate.of(draft.selection.fee, draft.vsize).sat_per_kvb,
+        "op_return_hex": terms.op_return_hex,
+        "contract_ids": list(terms.contract_ids),
+        "m": vault.m,
+        "n": vault.n,
+        "movement_sats": terms.movement,
+        "counts_for_role": terms.counts_for_role,
+        "replaces_id": terms.replaces_id,
+        "keeps_coins": False,
+        "withdrawn_signatures": 0,
+        "expires_at": terms.proposed_at + PROPOSAL_LIFETIME,
+        "created_at": terms.proposed_at,
+        "updated_at": terms.proposed_at,
+    }
+
+
+# Put together once, and over plain tables: other writers wait meanwhile.
+_PROPOSALS = table_of(Proposal)
+_STORE = insert(_PROPOSALS)
+_EMPTY = dict.fromkeys((column.key for column in _PROPOSALS.columns if column.nullable), None)
 _STORE_INPUTS = insert(table_of(ProposalInput))
 
 
-def _inputs(proposal_id: str, draft: Draft) -> list[dict[str, object]]:
-    return [
-        {
-            "proposal_id": proposal_id,
-            "input_index": index,
-            "txid": holding.outpoint.txid,
-            "vout": holding.outpoint.vout,
-            "amount_sats": holding.candidate.amount,
-            "branch": holding.branch,
-            "address_index": holding.address_index,
-        }
-        for index, holding in enumerate(draft.holdings)
-    ]
+def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:
+    return {
+        "proposal_id": proposal_id,
+        "input_index": index,
+        "txid": holding.outpoint.txid,
+        "vout": holding.outpoint.vout,
+        "amount_sats": holding.candidate.amount,
+        "branch": holding.branch,
+        "address_index": holding.address_index,
+    }
 
 
 def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, exists, insert, select, update
 from sqlalchemy.orm import Session
 
 from custody.server.store.models import Proposal, Revision, Workspace, table_of
+from custody.server.store.plain import plain
 
 # Databases bound how many values one statement takes; SQLite's oldest bound is 999 (https://sqlite.org/limits.html).
 CHUNK = 500
@@ -25,7 +26,7 @@ _NUMBER = select(_REVISIONS.c.number).where(_REVISIONS.c.workspace_id == bindpar
 
 def raise_revision(db: Session, workspace_id: int) -> int:
     """The workspace's new number. One writer at a time (ADR 13): nobody raises it from the same value."""
-    number: int | None = db.execute(_RAISE, {"raised_id": workspace_id}).scalar_one_or_none()
+    number: int | None = plain(db).execute(_RAISE, {"raised_id": workspace_id}).scalar_one_or_none()
     if number is None:
         number = 1
         db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": number})
@@ -48,7 +49,7 @@ def raise_for_block(db: Session, chain: str) -> None:
 
 def read_revision(db: Session, workspace_id: int) -> int:
     """0 where nothing was ever proposed."""
-    number: int | None = db.execute(_NUMBER, {"workspace_id": workspace_id}).scalar_one_or_none()
+    number: int | None = plain(db).execute(_NUMBER, {"workspace_id": workspace_id}).scalar_one_or_none()
     return 0 if number is None else number
 
 

@@ -18,6 +18,7 @@ from custody.server.domain.tokens import new_token, session_id, token_hash
 from custody.server.service.audit.log import AuditLog
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
+from custody.server.store.plain import plain
 
 _ENDED = "The session has ended or never was."
 
@@ -59,7 +60,7 @@ class Sessions:
     def authenticate(self, token: str, trace_id: str) -> Caller:
         """The caller behind an access token. Raises Unauthenticated or TokenExpired."""
         with self._store.read() as db:
-            found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
+            found = plain(db).execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
         if found is None or found.revoked_at is not None:
             raise Unauthenticated(_ENDED)
         if found.expires_at <= self._clock():

@@ -12,9 +12,10 @@ CACHED_POLICIES = 1_024
 
 def policy_of(vault: Vault) -> Policy:
     """The same object for the same vault."""
-    return _parse(vault.descriptor, vault.chain)
+    return policy_from(vault.descriptor, vault.chain)
 
 
 @lru_cache(CACHED_POLICIES)
-def _parse(descriptor: str, chain: str) -> Policy:
+def policy_from(descriptor: str, chain: str) -> Policy:
+    """The same, from a vault's columns."""
     return Policy.from_descriptor(descriptor, Network(chain))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.webhook_events import EventKind
@@ -13,6 +13,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import carried, wants
 from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.store.models import Webhook, WebhookDelivery, WebhookEvent
+from custody.server.store.plain import plain
 
 WEBHOOK: Final = "webhook"
 
@@ -35,14 +36,14 @@ class WebhookEvents:
     def ping(self, db: Session, webhook: Webhook) -> WebhookDelivery:
         """To this one alone, whatever it wants otherwise."""
         data = {"webhook_id": webhook.id}
-        (delivery_id,) = self._write(db, webhook.workspace_id, EventKind.PING, data, [webhook])
+        (delivery_id,) = self._write(db, webhook.workspace_id, EventKind.PING, data, [webhook.id])
         return db.get_one(WebhookDelivery, delivery_id)
 
     @staticmethod
-    def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[Webhook]:
-        query = select(Webhook).where(Webhook.workspace_id == workspace_id, Webhook.disabled_at.is_(None))
-        found = db.scalars(query.order_by(Webhook.created_at, Webhook.id))
-        return [webhook for webhook in found if wants(webhook.kinds, kind)]
+    def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[str]:
+        """Their ids."""
+        found = plain(db).execute(_LISTENING, {"workspace_id": workspace_id})
+        return [webhook_id for webhook_id, kinds in found if wants(kinds, kind)]
 
     def _write(
         self,
@@ -50,7 +51,7 @@ class WebhookEvents:
         workspace_id: int,
         kind: EventKind,
         data: Mapping[str, Any],
-        webhooks: Sequence[Webhook],
+        webhooks: Sequence[str],
     ) -> list[str]:
         """The deliveries' ids. Three statements, however many webhooks: a block may bring thousands of deposits, and all writers
         wait for the one who stores them.
@@ -71,10 +72,10 @@ class WebhookEvents:
         enqueue_new(db, WEBHOOK, ids, now)
         return ids
 
-    def _delivery(self, webhook: Webhook, event_id: str, now: datetime) -> dict[str, Any]:
+    def _delivery(self, webhook_id: str, event_id: str, now: datetime) -> dict[str, Any]:
         return {
             "id": new_id(self._random),
-            "webhook_id": webhook.id,
+            "webhook_id": webhook_id,
             "event_id": event_id,
             "status": "pending",
             "attempts": 0,
@@ -82,6 +83,14 @@ class WebhookEvents:
             "next_attempt_at": now,
             "created_at": now,
         }
+
+
+# Put together once: every change of a proposal asks it, while other writers wait.
+_LISTENING = (
+    select(Webhook.id, Webhook.kinds)
+    .where(Webhook.workspace_id == bindparam("workspace_id"), Webhook.disabled_at.is_(None))
+    .order_by(Webhook.created_at, Webhook.id)
+)
 
 
 def _next_sequence(db: Session, workspace_id: int) -> int:

@@ -1,49 +1,18 @@
 """Forgetting what webhooks were told: the log is for those who repair a receiver, not a history."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import delete, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from custody.server.domain.ports import Clock
+from custody.server.service.jobs.tidying import BATCH, Part
 from custody.server.service.webhooks.events import WEBHOOK
-from custody.server.store import Store
 from custody.server.store.models import Job, WebhookDelivery, WebhookEvent
 
-INTERVAL: Final = timedelta(hours=1)
-# One transaction stays short however much is over.
-BATCH: Final = 500
 DELIVERIES_KEPT: Final = timedelta(days=30)
 # A job says nothing that its delivery does not.
 JOBS_KEPT: Final = timedelta(days=1)
-
-
-class WebhookForgetting:
-    """Every hour, in each process: what another one has forgotten already is not there to be found."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._done_at: datetime | None = None
-
-    def run_due(self) -> int:
-        """Forgets what is over, and returns how many rows of it there were."""
-        now = self._clock()
-        if self._done_at is not None and self._done_at <= now < self._done_at + INTERVAL:
-            return 0
-        self._done_at = now
-        return sum(self._forget(part, now) for part in (_jobs, _deliveries, _events))
-
-    def _forget(self, part: Callable[[Session, datetime], int], now: datetime) -> int:
-        count = 0
-        while True:
-            with self._store.write() as db:
-                done = part(db, now)
-            count += done
-            if done < BATCH:
-                return count
 
 
 def _jobs(db: Session, now: datetime) -> int:
@@ -74,3 +43,6 @@ def _events(db: Session, now: datetime) -> int:
     found = db.scalars(select(WebhookEvent.id).where(over).limit(BATCH)).all()
     db.execute(delete(WebhookEvent).where(WebhookEvent.id.in_(found)))
     return len(found)
+
+
+TOLD: Final[tuple[Part, ...]] = (_jobs, _deliveries, _events)

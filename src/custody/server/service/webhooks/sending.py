@@ -3,17 +3,17 @@
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from custody.server.domain.public_addresses import is_public_text
 from custody.server.domain.webhook_urls import WebhookUrl
+from custody.server.service.cutting import Deadline
 
 # For all of an attempt: the name, the connection, TLS, and the answer's status.
 ATTEMPT_SECONDS: Final = 10.0
@@ -91,14 +91,14 @@ class Sender:
 
     def post(self, url: WebhookUrl, body: bytes, headers: Mapping[str, str]) -> int:
         """The answer's status, whatever it is; the rest of the answer is not read. Raises Undelivered."""
-        with _Deadline(self._seconds) as deadline:
+        with Deadline(self._seconds) as deadline:
             line = self._connect(url, deadline)
             with line:
                 secured = self._secure(line, url, deadline)
                 with secured:
                     return _exchange(secured, url, body, headers, deadline)
 
-    def _connect(self, url: WebhookUrl, deadline: "_Deadline") -> socket.socket:
+    def _connect(self, url: WebhookUrl, deadline: Deadline) -> socket.socket:
         """To an address that was checked, and not to the name: asked again, it might lead elsewhere (DNS rebinding)."""
         for address in self._addresses(url)[:MAX_ADDRESSES]:
             with suppress(OSError):
@@ -118,7 +118,7 @@ class Sender:
             raise Undelivered(Trouble.ADDRESS_NOT_PUBLIC)
         return found
 
-    def _secure(self, line: socket.socket, url: WebhookUrl, deadline: "_Deadline") -> ssl.SSLSocket:
+    def _secure(self, line: socket.socket, url: WebhookUrl, deadline: Deadline) -> ssl.SSLSocket:
         line.settimeout(deadline.left())
         try:
             return self._context.wrap_socket(line, server_hostname=url.host)
@@ -129,7 +129,7 @@ class Sender:
 
 
 def _exchange(
-    line: ssl.SSLSocket, url: WebhookUrl, body: bytes, headers: Mapping[str, str], deadline: "_Deadline"
+    line: ssl.SSLSocket, url: WebhookUrl, body: bytes, headers: Mapping[str, str], deadline: Deadline
 ) -> int:
     connection = HTTPConnection(url.host, url.port)
     # It is connected already, and never connects by itself.
@@ -162,39 +162,3 @@ def _within(seconds: float, ask: Callable[[], Sequence[str]]) -> Sequence[str]:
     thread.start()
     thread.join(seconds)
     return found[0] if found else ()
-
-
-class _Deadline:
-    """A socket's time-out is for one read, and a receiver that drips bytes would hold us for ever: the line is cut."""
-
-    def __init__(self, seconds: float) -> None:
-        self._ends = time.monotonic() + seconds
-        self._line: socket.socket | None = None
-        self._timer = threading.Timer(seconds, self._cut)
-        self._timer.daemon = True
-
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() >= self._ends
-
-    def left(self) -> float:
-        """Never nothing: to a socket, no time is no time-out."""
-        return max(0.001, self._ends - time.monotonic())
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._timer.cancel()
-        if self._line is not None:
-            self._line.close()
-
-    def watch(self, line: socket.socket) -> None:
-        """A handle of our own: TLS takes the other one over."""
-        self._line = line.dup()
-
-    def _cut(self) -> None:
-        with suppress(OSError):
-            if self._line is not None:
-                self._line.shutdown(socket.SHUT_RDWR)

@@ -27,6 +27,14 @@ from custody.server.store.models.people import (
 )
 from custody.server.store.models.proposals import CoinLock, Decision, Proposal, ProposalInput, Signature
 from custody.server.store.models.requests import OnboardingRequest, Purchase
+from custody.server.store.models.tokens import (
+    Contract,
+    ContractCall,
+    TokenBlock,
+    TokenCell,
+    TokenEffect,
+    TokenTransaction,
+)
 from custody.server.store.models.vaults import (
     ChainBlock,
     ChainCoin,
@@ -47,6 +55,8 @@ __all__ = [
     "ChainCoin",
     "ChainTransaction",
     "CoinLock",
+    "Contract",
+    "ContractCall",
     "Credential",
     "Decision",
     "IdempotencyRecord",
@@ -72,6 +82,10 @@ __all__ = [
     "RolePermission",
     "SignInSession",
     "Signature",
+    "TokenBlock",
+    "TokenCell",
+    "TokenEffect",
+    "TokenTransaction",
     "User",
     "Vault",
     "VaultSigner",

@@ -69,6 +69,8 @@ class Proposal(Base):
     n: Mapped[int]
     # What leaves the vault, the fee included: what the limits are measured by.
     movement_sats: Mapped[int]
+    # Whether it counts for the role of whoever proposed it: minting and burning are the vault's alone.
+    counts_for_role: Mapped[bool] = mapped_column(default=True)
     final_tx: Mapped[bytes | None]
     txid: Mapped[str | None]
     block_hash: Mapped[str | None]

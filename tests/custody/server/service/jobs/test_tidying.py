@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from custody.schemas.auth import REFRESH_COOKIE
 from custody.server.service.jobs import tidying
 from custody.server.service.jobs.outbox import enqueue
-from custody.server.service.jobs.tidying import Tidying
+from custody.server.service.jobs.tidying import OVER, Tidying
 from custody.server.service.mail.mailer import Mail
 from custody.server.store.models import AccessToken, Job, OtpChallenge, RefreshToken, SignInSession
 from tests.support.accounts import CAROL, register, sign_in
@@ -23,7 +23,7 @@ def world(tmp_path: Path, database: str | None) -> Iterator[World]:
 
 
 def tidy(world: World) -> int:
-    return Tidying(world.platform.services.store, world.clock).run_due()
+    return Tidying(world.platform.services.store, world.clock, OVER).run_due()
 
 
 def count(world: World, *tables: type) -> int:
@@ -116,7 +116,7 @@ def test_it_is_done_once_an_hour_in_a_running_server(world: World) -> None:
     ask_for_resets(world, 1)
     world.deliver_mail()
     store = world.platform.services.store
-    once = Tidying(store, world.clock)
+    once = Tidying(store, world.clock, OVER)
     once.run_due()
     with store.write() as db:
         db.scalars(select(Job)).one().done_at = world.clock() - tidying.SENT_MAIL_KEPT

@@ -11,8 +11,9 @@ from custody.server.domain.errors import MailRefused, MailUnavailable
 from custody.server.service.mail import smtp as module
 from custody.server.service.mail.mailer import CannotMail, Letterhead, Mail
 from custody.server.service.mail.smtp import SmtpMailer, SmtpServer
+from tests.support.certificates import certificate_for_address
 from tests.support.platform import Clock
-from tests.support.smtp import mail_server, throwaway_certificate
+from tests.support.smtp import mail_server
 
 MAIL = Mail("a@example.org", "Your code", "It is 123456, and Umlaute: äöü\n.\nafter a lonely dot\n")
 PASSWORD = "the mail server's password"
@@ -43,7 +44,7 @@ def test_a_mail_arrives_whole() -> None:
 
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
 def test_is_encrypted_and_signed_in(tls: str, tmp_path: Path) -> None:
-    authority, context = throwaway_certificate(tmp_path)
+    authority, context = certificate_for_address(tmp_path)
     login = {"username": "custody", "password": SecretStr(PASSWORD)}
     with mail_server(tls=tls, context=context, password=PASSWORD) as box:
         mailer(box.port, tls, ca_file=authority, **login).send(MAIL)
@@ -55,7 +56,7 @@ def test_is_encrypted_and_signed_in(tls: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("why", ["unknown authority", "another name"])
 def test_a_certificate_that_proves_nothing_gets_nothing(tls: str, why: str, tmp_path: Path) -> None:
     address = "127.0.0.1" if why == "unknown authority" else "127.0.0.2"
-    authority, context = throwaway_certificate(tmp_path, address)
+    authority, context = certificate_for_address(tmp_path, address)
     trusted = None if why == "unknown authority" else authority
     with mail_server(tls=tls, context=context) as box:
         with pytest.raises(MailUnavailable, match="SSLCertVerificationError"):
@@ -92,7 +93,7 @@ def test_what_is_refused_for_good_and_what_may_pass(command: str, reply: str, ou
 
 def test_a_wrong_password_is_for_the_operator_to_repair(tmp_path: Path) -> None:
     """P49: and it is in no sentence."""
-    authority, context = throwaway_certificate(tmp_path)
+    authority, context = certificate_for_address(tmp_path)
     login = {"username": "custody", "password": SecretStr("not the password")}
     with mail_server(tls="tls", context=context, password=PASSWORD) as box:
         wrong = mailer(box.port, "tls", ca_file=authority, **login)

@@ -2,8 +2,9 @@
 
 from sqlalchemy import func, select
 
+from custody.server.service.jobs.tidying import Tidying
 from custody.server.service.webhooks.events import WEBHOOK
-from custody.server.service.webhooks.forgetting import WebhookForgetting
+from custody.server.service.webhooks.forgetting import TOLD
 from custody.server.store.models import Job, WebhookDelivery, WebhookEvent
 from tests.support.custody import ok
 from tests.support.receiver import status
@@ -21,7 +22,7 @@ def rows(hooked: Hooked) -> tuple[int, int, int]:
 
 
 def forget(hooked: Hooked) -> int:
-    return WebhookForgetting(hooked.world.platform.services.store, hooked.world.clock).run_due()
+    return Tidying(hooked.world.platform.services.store, hooked.world.clock, TOLD).run_due()
 
 
 def later(hooked: Hooked, days: int) -> None:

@@ -133,6 +133,70 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_organisations")),
     )
     op.create_table(
+        "token_blocks",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("block_hash", sa.String(), nullable=False),
+        sa.Column("mined_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("state", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("chain", "height", name=op.f("pk_token_blocks")),
+    )
+    op.create_table(
+        "token_cells",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("contract_id", sa.String(), nullable=False),
+        sa.Column("cell", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("holder", sa.LargeBinary(), nullable=False),
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("data", sa.LargeBinary(), nullable=True),
+        sa.PrimaryKeyConstraint("chain", "contract_id", "cell", "holder", name=op.f("pk_token_cells")),
+    )
+    with op.batch_alter_table("token_cells", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_token_cells_chain_token_cells_holder_token_cells_cell"),
+            ["chain", "holder", "cell"],
+            unique=False,
+        )
+
+    op.create_table(
+        "token_effects",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("sequence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("contract_id", sa.String(), nullable=False),
+        sa.Column("cell", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("holder", sa.LargeBinary(), nullable=False),
+        sa.Column("number_before", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("data_before", sa.LargeBinary(), nullable=True),
+        sa.Column("number_after", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("data_after", sa.LargeBinary(), nullable=True),
+        sa.PrimaryKeyConstraint("chain", "height", "sequence", name=op.f("pk_token_effects")),
+    )
+    op.create_table(
+        "token_transactions",
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("height", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("txid", sa.String(), nullable=False),
+        sa.Column("contract_id", sa.String(), nullable=True),
+        sa.Column("function", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("failure", sa.String(), nullable=True),
+        sa.Column("is_known", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("chain", "height", "position", name=op.f("pk_token_transactions")),
+    )
+    with op.batch_alter_table("token_transactions", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_token_transactions_chain_token_transactions_txid"), ["chain", "txid"], unique=False
+        )
+        batch_op.create_index(
+            "ix_token_transactions_unknown",
+            ["chain", "height"],
+            unique=False,
+            sqlite_where=sa.text("is_known = 0"),
+            postgresql_where=sa.text("NOT is_known"),
+        )
+
+    op.create_table(
         "workspaces",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("organisation_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -640,13 +704,6 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("chain_coins", schema=None) as batch_op:
         batch_op.create_index(
-            "ix_chain_coins_profiles",
-            ["chain", "script_pubkey"],
-            unique=False,
-            sqlite_where=sa.text("vault_id IS NULL"),
-            postgresql_where=sa.text("vault_id IS NULL"),
-        )
-        batch_op.create_index(
             "ix_chain_coins_change",
             ["vault_id", "address_index"],
             unique=False,
@@ -654,6 +711,13 @@ def upgrade() -> None:
             postgresql_where=sa.text("branch = 1"),
         )
         batch_op.create_index("ix_chain_coins_height", ["chain", "height"], unique=False)
+        batch_op.create_index(
+            "ix_chain_coins_profiles",
+            ["chain", "script_pubkey"],
+            unique=False,
+            sqlite_where=sa.text("vault_id IS NULL"),
+            postgresql_where=sa.text("vault_id IS NULL"),
+        )
         batch_op.create_index(
             "ix_chain_coins_spent",
             ["chain", "spent_height"],
@@ -729,6 +793,7 @@ def upgrade() -> None:
         sa.Column("m", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("n", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("movement_sats", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("counts_for_role", sa.Boolean(), nullable=False),
         sa.Column("final_tx", sa.LargeBinary(), nullable=True),
         sa.Column("txid", sa.String(), nullable=True),
         sa.Column("block_hash", sa.String(), nullable=True),
@@ -762,13 +827,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_proposals")),
     )
     with op.batch_alter_table("proposals", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_proposals_block_height"), ["block_height"], unique=False)
+        batch_op.create_index("ix_proposals_by_age", ["workspace_id", "created_at", "id"], unique=False)
         batch_op.create_index(
-            "ix_proposals_mined",
-            ["workspace_id", "block_height"],
-            unique=False,
-            sqlite_where=sa.text("block_height IS NOT NULL"),
-            postgresql_where=sa.text("block_height IS NOT NULL"),
+            "ix_proposals_by_status", ["workspace_id", "status", "created_at", "id"], unique=False
         )
+        batch_op.create_index(batch_op.f("ix_proposals_family_id"), ["family_id"], unique=False)
         batch_op.create_index(
             "ix_proposals_kept",
             ["id"],
@@ -776,7 +840,13 @@ def upgrade() -> None:
             sqlite_where=sa.text("keeps_coins = 1"),
             postgresql_where=sa.text("keeps_coins"),
         )
-        batch_op.create_index(batch_op.f("ix_proposals_family_id"), ["family_id"], unique=False)
+        batch_op.create_index(
+            "ix_proposals_mined",
+            ["workspace_id", "block_height"],
+            unique=False,
+            sqlite_where=sa.text("block_height IS NOT NULL"),
+            postgresql_where=sa.text("block_height IS NOT NULL"),
+        )
         batch_op.create_index(
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
         )
@@ -793,11 +863,6 @@ def upgrade() -> None:
             ["workspace_id", "created_by", "created_at"],
             unique=False,
         )
-        batch_op.create_index("ix_proposals_by_age", ["workspace_id", "created_at", "id"], unique=False)
-        batch_op.create_index(
-            "ix_proposals_by_status", ["workspace_id", "status", "created_at", "id"], unique=False
-        )
-        batch_op.create_index(batch_op.f("ix_proposals_block_height"), ["block_height"], unique=False)
 
     op.create_table(
         "refresh_tokens",
@@ -865,6 +930,43 @@ def upgrade() -> None:
         )
 
     op.create_table(
+        "contracts",
+        sa.Column(
+            "uid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False
+        ),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("chain", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("ticker", sa.String(), nullable=False),
+        sa.Column("icon", sa.String(), nullable=False),
+        sa.Column("decimals", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("total_supply", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("max_supply", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("whitelist_enabled", sa.Boolean(), nullable=False),
+        sa.Column("bytecode", sa.LargeBinary(), nullable=False),
+        sa.Column("bytecode_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("deploy_family_id", sa.String(), nullable=False),
+        sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.CheckConstraint("decimals >= 0 AND decimals <= 18", name=op.f("ck_contracts_decimals")),
+        sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_contracts_created_by_users")),
+        sa.ForeignKeyConstraint(
+            ["deploy_family_id"], ["proposals.id"], name=op.f("fk_contracts_deploy_family_id_proposals")
+        ),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_contracts_vault_id_vaults")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_contracts_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("uid", name=op.f("pk_contracts")),
+        sa.UniqueConstraint("deploy_family_id", name=op.f("uq_contracts_deploy_family_id")),
+    )
+    with op.batch_alter_table("contracts", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_contracts_bytecode_hash"), ["bytecode_hash"], unique=False)
+        batch_op.create_index(batch_op.f("ix_contracts_vault_id"), ["vault_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_contracts_workspace_id"), ["workspace_id"], unique=False)
+
+    op.create_table(
         "decisions",
         sa.Column("proposal_id", sa.String(), nullable=False),
         sa.Column("key_id", sa.String(), nullable=False),
@@ -924,6 +1026,47 @@ def upgrade() -> None:
     with op.batch_alter_table("vault_signers", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_vault_signers_key_id"), ["key_id"], unique=False)
         batch_op.create_index(batch_op.f("ix_vault_signers_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "contract_calls",
+        sa.Column(
+            "uid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False
+        ),
+        sa.Column("contract_uid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("workspace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("vault_id", sa.String(), nullable=False),
+        sa.Column("function_name", sa.String(), nullable=False),
+        sa.Column("args", sa.JSON(), nullable=False),
+        sa.Column("amount", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("address_script", sa.LargeBinary(), nullable=True),
+        sa.Column("family_id", sa.String(), nullable=False),
+        sa.Column("created_by", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["contract_uid"], ["contracts.uid"], name=op.f("fk_contract_calls_contract_uid_contracts")
+        ),
+        sa.ForeignKeyConstraint(
+            ["created_by"], ["users.id"], name=op.f("fk_contract_calls_created_by_users")
+        ),
+        sa.ForeignKeyConstraint(
+            ["family_id"], ["proposals.id"], name=op.f("fk_contract_calls_family_id_proposals")
+        ),
+        sa.ForeignKeyConstraint(["vault_id"], ["vaults.id"], name=op.f("fk_contract_calls_vault_id_vaults")),
+        sa.ForeignKeyConstraint(
+            ["workspace_id"], ["workspaces.id"], name=op.f("fk_contract_calls_workspace_id_workspaces")
+        ),
+        sa.PrimaryKeyConstraint("uid", name=op.f("pk_contract_calls")),
+        sa.UniqueConstraint("family_id", name=op.f("uq_contract_calls_family_id")),
+    )
+    with op.batch_alter_table("contract_calls", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_contract_calls_contract_uid_contract_calls_uid"),
+            ["contract_uid", "uid"],
+            unique=False,
+        )
+        batch_op.create_index(
+            batch_op.f("ix_contract_calls_vault_id_contract_calls_uid"), ["vault_id", "uid"], unique=False
+        )
 
     op.create_table(
         "signatures",

@@ -23,14 +23,14 @@ class Block:
 def read_block(raw: bytes, expected: str) -> Block:
     """The block with that hash. Raises ChainUnavailable where these bytes are not it."""
     if not HEADER_BYTES < len(raw) <= MAX_BLOCK_BYTES or block_hash(raw)[::-1].hex() != expected:
-        raise ChainUnavailable(f"The node gives other bytes than those of block {expected}.")
+        raise ChainUnavailable(f"The chain gives other bytes than those of block {expected}.")
     previous, root = struct.unpack_from("<4x32s32s", raw)
     try:
         transactions = split_block(raw)
     except (InvalidBlock, InvalidTransaction) as error:
-        raise ChainUnavailable(f"The node's block {expected} cannot be read.") from error
+        raise ChainUnavailable(f"Block {expected} cannot be read.") from error
     if not transactions or _root_of(transactions) != root:
-        raise ChainUnavailable(f"The node's block {expected} does not carry what its header commits to.")
+        raise ChainUnavailable(f"Block {expected} does not carry what its header commits to.")
     return Block(expected, previous[::-1].hex(), header_time(raw), transactions)
 
 

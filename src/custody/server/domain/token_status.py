@@ -1,0 +1,131 @@
+"""How a token, or a call on it, stands: nowhere stored, but read from its proposals and from what the chain made of it (ADR 22)."""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from custody.schemas.proposals import ProposalStatus as Proposal
+from custody.schemas.tokens import CallStatus, ContractStatus
+from custody.server.domain.token_failures import words_of
+
+
+class Mined(Enum):
+    """What the index says of the transaction in the very block in which its proposal is confirmed."""
+
+    # That block was not read yet, was read on another branch, or the token's bytecode is not known: nobody can say.
+    UNREAD = "unread"
+    EFFECTIVE = "effective"
+    WITHOUT_EFFECT = "without effect"
+
+
+# By the proposal alone. A call is on its way as long as any version of it is on the network: one that was replaced may still be
+# mined. What is finalised and not yet sent has reached nobody.
+_BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = MappingProxyType(
+    {
+        Proposal.PENDING: CallStatus.PENDING,
+        Proposal.SIGNED: CallStatus.PENDING,
+        Proposal.STALLED: CallStatus.STALLED,
+        Proposal.BROADCASTING: CallStatus.BROADCASTING,
+        Proposal.REPLACED: CallStatus.BROADCASTING,
+        Proposal.REJECTED: CallStatus.FAILED,
+        Proposal.CANCELLED: CallStatus.FAILED,
+        Proposal.EXPIRED: CallStatus.FAILED,
+        Proposal.INVALIDATED: CallStatus.FAILED,
+        Proposal.FAILED: CallStatus.FAILED,
+    }
+)
+# By the index, once the proposal is confirmed: a mined transaction that a rule made nothing of is no success.
+_BY_INDEX: Final[Mapping[Mined, CallStatus]] = MappingProxyType(
+    {
+        Mined.UNREAD: CallStatus.BROADCASTING,
+        Mined.EFFECTIVE: CallStatus.CONFIRMED,
+        Mined.WITHOUT_EFFECT: CallStatus.FAILED,
+    }
+)
+TABLE: Final[Mapping[tuple[Proposal, Mined], CallStatus]] = MappingProxyType(
+    {
+        (status, mined): _BY_INDEX[mined] if status is Proposal.CONFIRMED else _BY_PROPOSAL[status]
+        for status in Proposal
+        for mined in Mined
+    }
+)
+# A token's record has no word for what waits for a backend: it has not been broadcast.
+_OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = MappingProxyType(
+    {
+        CallStatus.PENDING: ContractStatus.PENDING,
+        CallStatus.STALLED: ContractStatus.PENDING,
+        CallStatus.BROADCASTING: ContractStatus.BROADCASTING,
+        CallStatus.CONFIRMED: ContractStatus.CONFIRMED,
+        CallStatus.FAILED: ContractStatus.FAILED,
+    }
+)
+# Of several versions of one transaction the furthest speaks for all; ended ones only where nothing else is left.
+_PRECEDENCE: Final = (
+    Proposal.CONFIRMED,
+    Proposal.BROADCASTING,
+    Proposal.REPLACED,
+    Proposal.SIGNED,
+    Proposal.STALLED,
+    Proposal.PENDING,
+)
+_ENDED_WORDS: Final[Mapping[Proposal, str]] = MappingProxyType(
+    {
+        Proposal.REJECTED: "So many signers declined that the others are too few.",
+        Proposal.CANCELLED: "It was cancelled.",
+        Proposal.EXPIRED: "It expired before enough signers had approved.",
+        Proposal.INVALIDATED: "Another transaction spent a coin of it.",
+        Proposal.FAILED: "The network refused it for good.",
+    }
+)
+TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
+
+
+class Member(Protocol):
+    """One proposal of a family. ``carries``: whether the token's data are in it; what takes it back has none."""
+
+    @property
+    def status(self) -> Proposal: ...
+    @property
+    def carries(self) -> bool: ...
+    @property
+    def failure_reason(self) -> str | None: ...
+
+
+M = TypeVar("M", bound=Member)
+
+
+class Verdict(NamedTuple):
+    """``reason``: why it is FAILED, else None."""
+
+    status: CallStatus
+    reason: str | None
+
+
+def best_of(members: Sequence[M]) -> M:
+    """The member that says how its family stands. ``members``: all of them, the oldest first; the newer one counts among equals."""
+    carrying = [member for member in members if member.carries] or list(members)
+    for status in _PRECEDENCE:
+        found = [member for member in carrying if member.status is status]
+        if found:
+            return found[-1]
+    return carrying[-1]
+
+
+def verdict(members: Sequence[Member], mined: Mined, failure: str | None = None) -> Verdict:
+    """``mined`` and ``failure`` (its rule, as the index stores it) are of the best member, and count where that is confirmed."""
+    best = best_of(members)
+    status = TABLE[best.status, mined]
+    return Verdict(status, _reason(members, best, failure) if status is CallStatus.FAILED else None)
+
+
+def contract_status(status: CallStatus) -> ContractStatus:
+    return _OF_CONTRACT[status]
+
+
+def _reason(members: Sequence[Member], best: Member, failure: str | None) -> str:
+    if best.status is Proposal.CONFIRMED:
+        return words_of(failure)
+    if any(member.status is Proposal.CONFIRMED and not member.carries for member in members):
+        return TAKEN_BACK
+    return best.failure_reason or _ENDED_WORDS[best.status]

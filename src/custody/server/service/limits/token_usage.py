@@ -1,0 +1,157 @@
+"""What a member or a vault has moved of one token in the current cycle, in raw units (docs/limits.md)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.orm import Session
+
+from custody.schemas.proposals import TxType
+from custody.server.domain.limits import Usage
+from custody.server.service.limits.usage import counts
+from custody.server.store.models import Contract, ContractCall, Proposal, Vault, WatchedScript
+from custody.server.store.plain import plain
+from multisig.tokens import Function
+
+# The specification's table: what counts for the member's role and the vault, and what for the vault alone.
+FOR_ROLE = frozenset({Function.TRANSFER})
+FOR_VAULT = FOR_ROLE | {Function.MINT, Function.BURN}
+# A sum of amounts may be beyond 64 bits, where SQLite ends in an error: it is made of two halves.
+HALF_BITS = 32
+LOW_HALF = (1 << HALF_BITS) - 1
+
+
+@dataclass(frozen=True)
+class TokenMovement:
+    """``amount`` raw units of a token. ``for_role``: whether it counts for the member too. ``family_id`` as of any movement."""
+
+    contract_uid: int
+    ticker: str
+    decimals: int
+    amount: int
+    for_role: bool
+    proposed_at: datetime
+    family_id: str | None = None
+
+
+def movement_of(
+    db: Session,
+    contract: Contract,
+    vault: Vault,
+    function: Function,
+    amount: int | None,
+    address: bytes | None,
+    proposed_at: datetime,
+    family_id: str | None = None,
+) -> TokenMovement | None:
+    """What a call moves; None for what counts nothing, a transfer to the vault itself too."""
+    if function not in FOR_VAULT or amount is None:
+        return None
+    if function is Function.TRANSFER and address is not None and _is_own(db, vault, address):
+        return None
+    for_role = function in FOR_ROLE
+    return TokenMovement(
+        contract.uid, contract.ticker, contract.decimals, amount, for_role, proposed_at, family_id
+    )
+
+
+def moved_by_family(db: Session, vault: Vault, family_id: str, proposed_at: datetime) -> TokenMovement | None:
+    """What the call of a family moves, measured as another version of it."""
+    call = db.scalars(select(ContractCall).where(ContractCall.family_id == family_id)).one_or_none()
+    if call is None:
+        return None
+    contract = db.get_one(Contract, call.contract_uid)
+    function = Function[call.function_name.upper()]
+    return movement_of(
+        db, contract, vault, function, call.amount, call.address_script, proposed_at, family_id
+    )
+
+
+def token_usage_of_member(
+    db: Session, workspace_id: int, user_id: int, since: datetime, movement: TokenMovement
+) -> Usage:
+    """What the member proposed to transfer of the token since then."""
+    return _usage(
+        db, _OF_MEMBER, {"workspace_id": workspace_id, "user_id": user_id, "since": since}, movement
+    )
+
+
+def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: TokenMovement) -> Usage:
+    """What was proposed to transfer, mint and burn of it from the vault since then, by whomever."""
+    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since}, movement)
+
+
+def _is_own(db: Session, vault: Vault, script: bytes) -> bool:
+    own = exists().where(
+        WatchedScript.chain == vault.chain,
+        WatchedScript.script_pubkey == script,
+        WatchedScript.vault_id == vault.id,
+    )
+    return bool(db.scalar(select(own)))
+
+
+def _usage(
+    db: Session, sums: Select[int, int, int, int], whose: Mapping[str, object], movement: TokenMovement
+) -> Usage:
+    values = {**whose, "contract_uid": movement.contract_uid, "family_id": movement.family_id}
+    high, low, held_high, held_low = plain(db).execute(sums, values).one()
+    return Usage(
+        others=(int(high) << HALF_BITS) + int(low), held=(int(held_high) << HALF_BITS) + int(held_low)
+    )
+
+
+def _sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[int, int, int, int]:
+    """The halves of what other families moved, then of what the movement's own did."""
+    families = (
+        select(Proposal.family_id)
+        .where(
+            whose,
+            Proposal.created_at >= bindparam("since"),
+            Proposal.tx_type == TxType.CALL.value,
+            counts(),
+        )
+        .distinct()
+        .subquery()
+    )
+    stays = exists().where(
+        WatchedScript.chain == Contract.chain,
+        WatchedScript.script_pubkey == ContractCall.address_script,
+        WatchedScript.vault_id == ContractCall.vault_id,
+    )
+    # PostgreSQL shifts a bigint by an integer, and a parameter would be another bigint.
+    high = ContractCall.amount.op(">>")(literal_column(str(HALF_BITS)))
+    halves = (high, ContractCall.amount.op("&")(LOW_HALF))
+    own = ContractCall.family_id == bindparam("family_id")
+    others = [func.coalesce(func.sum(case((own, 0), else_=half)), 0) for half in halves]
+    held = [func.coalesce(func.sum(case((own, half), else_=0)), 0) for half in halves]
+    return (
+        select(*others, *held)
+        .select_from(ContractCall)
+        .join(families, families.c.family_id == ContractCall.family_id)
+        .join(Contract, Contract.uid == ContractCall.contract_uid)
+        .where(
+            ContractCall.contract_uid == bindparam("contract_uid"),
+            ContractCall.function_name.in_(sorted(function.wire_name for function in functions)),
+            or_(ContractCall.function_name != Function.TRANSFER.wire_name, ~stays),
+        )
+    )
+
+
+# Put together once: every movement of a token asks them, while other writers wait.
+_OF_MEMBER = _sums(
+    and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),
+    FOR_ROLE,
+)
+_OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"), FOR_VAULT)

@@ -1,0 +1,117 @@
+"""The coins at a vault's own address: a token's transaction begins with one, for its first input tells who calls (CPT-1)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Select, bindparam, exists, literal_column, or_, select
+from sqlalchemy.orm import Session
+
+from custody.server.domain.selection import MAX_INPUTS, Candidate
+from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding
+from custody.server.service.vaults.descriptors import policy_of
+from custody.server.store.models import ChainCoin, CoinLock, Contract, TokenCell, Vault
+from custody.server.store.plain import plain
+from multisig import RECEIVE, OutPoint, Sats, TxOut
+from multisig.tokens.machine import Cell
+
+# A deposit to the vault's record of an address goes here; its change never does, but for that of a token's transactions.
+ADDRESS_INDEX = 0
+# A call of 250 vB at 40 sat/vB. A coin below it is kept only where there is no larger one.
+WORTH_KEEPING = Sats(10_000)
+
+
+def address_script(vault: Vault) -> bytes:
+    """What the vault's ``address`` pays to: who it is to its tokens."""
+    return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
+
+
+def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Holding]:
+    """Confirmed, mature coins at the vault's address that no proposal holds, the largest first."""
+    return [holding for holding, is_locked in _at_address(db, vault, tip_height) if not is_locked]
+
+
+def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
+    """Whether proposals hold any."""
+    return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
+
+
+def kept_for_tokens(
+    db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()
+) -> Holding | None:
+    """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a call, else the largest.
+
+    None where the send itself pays something there.
+    """
+    if not has_tokens(db, vault):
+        return None
+    own = address_script(vault)
+    if any(output.script_pubkey == own for output in outputs):
+        return None
+    coins = token_coins(db, vault, tip_height)
+    enough = [holding for holding in coins if holding.candidate.amount >= WORTH_KEEPING]
+    return next(iter(enough[-1:] or coins), None)
+
+
+def has_tokens(db: Session, vault: Vault) -> bool:
+    """Whether it made one, owns one or holds some."""
+    values = {"vault_id": vault.id, "chain": vault.chain, "script": address_script(vault)}
+    return bool(plain(db).execute(_HAS_TOKENS, values).scalar())
+
+
+def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Holding, bool]]:
+    values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
+    rows = plain(db).execute(_AT_ADDRESS, values)
+    return [(_holding(row, tip_height), row.lock is not None) for row in rows]
+
+
+def _holding(row: Any, tip_height: int) -> Holding:
+    depth = max(1, tip_height - row.height + 1)
+    candidate = Candidate(OutPoint(row.txid, row.vout), Sats(row.amount_sats), depth, own_change=False)
+    return Holding(candidate, RECEIVE, ADDRESS_INDEX, row.height)
+
+
+def _coins_at_address() -> Select[Any]:
+    lock = (
+        select(CoinLock.family_id)
+        .where(
+            CoinLock.chain == ChainCoin.chain,
+            CoinLock.txid == ChainCoin.txid,
+            CoinLock.vout == ChainCoin.vout,
+        )
+        .scalar_subquery()
+        .label("lock")
+    )
+    return (
+        select(ChainCoin.txid, ChainCoin.vout, ChainCoin.amount_sats, ChainCoin.height, lock)
+        .where(
+            ChainCoin.vault_id == bindparam("vault_id"),
+            ChainCoin.branch == literal_column(str(RECEIVE)),
+            ChainCoin.address_index == ADDRESS_INDEX,
+            ChainCoin.spent_by.is_(None),
+            ChainCoin.height.is_not(None),
+            or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
+        )
+        .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
+        # Whoever knows the address may send any number: what proposals hold of the largest is told apart here.
+        .limit(2 * MAX_INPUTS)
+    )
+
+
+def _any_token() -> Select[bool]:
+    of_chain = TokenCell.chain == bindparam("chain")
+    holds = exists().where(
+        of_chain, TokenCell.holder == bindparam("script"), TokenCell.cell == int(Cell.BALANCE)
+    )
+    owns = exists().where(
+        of_chain,
+        TokenCell.holder == b"",
+        TokenCell.cell == int(Cell.OWNER),
+        TokenCell.data == bindparam("script"),
+    )
+    made = exists().where(Contract.vault_id == bindparam("vault_id"))
+    return select(or_(made, holds, owns))
+
+
+# Put together once: every send asks the second.
+_AT_ADDRESS = _coins_at_address()
+_HAS_TOKENS = _any_token()

@@ -1,0 +1,177 @@
+"""Calling a token's functions: each call a proposal, refused beforehand where it could only fail."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from custody.schemas.common import Priority
+from custody.schemas.proposals import TxType
+from custody.schemas.tokens import CallContractRequest, CallContractResponse, ContractWhitelistRequest
+from custody.schemas.users import PermissionName
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.errors import DeploymentNotConfirmed, PermissionDenied
+from custody.server.domain.fees import STANDARD_PRIORITY
+from custody.server.domain.ports import Clock
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.administration import vault_in
+from custody.server.service.limits.limits import Movement
+from custody.server.service.limits.token_usage import FOR_ROLE, FOR_VAULT, movement_of
+from custody.server.service.network.market import Market
+from custody.server.service.proposals.drafting import Draft
+from custody.server.service.requests.changes import Changes
+from custody.server.service.requests.outdated import Outdated
+from custody.server.service.tokens.arguments import Asked, read_call, read_listing
+from custody.server.service.tokens.contract_records import contract_in
+from custody.server.service.tokens.paying import TokenDrafter
+from custody.server.service.tokens.storing import TokenProposals, Wanted
+from custody.server.service.tokens.waiting import deployed_id, require_effect
+from custody.server.service.webhooks.telling import told_of
+from custody.server.store.models import Contract, ContractCall, Proposal, Vault
+from multisig import Network
+from multisig.tokens import Function
+
+CallRequest = CallContractRequest | ContractWhitelistRequest
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A call that was drafted and not yet stored. ``payload`` names its contract on chain."""
+
+    payload: bytes
+    draft: Draft
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A call with what it is about."""
+
+    vault: Vault
+    contract: Contract
+    asked: Asked
+    contract_id: str
+
+
+class Calling:
+    def __init__(
+        self,
+        clock: Clock,
+        audit: AuditLog,
+        changes: Changes,
+        market: Market,
+        drafter: TokenDrafter,
+        proposals: TokenProposals,
+    ) -> None:
+        self._clock = clock
+        self._audit = audit
+        self._changes = changes
+        self._market = market
+        self._drafter = drafter
+        self._proposals = proposals
+
+    def draft(
+        self, db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None = None
+    ) -> Drafted:
+        """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the request.
+
+        Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed, and the rule
+        that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable.
+        """
+        case = _case(db, access, request, listing)
+        payload = require_effect(db, case.contract, case.contract_id, case.vault, case.asked)
+        quote = self._market.quote(case.vault.chain)
+        rate = quote.rates[_priority(request)]
+        return Drafted(payload, self._drafter.draft(db, case.vault, payload, rate, quote))
+
+    def create(
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: CallRequest,
+        drafted: Drafted,
+        listing: Function | None = None,
+    ) -> CallContractResponse:
+        """The call is judged once more, behind what others have proposed meanwhile: here writers take turns.
+
+        Raises as `draft`; Outdated where a coin has gone, or another deployment confirmed; RoleLimitExceeded,
+        VaultLimitExceeded, PolicyUnavailable.
+        """
+        case = _case(db, access, request, listing)
+        if require_effect(db, case.contract, case.contract_id, case.vault, case.asked) != drafted.payload:
+            raise Outdated("The token has another deployment now.")
+        wanted = self._wanted(db, request, case, drafted)
+        proposal = self._proposals.store(db, caller, access, case.vault, drafted.draft, wanted)
+        call = _call(case, proposal)
+        db.add(call)
+        db.flush()
+        self._audit.record(
+            db,
+            caller,
+            Category.TOKENS,
+            "TOKEN_CALLED",
+            f"call {call.uid}, {call.function_name} of contract {call.contract_uid} by vault {case.vault.id}, "
+            f"proposal {proposal.id}, tx {proposal.txid_expected}",
+            access=access,
+            told=told_of(proposal),
+        )
+        self._changes.moved(db, proposal.workspace_id)
+        return CallContractResponse(psbt_id=proposal.id, psbt_base64=drafted.draft.base64, call_uid=call.uid)
+
+    def _wanted(self, db: Session, request: CallRequest, case: _Case, drafted: Drafted) -> Wanted:
+        asked, now = case.asked, self._clock()
+        named = request.recipients if isinstance(request, CallContractRequest) else None
+        return Wanted(
+            TxType.CALL,
+            drafted.payload,
+            Movement(drafted.draft.selection.fee, now),
+            movement_of(db, case.contract, case.vault, asked.function, asked.amount, asked.address, now),
+            recipients=tuple(named or ()),
+            contract_ids=(case.contract_id,),
+            # The specification's table: minting and burning are measured by the vault's limit alone.
+            counts_for_role=asked.function not in FOR_VAULT - FOR_ROLE,
+        )
+
+
+def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: Function | None) -> _Case:
+    vault = vault_in(db, access, request.wallet_id)
+    contract = contract_in(db, access, request.contract_uid)
+    asked = _asked(request, listing, Network(vault.chain))
+    _require_permission(access, asked.function)
+    contract_id = deployed_id(db, contract)
+    if contract_id is None:
+        raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")
+    return _Case(vault, contract, asked, contract_id)
+
+
+def _asked(request: CallRequest, listing: Function | None, network: Network) -> Asked:
+    if isinstance(request, CallContractRequest):
+        return read_call(request, network)
+    assert listing is not None, "a request for a whitelist comes by the path of its function"
+    return read_listing(request, listing, network)
+
+
+def _require_permission(access: WorkspaceAccess, function: Function) -> None:
+    needed = PermissionName.PAYMENT_INIT if function is Function.TRANSFER else PermissionName.MANAGE_WORKSPACE
+    if not access.holds_any(frozenset({needed})):
+        raise PermissionDenied(f"Your role in this workspace does not carry {needed.value}.")
+
+
+def _priority(request: CallRequest) -> Priority:
+    return request.priority or STANDARD_PRIORITY
+
+
+def _call(case: _Case, proposal: Proposal) -> ContractCall:
+    asked = case.asked
+    return ContractCall(
+        contract_uid=case.contract.uid,
+        workspace_id=case.vault.workspace_id,
+        vault_id=case.vault.id,
+        function_name=asked.function.wire_name,
+        args=[arg.model_dump() for arg in asked.args],
+        amount=asked.amount,
+        address_script=asked.address,
+        family_id=proposal.family_id,
+        created_by=proposal.created_by,
+        created_at=proposal.created_at,
+    )

@@ -1,0 +1,112 @@
+"""Tokens as the specification's record."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from custody.schemas import tokens as wire
+from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.errors import NotFound
+from custody.server.domain.token_status import contract_status
+from custody.server.service.limits.administration import vault_in
+from custody.server.service.tokens.standing import Standing, standings
+from custody.server.store.models import Contract, Decision, Proposal, VaultSigner
+
+
+def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
+    """Raises NotFound for a token of another workspace too (P24)."""
+    contract = db.get(Contract, contract_uid)
+    if contract is None or contract.workspace_id != access.workspace_id:
+        raise NotFound("There is no such token in this workspace.")
+    return contract
+
+
+def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> wire.Contract:
+    """With its bytecode, and with the deployment's transaction once that was broadcast. Raises NotFound."""
+    contract = contract_in(db, access, contract_uid)
+    (record,) = contract_records(db, access.network, [contract])
+    standing = standings(db, contract.chain, [contract.deploy_family_id])[contract.deploy_family_id]
+    return record.model_copy(
+        update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, standing)}
+    )
+
+
+def _deployment_hex(db: Session, standing: Standing) -> str | None:
+    if standing.best.txid is None:
+        return None
+    raw = db.scalar(select(Proposal.final_tx).where(Proposal.id == standing.best.id))
+    return None if raw is None else raw.hex()
+
+
+def contracts_of_vault(db: Session, access: WorkspaceAccess, vault_id: str) -> list[wire.Contract]:
+    """What was made from it, the oldest first. Raises NotFound (vault)."""
+    vault = vault_in(db, access, vault_id)
+    found = db.scalars(select(Contract).where(Contract.vault_id == vault.id).order_by(Contract.uid)).all()
+    return contract_records(db, access.network, found)
+
+
+def contract_records(db: Session, network: str, contracts: Sequence[Contract]) -> list[wire.Contract]:
+    """In the order given; all of one chain."""
+    if not contracts:
+        return []
+    stands = standings(db, contracts[0].chain, [contract.deploy_family_id for contract in contracts])
+    signers = _signers(db, contracts, stands)
+    return [
+        _record(network, contract, stands[contract.deploy_family_id], signers[contract.uid])
+        for contract in contracts
+    ]
+
+
+def _record(
+    network: str, contract: Contract, standing: Standing, signers: list[wire.ContractSigner]
+) -> wire.Contract:
+    is_broadcast = standing.best.txid is not None
+    return wire.Contract(
+        contract_uid=contract.uid,
+        vault_id=contract.vault_id,
+        contract_id=standing.best.txid,
+        symbol=contract.ticker,
+        icon=contract.icon,
+        decimals=contract.decimals,
+        total_supply=str(contract.total_supply),
+        max_supply=str(contract.max_supply),
+        status=contract_status(standing.status),
+        bytecode_hash=contract.bytecode_hash.hex() if is_broadcast else None,
+        network=network if is_broadcast else None,
+        deploy_psbt_id=standing.best.id if is_broadcast else None,
+        whitelist_enabled=contract.whitelist_enabled,
+        signers=signers,
+        name=contract.name,
+    )
+
+
+def _signers(
+    db: Session, contracts: Collection[Contract], stands: Mapping[str, Standing]
+) -> dict[int, list[wire.ContractSigner]]:
+    """Of each deployment: who may sign, and who signed the version that speaks for it."""
+    seats = defaultdict(list)
+    wanted = {contract.vault_id for contract in contracts}
+    query = select(VaultSigner).where(VaultSigner.vault_id.in_(wanted)).order_by(VaultSigner.key_index)
+    for seat in db.scalars(query):
+        seats[seat.vault_id].append(seat)
+    versions = [standing.best.id for standing in stands.values()]
+    signed = set(
+        db.execute(
+            select(Decision.proposal_id, Decision.key_id).where(
+                Decision.proposal_id.in_(versions), Decision.decision == "approve", Decision.is_complete
+            )
+        )
+    )
+    return {
+        contract.uid: [
+            wire.ContractSigner(
+                key_id=seat.key_id,
+                is_signed=(stands[contract.deploy_family_id].best.id, seat.key_id) in signed,
+                user_id=str(seat.user_id),
+            )
+            for seat in seats[contract.vault_id]
+        ]
+        for contract in contracts
+    }

@@ -1,0 +1,367 @@
+"""Following the tokens of one chain: block after block forward, effect after effect back where the chain left its path."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+from sqlalchemy import Select, and_, delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from custody.server.chain.backend import ChainBackend, DataBlock
+from custody.server.domain.errors import ChainUnavailable
+from custody.server.service.jobs.leases import Held
+from custody.server.service.network.market import Backends, backend_of
+from custody.server.service.tokens.blocks import token_block
+from custody.server.service.tokens.bytecode import Published, published_bytecode
+from custody.server.service.tokens.cells import Cells, joined, split
+from custody.server.store import Store
+from custody.server.store.models import (
+    ChainBlock,
+    Contract,
+    TokenBlock,
+    TokenCell,
+    TokenEffect,
+    TokenTransaction,
+)
+from custody.server.store.models.base import table_of
+from custody.server.store.plain import plain
+from multisig.tokens import Call, Deploy
+from multisig.tokens.machine import (
+    GENESIS_STATE,
+    BlockOutcome,
+    Cell,
+    Effect,
+    Outcome,
+    judge_block,
+)
+from multisig.tokens.payload import MAGIC
+
+log = structlog.get_logger()
+
+# So many blocks are read ahead and written in one transaction: fewer turns at the writers' lock while catching up, and
+# none so long that a proposal waits for it.
+BATCH = 100
+# A full block of calls has thousands: a batch ends once it has as many as are written in some tenths of a second.
+CALLS_A_BATCH = 500
+# A deployment is op 0 on chain.
+DEPLOY = 0
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The last block that was read. ``state`` is the hash after it."""
+
+    height: int
+    block_hash: str
+    state: bytes
+
+
+class Indexer:
+    """One at a time for each chain. ``first_height`` None: the tip of the first look, for nothing older is the platform's."""
+
+    def __init__(
+        self,
+        chain: str,
+        store: Store,
+        backends: Backends,
+        first_height: int | None,
+        published: Published = published_bytecode,
+    ) -> None:
+        self._chain = chain
+        self._store = store
+        self._backends = backends
+        self._first_height = first_height
+        self._published = published
+
+    @property
+    def chain(self) -> str:
+        return self._chain
+
+    def look(self, held: Held | None = None) -> bool:
+        """Read up to the tip, batch by batch; whether anything was read. Raises ChainUnavailable, LeaseLost."""
+        if self._is_current() and self._learned() is None:
+            return False
+        backend = backend_of(self._backends, self._chain)
+        changed = self._turn_back(backend, held)
+        while self._read_on(backend, held):
+            changed = True
+        return changed
+
+    # --- forward -----------------------------------------------------------------------------------------------------
+
+    def _read_on(self, backend: ChainBackend, held: Held | None) -> bool:
+        place = self._place()
+        blocks = list(self._next_blocks(backend, place))
+        if not blocks:
+            return False
+        with self._store.write() as db:
+            _require(db, held)
+            self._apply(db, place, blocks)
+        return True
+
+    def _next_blocks(self, backend: ChainBackend, place: _Place | None) -> Iterator[DataBlock]:
+        """The next ones, each on the one before. One that is not ends the batch: the next look finds the fork."""
+        height = self._start(backend) if place is None else place.height + 1
+        before = None if place is None else place.block_hash
+        calls = 0
+        for at in range(height, height + BATCH):
+            block = backend.data_at(at, MAGIC)
+            if block is None or before not in {None, block.previous}:
+                return
+            yield block
+            before = block.ref.hash
+            calls += len(block.transactions)
+            if calls >= CALLS_A_BATCH:
+                return
+
+    def _start(self, backend: ChainBackend) -> int:
+        return backend.tip().height if self._first_height is None else self._first_height
+
+    def _apply(self, db: Session, place: _Place | None, blocks: Sequence[DataBlock]) -> None:
+        given = [token_block(block) for block in blocks]
+        cells, bytecode_of = Cells(db, self._chain), self._published(db, self._chain)
+        cells.expect(given)
+        state = GENESIS_STATE if place is None else place.state
+        done = []
+        for block in given:
+            outcome = judge_block(block, cells, bytecode_of, state)
+            cells.apply(outcome.effects)
+            state = outcome.state
+            done.append(outcome)
+        cells.write()
+        self._store_blocks(db, blocks, done)
+
+    def _store_blocks(self, db: Session, blocks: Sequence[DataBlock], done: Sequence[BlockOutcome]) -> None:
+        rows = [
+            {
+                "chain": self._chain,
+                "height": outcome.height,
+                "block_hash": block.ref.hash,
+                "mined_at": datetime.fromtimestamp(block.ref.time, UTC),
+                "state": outcome.state,
+            }
+            for block, outcome in zip(blocks, done, strict=True)
+        ]
+        transactions = [
+            self._transaction(block, position, outcome)
+            for block, judged in zip(blocks, done, strict=True)
+            for position, outcome in zip(
+                (one.position for one in block.transactions), judged.outcomes, strict=True
+            )
+        ]
+        effects = [
+            self._effect(judged.height, sequence, effect)
+            for judged in done
+            for sequence, effect in enumerate(judged.effects)
+        ]
+        for table, given in ((TokenBlock, rows), (TokenTransaction, transactions), (TokenEffect, effects)):
+            if given:
+                db.execute(insert(table_of(table)), given)
+
+    def _transaction(self, block: DataBlock, position: int, outcome: Outcome) -> dict[str, Any]:
+        return {
+            "chain": self._chain,
+            "height": block.ref.height,
+            "position": position,
+            "txid": outcome.txid,
+            "contract_id": outcome.contract_id,
+            "function": _function(outcome),
+            "failure": None if outcome.failure is None else outcome.failure.value,
+            "is_known": outcome.known,
+        }
+
+    def _effect(self, height: int, sequence: int, effect: Effect) -> dict[str, Any]:
+        number_before, data_before = split(effect.before)
+        number_after, data_after = split(effect.after)
+        return {
+            "chain": self._chain,
+            "height": height,
+            "sequence": sequence,
+            "contract_id": effect.contract_id,
+            "cell": int(effect.cell),
+            "holder": effect.holder,
+            "number_before": number_before,
+            "data_before": data_before,
+            "number_after": number_after,
+            "data_after": data_after,
+        }
+
+    # --- back --------------------------------------------------------------------------------------------------------
+
+    def _turn_back(self, backend: ChainBackend, held: Held | None) -> bool:
+        """To the last block that is still on the best chain, and before what could not be judged when it was read."""
+        found = [height for height in (self._fork(backend), self._learned()) if height is not None]
+        if not found:
+            return False
+        place, first = self._place(), self._first_read()
+        keep = max(min(found), first - 1)
+        before = self._before(backend, first) if keep < first else None
+        reached = keep if place is None else place.height
+        while reached > keep:
+            # Each step ends in the state after some block: whoever is killed between two has gone part of the way.
+            reached = max(keep, reached - BATCH)
+            with self._store.write() as db:
+                _require(db, held)
+                self._undo(db, reached)
+                if before is not None and reached == keep:
+                    db.add(before)
+        log.info("tokens turned back", chain=self._chain, height=keep)
+        return True
+
+    def _before(self, backend: ChainBackend, first: int) -> TokenBlock | None:
+        """The block below the first that was read, as one without tokens: whoever began at a tip begins there again, and at no
+        later tip, where deployments would lie behind. Raises ChainUnavailable.
+        """
+        if self._first_height is not None or first == 0:
+            return None
+        block = backend.block_at(first - 1)
+        if block is None:
+            raise ChainUnavailable(f"The chain backend is behind: it lacks block {first - 1}.")
+        mined_at = datetime.fromtimestamp(block.time, UTC)
+        return TokenBlock(
+            chain=self._chain,
+            height=block.height,
+            block_hash=block.hash,
+            mined_at=mined_at,
+            state=GENESIS_STATE,
+        )
+
+    def _first_read(self) -> int:
+        """The height of the first block that was read; 0 where none was."""
+        with self._store.read() as db:
+            found = db.scalar(select(func.min(TokenBlock.height)).where(TokenBlock.chain == self._chain))
+        return 0 if found is None else found
+
+    def _is_current(self) -> bool:
+        """Whether the watcher saw nothing newer than what was read: the chain itself need not be asked."""
+        with self._store.read() as db:
+            newest = db.scalar(
+                select(ChainBlock.block_hash)
+                .where(ChainBlock.chain == self._chain)
+                .order_by(ChainBlock.height.desc())
+                .limit(1)
+            )
+        place = self._place()
+        return place is not None and place.block_hash == newest
+
+    def _fork(self, backend: ChainBackend) -> int | None:
+        """The height of the last common block; None where the last block read is it. Raises ChainUnavailable where the backend is behind."""
+        place = self._place()
+        if place is None or _is_at(backend, place.height, place.block_hash):
+            return None
+        tip = backend.tip()
+        for height, block_hash in self._blocks_down_from(place.height):
+            if _is_at(backend, height, block_hash):
+                if height == tip.height:
+                    raise ChainUnavailable(
+                        f"The chain backend is behind: it has {height} blocks of {place.height}."
+                    )
+                return height
+        return -1
+
+    def _blocks_down_from(self, height: int) -> Iterator[tuple[int, str]]:
+        while True:
+            with self._store.read() as db:
+                found = db.execute(
+                    select(TokenBlock.height, TokenBlock.block_hash)
+                    .where(TokenBlock.chain == self._chain, TokenBlock.height <= height)
+                    .order_by(TokenBlock.height.desc())
+                    .limit(BATCH)
+                ).all()
+            if not found:
+                return
+            yield from ((at, block_hash) for at, block_hash in found)
+            height = found[-1][0] - 1
+
+    def _learned(self) -> int | None:
+        """Below the first deployment that could not be judged for want of its bytecode, and now can."""
+        with self._store.read() as db:
+            found: int | None = db.execute(_learned_since(self._chain)).scalar()
+        return None if found is None else found - 1
+
+    def _undo(self, db: Session, height: int) -> None:
+        cells = Cells(db, self._chain)
+        rows = plain(db).execute(
+            _EFFECTS.where(_EFFECT.chain == self._chain, _EFFECT.height > height).order_by(
+                _EFFECT.height.desc(), _EFFECT.sequence.desc()
+            )
+        )
+        cells.apply(_read_effect(row).undone for row in rows)
+        cells.write()
+        for table in (TokenEffect, TokenTransaction, TokenBlock):
+            db.execute(delete(table).where(table.chain == self._chain, table.height > height))
+
+    def _place(self) -> _Place | None:
+        with self._store.read() as db:
+            row = db.scalars(
+                select(TokenBlock)
+                .where(TokenBlock.chain == self._chain)
+                .order_by(TokenBlock.height.desc())
+                .limit(1)
+            ).first()
+            return None if row is None else _Place(row.height, row.block_hash, row.state)
+
+
+def _require(db: Session, held: Held | None) -> None:
+    if held is not None:
+        held.require(db)
+
+
+def _is_at(backend: ChainBackend, height: int, block_hash: str) -> bool:
+    block = backend.block_at(height)
+    return block is not None and block.hash == block_hash
+
+
+def _function(outcome: Outcome) -> int | None:
+    match outcome.payload:
+        case Deploy():
+            return DEPLOY
+        case Call(function=function):
+            return int(function)
+        case _:
+            return None
+
+
+def _learned_since(chain: str) -> Select[int]:
+    committed = and_(
+        TokenCell.chain == TokenTransaction.chain,
+        TokenCell.contract_id == TokenTransaction.contract_id,
+        TokenCell.cell == int(Cell.BYTECODE),
+    )
+    published = and_(Contract.chain == TokenTransaction.chain, Contract.bytecode_hash == TokenCell.data)
+    return (
+        select(func.min(TokenTransaction.height))
+        .join(TokenCell, committed)
+        .join(Contract, published)
+        .where(
+            TokenTransaction.chain == chain,
+            TokenTransaction.is_known.is_(False),
+            TokenTransaction.function == DEPLOY,
+        )
+    )
+
+
+# As columns: a reorganisation brings thousands, and the session would keep books over each.
+_EFFECT = table_of(TokenEffect).c
+_EFFECTS = select(
+    _EFFECT.contract_id,
+    _EFFECT.cell,
+    _EFFECT.holder,
+    _EFFECT.number_before,
+    _EFFECT.data_before,
+    _EFFECT.number_after,
+    _EFFECT.data_after,
+)
+
+
+def _read_effect(row: Any) -> Effect:
+    contract_id, cell, holder, number_before, data_before, number_after, data_after = row
+    return Effect(
+        contract_id,
+        Cell(cell),
+        holder,
+        joined(number_before, data_before),
+        joined(number_after, data_after),
+    )

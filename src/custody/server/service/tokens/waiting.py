@@ -1,0 +1,119 @@
+"""A contract as a call would find it: the state at the tip, and the calls that wait behind it in the order of their making."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Select, and_, exists, func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from custody.schemas.proposals import ProposalStatus as Status
+from custody.schemas.proposals import TxType
+from custody.server.domain.lifecycle import ENDED
+from custody.server.service.proposals.token_coins import address_script
+from custody.server.service.tokens.arguments import Asked
+from custody.server.service.tokens.bytecode import published_bytecode
+from custody.server.service.tokens.cells import Cells
+from custody.server.service.tokens.refusing import refusal
+from custody.server.store.models import Contract, ContractCall, Proposal, TokenBlock, TokenCell, Vault
+from custody.server.store.models import TokenTransaction as TokenRow
+from multisig.tokens import encode_payload
+from multisig.tokens.machine import BytecodeOf, Cell, Failure, StateView, TokenTransaction, simulate
+
+_OPEN = tuple(sorted(status.value for status in set(Status) - ENDED - {Status.CONFIRMED}))
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is simulated on: the block after the last one that was read, and what waits for it."""
+
+    height: int
+    view: StateView
+    bytecode_of: BytecodeOf
+    waiting: tuple[TokenTransaction, ...]
+
+    def fate(self, call: TokenTransaction, *, alone: bool) -> Failure | None:
+        """Why it would have no effect, behind those that wait or as though none did."""
+        before = () if alone else self.waiting
+        outcome = simulate((*before, call), self.height, self.view, self.bytecode_of)[-1]
+        return outcome.failure if outcome.known else Failure.UNKNOWN_CONTRACT
+
+
+def require_effect(db: Session, contract: Contract, contract_id: str, vault: Vault, asked: Asked) -> bytes:
+    """The payload of a call that would do what it says. Raises as `refusal` does, and Invalid."""
+    outlook = outlook_of(db, contract)
+    payload = encode_payload(asked.call(contract_id))
+    call = TokenTransaction("", address_script(vault), payload)
+    failure = outlook.fate(call, alone=False)
+    if failure is not None:
+        passes_alone = outlook.fate(call, alone=True) is None
+        raise refusal(failure, asked, waiting=len(outlook.waiting) if passes_alone else 0)
+    return payload
+
+
+def outlook_of(db: Session, contract: Contract) -> Outlook:
+    height = indexed_height(db, contract.chain)
+    return Outlook(
+        height + 1,
+        Cells(db, contract.chain),
+        published_bytecode(db, contract.chain),
+        _waiting(db, contract, height),
+    )
+
+
+def indexed_height(db: Session, chain: str) -> int:
+    """Of the last block that the index has read; -1 where it has read none."""
+    found = db.scalar(select(func.max(TokenBlock.height)).where(TokenBlock.chain == chain))
+    return -1 if found is None else found
+
+
+def deployed_id(db: Session, contract: Contract) -> str | None:
+    """The contract's id on chain: of the deployment that both the chain's watcher and the tokens' index have seen in a block."""
+    query = (
+        select(Proposal.txid_expected)
+        .join(
+            TokenCell,
+            and_(
+                TokenCell.contract_id == Proposal.txid_expected,
+                TokenCell.chain == contract.chain,
+                TokenCell.cell == int(Cell.DEPLOYED),
+            ),
+        )
+        .where(
+            Proposal.family_id == contract.deploy_family_id,
+            Proposal.tx_type == TxType.DEPLOY.value,
+            Proposal.status == Status.CONFIRMED.value,
+        )
+    )
+    return db.scalars(query).first()
+
+
+def _waiting(db: Session, contract: Contract, height: int) -> tuple[TokenTransaction, ...]:
+    """One for each family: its versions carry the same call, and one of them at most is mined."""
+    found: dict[int, TokenTransaction] = {}
+    for uid, proposal, vault in db.execute(_waiting_calls(contract, height)):
+        data = bytes.fromhex(proposal.op_return_hex or "")
+        found.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
+    return tuple(found.values())
+
+
+def _waiting_calls(contract: Contract, height: int) -> Select[int, Proposal, Vault]:
+    """What may still be mined, and what was mined in a block that the index has not read."""
+    member = aliased(Proposal)
+    was_read = exists().where(
+        member.family_id == ContractCall.family_id,
+        TokenRow.chain == contract.chain,
+        TokenRow.txid == member.txid_expected,
+    )
+    is_unread = and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > height)
+    return (
+        select(ContractCall.uid, Proposal, Vault)
+        .join(Proposal, Proposal.family_id == ContractCall.family_id)
+        .join(Vault, Vault.id == ContractCall.vault_id)
+        .where(
+            Proposal.workspace_id == contract.workspace_id,
+            Proposal.tx_type == TxType.CALL.value,
+            or_(Proposal.status.in_(_OPEN), Proposal.keeps_coins, is_unread),
+            ContractCall.contract_uid == contract.uid,
+            ~was_read,
+        )
+        .order_by(ContractCall.uid, Proposal.fee_sats, Proposal.id)
+    )

@@ -1,0 +1,134 @@
+"""Tokens: what members asked for, and what the chain made of it (CPT-1, docs/tokens.md).
+
+How a contract or a call stands is nowhere stored: it follows from its proposals and from what the indexer read.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from custody.server.store.models.base import Base
+
+
+class Contract(Base):
+    """A token as a member asked for it. ``bytecode`` is the canonical JSON that its deployment commits to.
+
+    ``deploy_family_id``: the first proposal of its deployment; the contract's id on chain is the txid of the one that confirmed.
+    """
+
+    __tablename__ = "contracts"
+    __table_args__ = (
+        Index(None, "vault_id"),
+        Index(None, "bytecode_hash"),
+        CheckConstraint("decimals >= 0 AND decimals <= 18", name="decimals"),
+    )
+
+    uid: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"), index=True)
+    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
+    chain: Mapped[str]
+    name: Mapped[str]
+    ticker: Mapped[str]
+    icon: Mapped[str]
+    decimals: Mapped[int]
+    total_supply: Mapped[int]
+    max_supply: Mapped[int]
+    whitelist_enabled: Mapped[bool]
+    bytecode: Mapped[bytes]
+    bytecode_hash: Mapped[bytes]
+    deploy_family_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), unique=True)
+    created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    created_at: Mapped[datetime]
+
+
+class ContractCall(Base):
+    """A call as a member asked for it. ``amount`` in raw units and ``address_script`` where the function takes them."""
+
+    __tablename__ = "contract_calls"
+    __table_args__ = (Index(None, "contract_uid", "uid"), Index(None, "vault_id", "uid"))
+
+    uid: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    contract_uid: Mapped[int] = mapped_column(ForeignKey("contracts.uid"))
+    workspace_id: Mapped[int] = mapped_column(ForeignKey("workspaces.id"))
+    # The vault that calls: an output script of its first address is the caller on chain.
+    vault_id: Mapped[str] = mapped_column(ForeignKey("vaults.id"))
+    function_name: Mapped[str]
+    args: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    amount: Mapped[int | None]
+    address_script: Mapped[bytes | None]
+    family_id: Mapped[str] = mapped_column(ForeignKey("proposals.id"), unique=True)
+    created_by: Mapped[int] = mapped_column(ForeignKey("users.id"))
+    created_at: Mapped[datetime]
+
+
+class TokenBlock(Base):
+    """A block that the indexer has read. ``mined_at`` as its header says; ``state`` is the hash of all tokens' state after it."""
+
+    __tablename__ = "token_blocks"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    height: Mapped[int] = mapped_column(primary_key=True)
+    block_hash: Mapped[str]
+    mined_at: Mapped[datetime]
+    state: Mapped[bytes]
+
+
+class TokenTransaction(Base):
+    """A mined transaction with a token's data, and what it did. ``function`` is the op on chain, null where it cannot be read.
+
+    ``failure``: why it had no effect. ``is_known`` false: its token's bytecode is not known, and nobody can say what it did.
+    """
+
+    __tablename__ = "token_transactions"
+    __table_args__ = (
+        Index(None, "chain", "txid"),
+        Index(
+            "ix_token_transactions_unknown",
+            "chain",
+            "height",
+            sqlite_where=text("is_known = 0"),
+            postgresql_where=text("NOT is_known"),
+        ),
+    )
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    height: Mapped[int] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    txid: Mapped[str]
+    contract_id: Mapped[str | None]
+    function: Mapped[int | None]
+    failure: Mapped[str | None]
+    is_known: Mapped[bool]
+
+
+class TokenEffect(Base):
+    """One cell that a block changed, with what it held before: what a reorganisation takes back, from the last to the first."""
+
+    __tablename__ = "token_effects"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    height: Mapped[int] = mapped_column(primary_key=True)
+    sequence: Mapped[int] = mapped_column(primary_key=True)
+    contract_id: Mapped[str]
+    cell: Mapped[int]
+    holder: Mapped[bytes]
+    number_before: Mapped[int | None]
+    data_before: Mapped[bytes | None]
+    number_after: Mapped[int | None]
+    data_after: Mapped[bytes | None]
+
+
+class TokenCell(Base):
+    """The tokens' state after the last block that was read: a number or data. An absent cell holds nothing."""
+
+    __tablename__ = "token_cells"
+    __table_args__ = (Index(None, "chain", "holder", "cell"),)
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    contract_id: Mapped[str] = mapped_column(primary_key=True)
+    cell: Mapped[int] = mapped_column(primary_key=True)
+    holder: Mapped[bytes] = mapped_column(primary_key=True)
+    number: Mapped[int | None]
+    data: Mapped[bytes | None]

@@ -1,0 +1,138 @@
+"""Tokens as they stand: their records, the calls on them, what vaults hold, who may receive them; and a stalled call sent again."""
+
+import time
+from urllib.parse import urlencode
+
+from pydantic import TypeAdapter
+from starlette.responses import Response
+
+from custody.schemas.queries import WorkspaceQuery
+from custody.schemas.tokens import (
+    CallStatus,
+    Contract,
+    ContractCall,
+    ContractCallsQuery,
+    ContractQuery,
+    ResubmitCallRequest,
+    ResubmitCallResponse,
+    TokenBalance,
+    VaultTokensQuery,
+    WorkspaceWhitelist,
+)
+from custody.schemas.users import PermissionName
+from custody.server.domain.errors import CallNotStalled, ChainUnavailable
+from custody.server.service.tokens.balances import balances_in
+from custody.server.service.tokens.call_records import call_page
+from custody.server.service.tokens.contract_records import contract_record, contracts_of_vault
+from custody.server.service.tokens.whitelists import workspace_whitelist
+from custody.server.web.endpoint import Call, Endpoint, Unit
+from custody.server.web.proposals import RECHECK_SECONDS
+from custody.server.web.vaults import READERS
+
+_CALLS = TypeAdapter(list[ContractCall])
+
+
+def contract(call: Call[ContractQuery]) -> Contract:
+    """One token, with its bytecode and, once it was broadcast, the transaction that deploys it: anybody proves it from these."""
+    return contract_record(call.db, call.access, call.body.contract_uid)
+
+
+def contracts(call: Call[VaultTokensQuery]) -> list[Contract]:
+    """The tokens that were made from a vault, live or still collecting approvals, the oldest first."""
+    return contracts_of_vault(call.db, call.access, call.body.vault_id)
+
+
+def contract_calls(call: Call[ContractCallsQuery]) -> Response:
+    """The calls on a token or from a vault, the oldest first. A mined call without effect is FAILED, with the rule in words."""
+    page = call_page(call.db, call.access, call.body)
+    headers = {"X-Total-Count": str(page.total)}
+    if page.has_more:
+        query = call.body.model_dump(exclude_none=True) | {"after": page.items[-1].uid}
+        headers["Link"] = f'</api/v1/contract-calls?{urlencode(query)}>; rel="next"'
+    return Response(
+        _CALLS.dump_json(page.items, by_alias=True), media_type="application/json", headers=headers
+    )
+
+
+def get_tokens(call: Call[VaultTokensQuery]) -> list[TokenBalance]:
+    """What a vault holds of tokens, and which of them it owns, by the blocks that were read."""
+    return balances_in(call.db, call.access, call.body.vault_id)
+
+
+def get_workspace_whitelist(call: Call[WorkspaceQuery]) -> WorkspaceWhitelist:
+    """Who may receive the workspace's tokens while their whitelists are on: the owner, and whoever the list on chain names."""
+    return workspace_whitelist(call.db, call.access)
+
+
+def resubmit(call: Call[ResubmitCallRequest]) -> ResubmitCallResponse:
+    """Offers the final transaction of a stalled call to the network once more; nothing is signed again. The answer waits a
+    moment for what comes of it.
+    """
+    services, body = call.services, call.body
+    with services.store.write() as db:
+        access = call.enter(db, body.workspace_id)
+        answer = services.resubmitting.resubmit(db, call.caller, access, body.call_uid)
+    return _after_broadcast(call, answer)
+
+
+def _after_broadcast(call: Call[ResubmitCallRequest], answer: ResubmitCallResponse) -> ResubmitCallResponse:
+    services, body = call.services, call.body
+    deadline = time.monotonic() + services.broadcast_wait_seconds
+    while (
+        answer.status is CallStatus.STALLED
+        and not services.changes.closing
+        and (left := deadline - time.monotonic()) > 0
+    ):
+        seen = services.changes.version
+        with services.store.read() as db:
+            access = call.enter(db, body.workspace_id)
+            answer = answer.model_copy(
+                update={"status": services.resubmitting.status(db, access, body.call_uid)}
+            )
+        if answer.status is CallStatus.STALLED:
+            services.changes.wait(seen, min(left, RECHECK_SECONDS))
+    return answer
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/api/v1/contract", contract, Contract, READERS, Unit.READ, ContractQuery),
+    Endpoint("GET", "/api/v1/contracts", contracts, list[Contract], READERS, Unit.READ, VaultTokensQuery),
+    Endpoint(
+        "GET",
+        "/api/v1/contract-calls",
+        contract_calls,
+        list[ContractCall],
+        READERS,
+        Unit.READ,
+        ContractCallsQuery,
+    ),
+    Endpoint(
+        "GET",
+        "/api/v1/get-tokens",
+        get_tokens,
+        list[TokenBalance],
+        READERS,
+        Unit.READ,
+        VaultTokensQuery,
+        refuses=(ChainUnavailable,),
+    ),
+    Endpoint(
+        "GET",
+        "/api/v1/get-workspace-whitelist",
+        get_workspace_whitelist,
+        WorkspaceWhitelist,
+        frozenset({PermissionName.PAYMENT_INIT, PermissionName.MANAGE_WORKSPACE}),
+        Unit.READ,
+        WorkspaceQuery,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/contract-calls/resubmit",
+        resubmit,
+        ResubmitCallResponse,
+        frozenset({PermissionName.MANAGE_WORKSPACE}),
+        Unit.OWN,
+        ResubmitCallRequest,
+        refuses=(CallNotStalled,),
+    ),
+)

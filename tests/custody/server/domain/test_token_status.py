@@ -1,0 +1,93 @@
+"""How tokens and calls stand: one table, looked at whole, and who speaks for a family."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from custody.schemas.proposals import ProposalStatus as Proposal
+from custody.schemas.tokens import CallStatus, ContractStatus
+from custody.server.domain.lifecycle import ENDED
+from custody.server.domain.token_failures import failure_words, words_of
+from custody.server.domain.token_status import TABLE, TAKEN_BACK, Mined, best_of, contract_status, verdict
+from multisig.tokens.machine import Failure
+
+
+class Member(NamedTuple):
+    status: Proposal
+    carries: bool = True
+    failure_reason: str | None = None
+
+
+MEMBERS = st.builds(Member, st.sampled_from(Proposal), st.booleans(), st.none())
+FAMILIES = st.lists(MEMBERS, min_size=1, max_size=5).filter(lambda family: family[0].carries)
+
+
+def test_the_table_has_a_word_for_everything():
+    assert set(TABLE) == {(status, mined) for status in Proposal for mined in Mined}
+    for (status, mined), word in TABLE.items():
+        if status in ENDED:
+            assert word is CallStatus.FAILED
+        if word is CallStatus.CONFIRMED:
+            assert (status, mined) == (Proposal.CONFIRMED, Mined.EFFECTIVE)
+
+
+@pytest.mark.parametrize("status", [one for one in Proposal if one is not Proposal.CONFIRMED], ids=str)
+def test_p35_before_its_block_what_the_index_says_counts_for_nothing(status):
+    """The index may be on a branch that the proposals have left already."""
+    assert len({TABLE[status, mined] for mined in Mined}) == 1
+
+
+def test_every_word_of_a_call_has_one_of_a_token():
+    assert {contract_status(word) for word in CallStatus} == set(ContractStatus)
+    assert contract_status(CallStatus.STALLED) is ContractStatus.PENDING
+
+
+def test_every_rule_has_a_sentence_of_its_own():
+    sentences = [failure_words(failure) for failure in Failure]
+    assert len(set(sentences)) == len(sentences)
+    assert all(sentence.endswith(".") for sentence in sentences)
+    assert words_of("paused") == "It was mined without effect: The token is paused. (paused)"
+
+
+@given(FAMILIES, st.sampled_from(Mined))
+def test_a_reason_stands_beside_what_failed_and_nothing_else(family, mined):
+    found = verdict(family, mined, "paused" if mined is Mined.WITHOUT_EFFECT else None)
+    assert (found.reason is not None) is (found.status is CallStatus.FAILED)
+
+
+@given(FAMILIES)
+def test_an_ended_version_speaks_only_where_all_have_ended(family):
+    best = best_of(family)
+    assert best.carries
+    if best.status in ENDED:
+        assert all(member.status in ENDED for member in family if member.carries)
+
+
+@pytest.mark.parametrize(
+    ("family", "word"),
+    [
+        ([Proposal.REPLACED, Proposal.BROADCASTING], CallStatus.BROADCASTING),
+        ([Proposal.BROADCASTING, Proposal.PENDING], CallStatus.BROADCASTING),
+        ([Proposal.STALLED, Proposal.PENDING], CallStatus.STALLED),
+        ([Proposal.STALLED, Proposal.SIGNED], CallStatus.PENDING),
+        ([Proposal.PENDING, Proposal.CANCELLED], CallStatus.PENDING),
+        ([Proposal.INVALIDATED, Proposal.CONFIRMED], CallStatus.CONFIRMED),
+        ([Proposal.CONFIRMED, Proposal.INVALIDATED], CallStatus.CONFIRMED),
+    ],
+)
+def test_the_furthest_version_speaks_for_all(family, word):
+    assert verdict([Member(status) for status in family], Mined.EFFECTIVE).status is word
+
+
+def test_what_was_taken_back_has_failed_and_says_so():
+    original, back = Member(Proposal.INVALIDATED), Member(Proposal.CONFIRMED, carries=False)
+    assert verdict([original, back], Mined.UNREAD) == (CallStatus.FAILED, TAKEN_BACK)
+    on_its_way = [Member(Proposal.REPLACED), Member(Proposal.BROADCASTING, carries=False)]
+    assert verdict(on_its_way, Mined.UNREAD).status is CallStatus.BROADCASTING
+
+
+def test_the_proposals_own_reason_goes_first():
+    ended = Member(Proposal.FAILED, failure_reason="The script is invalid.")
+    assert verdict([ended], Mined.UNREAD).reason == "The script is invalid."

@@ -1,0 +1,314 @@
+"""Calling a token: what is asked is checked, judged behind what waits, built, and done on the chain."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.store.models import ContractCall, Proposal, TokenTransaction
+from multisig import RECEIVE, Psbt
+from multisig.tokens import Function
+from tests.support.custody import ok, refused
+from tests.support.profiles import grant
+from tests.support.token_desk import BOB, BOB_SCRIPT, EVE
+
+MAINNET = "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"
+
+
+def own_script(tokens):
+    return tokens.desk.policy.script_pubkey(RECEIVE, 0)
+
+
+def fault(problem):
+    (found,) = problem["errors"]
+    return found["pointer"], found["code"]
+
+
+def several_coins(tokens, count=3):
+    tokens.fund(*[50_000] * count)
+
+
+class TestTheWholeWay:
+    def test_every_function_from_init_to_a_change_of_owner(self, tokens):
+        uid = tokens.deployed()
+        assert tokens.done(uid, "init")["tx_type"] == "call"
+        own = own_script(tokens)
+        assert tokens.balance(own) == 900
+        tokens.done(uid, "transfer", BOB, 40)
+        assert (tokens.balance(own), tokens.balance(BOB_SCRIPT)) == (860, 40)
+        tokens.done(uid, "mint", tokens.address, 100)
+        tokens.done(uid, "burn", tokens.address, 60)
+        tokens.done(uid, "pause")
+        tokens.done(uid, "unpause")
+        tokens.done(uid, "enable_whitelist")
+        tokens.done(uid, "add_to_whitelist", BOB)
+        tokens.done(uid, "transfer", BOB, 1)
+        tokens.done(uid, "remove_from_whitelist", BOB)
+        tokens.done(uid, "disable_whitelist")
+        tokens.done(uid, "transfer_ownership", BOB)
+        assert tokens.balance(own) == 899
+        tokens.check()
+        with tokens.desk.world.platform.services.store.read() as db:
+            assert {row.failure for row in db.scalars(select(TokenTransaction))} == {None}
+            called = [
+                row.function_name for row in db.scalars(select(ContractCall).order_by(ContractCall.uid))
+            ]
+            assert set(called) == {function.wire_name for function in Function}
+        refused(tokens.call(uid, "pause"), 422, "VALIDATION")
+
+    def test_the_record_holds_what_was_asked(self, tokens):
+        uid = tokens.started()
+        made = ok(tokens.call(uid, "transfer", BOB, 40, recipients=[BOB], priority="high"))
+        with tokens.desk.world.platform.services.store.read() as db:
+            call = db.get_one(ContractCall, made["call_uid"])
+            assert call.args == [{"type": "str", "value": BOB}, {"type": "int", "value": 40}]
+            assert (call.amount, call.address_script, call.family_id) == (40, BOB_SCRIPT, made["psbt_id"])
+        record = tokens.desk.proposal(made["psbt_id"])
+        assert (record["recipients"], record["amounts_sats"]) == ([BOB], [])
+        psbt = Psbt.parse(made["psbt_base64"])
+        assert psbt.inputs[0].witness_utxo.script_pubkey == own_script(tokens)
+        assert len(psbt.outputs) == 2, "the data, and what returns to the address"
+
+    def test_p34_the_former_owner_is_refused(self, tokens):
+        uid = tokens.started()
+        tokens.done(uid, "transfer_ownership", BOB)
+        problem = refused(tokens.call(uid, "mint", BOB, 1), 422, "VALIDATION")
+        assert fault(problem) == ("/wallet_id", "not-the-owner")
+        ok(tokens.call(uid, "transfer", BOB, 1))
+
+    def test_p34_while_it_waits_too(self, tokens):
+        several_coins(tokens)
+        uid = tokens.started()
+        ok(tokens.call(uid, "transfer_ownership", BOB))
+        problem = refused(tokens.call(uid, "pause"), 422, "VALIDATION")
+        assert "one call" in problem["detail"]
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("function", "args", "pointer"),
+        [
+            ("transfer", [BOB], "/args"),
+            ("transfer", [40, BOB], "/args"),
+            ("transfer", [BOB, 40, 1], "/args"),
+            ("transfer", [BOB, "40"], "/args"),
+            ("pause", [BOB], "/args"),
+            ("init", [1], "/args"),
+            ("add_to_whitelist", [], "/args"),
+            ("transfer", [BOB, 0], "/args/1/value"),
+            ("transfer", ["nonsense", 1], "/args/0/value"),
+        ],
+    )
+    def test_number_order_and_types(self, tokens, function, args, pointer):
+        uid = tokens.started()
+        problem = refused(tokens.call(uid, function, *args), 422, "VALIDATION")
+        assert pointer in {each["pointer"] for each in problem["errors"]}
+
+    @pytest.mark.parametrize("amount", ["true", "1.0", "1e2", "-1", str(2**63), '"5"', "null"])
+    def test_p21_p31_an_amount_is_an_exact_integer(self, tokens, amount):
+        body = (
+            '{{"contract_uid": 1, "wallet_id": "{}", "workspace_id": 1, "function_name": "transfer", "args": '
+            '[{{"type": "str", "value": "{}"}}, {{"type": "int", "value": {}}}]}}'
+        ).format(tokens.desk.vault["id"], BOB, amount)
+        user = tokens.desk.admin
+        answer = user.http.post(
+            "/api/v1/call-contract",
+            content=body,
+            headers={**user.headers, "Content-Type": "application/json"},
+        )
+        refused(answer, 422, "VALIDATION")
+
+    def test_p28_an_address_of_another_network(self, tokens):
+        uid = tokens.started()
+        refused(tokens.call(uid, "transfer", MAINNET, 1), 422, "WRONG_NETWORK_ADDRESS")
+        refused(tokens.call(uid, "transfer", BOB, 1, recipients=[MAINNET]), 422, "WRONG_NETWORK_ADDRESS")
+
+    def test_an_unknown_contract_or_vault(self, tokens):
+        refused(tokens.call(77, "pause"), 404, "NOT_FOUND")
+        uid = tokens.started()
+        refused(tokens.call(uid, "pause", wallet_id="none"), 404, "NOT_FOUND")
+
+
+class TestInit:
+    def test_p33_not_before_a_confirmation(self, tokens):
+        several_coins(tokens)
+        made = ok(tokens.create())
+        refused(tokens.call(made["contract_uid"], "init"), 409, "DEPLOYMENT_NOT_CONFIRMED")
+        tokens.finish(made["psbt_id"], blocks=0)
+        refused(tokens.call(made["contract_uid"], "init"), 409, "DEPLOYMENT_NOT_CONFIRMED")
+        tokens.mine()
+        ok(tokens.call(made["contract_uid"], "init"))
+
+    def test_p33_not_twice(self, tokens):
+        several_coins(tokens)
+        uid = tokens.deployed()
+        first = ok(tokens.call(uid, "init"))
+        problem = refused(tokens.call(uid, "init"), 409, "STATE_CONFLICT")
+        assert "one call" in problem["detail"]
+        tokens.finish(first["psbt_id"])
+        assert fault(refused(tokens.call(uid, "init"), 409, "STATE_CONFLICT"))[1] == "already-started"
+
+    def test_p33_not_after_the_deployment_was_reorganised_away(self, tokens):
+        several_coins(tokens)
+        made = ok(tokens.create())
+        tokens.finish(made["psbt_id"])
+        tokens.reorganise(1, 2)
+        assert tokens.desk.proposal(made["psbt_id"])["status"] == "BROADCASTING"
+        refused(tokens.call(made["contract_uid"], "init"), 409, "DEPLOYMENT_NOT_CONFIRMED")
+        tokens.mine()
+        ok(tokens.call(made["contract_uid"], "init"))
+
+    def test_p33_nor_where_only_the_index_has_not_seen_it_yet(self, tokens):
+        made = ok(tokens.create())
+        tokens.finish(made["psbt_id"], blocks=0)
+        tokens.desk.chain.mine(1)
+        tokens.desk.watcher.look()
+        assert tokens.desk.proposal(made["psbt_id"])["status"] == "CONFIRMED"
+        refused(tokens.call(made["contract_uid"], "init"), 409, "DEPLOYMENT_NOT_CONFIRMED")
+
+
+class TestRules:
+    def test_nothing_before_init(self, tokens):
+        uid = tokens.deployed()
+        problem = refused(tokens.call(uid, "transfer", BOB, 1), 409, "STATE_CONFLICT")
+        assert fault(problem)[1] == "not-started"
+
+    def test_behind_an_init_that_waits_it_may(self, tokens):
+        several_coins(tokens)
+        uid = tokens.deployed()
+        init, transfer = ok(tokens.call(uid, "init")), ok(tokens.call(uid, "transfer", BOB, 1))
+        tokens.finish(init["psbt_id"])
+        tokens.finish(transfer["psbt_id"])
+        assert tokens.balance(BOB_SCRIPT) == 1
+
+    def test_p31_minting_beyond_the_maximum(self, tokens):
+        several_coins(tokens)
+        uid = tokens.started()
+        problem = refused(tokens.call(uid, "mint", BOB, 101), 422, "VALIDATION")
+        assert fault(problem) == ("/args/1/value", "above-maximum")
+        refused(tokens.call(uid, "mint", BOB, 2**63 - 1), 422, "VALIDATION")
+        ok(tokens.call(uid, "mint", BOB, 60))
+        assert "one call" in refused(tokens.call(uid, "mint", BOB, 60), 422, "VALIDATION")["detail"]
+        ok(tokens.call(uid, "mint", BOB, 40))
+
+    def test_p32_while_paused(self, tokens):
+        uid = tokens.started()
+        tokens.done(uid, "pause")
+        assert fault(refused(tokens.call(uid, "transfer", BOB, 1), 409, "STATE_CONFLICT"))[1] == "paused"
+        refused(tokens.call(uid, "pause"), 409, "ALREADY_PAUSED")
+        tokens.done(uid, "unpause")
+        refused(tokens.call(uid, "unpause"), 409, "NOT_PAUSED")
+
+    def test_p32_to_an_unlisted_address(self, tokens):
+        uid = tokens.started(whitelist_enabled=True)
+        problem = refused(tokens.call(uid, "transfer", BOB, 1), 422, "VALIDATION")
+        assert fault(problem) == ("/args/0/value", "not-listed")
+        tokens.done(uid, "add_to_whitelist", BOB)
+        tokens.done(uid, "transfer", BOB, 1)
+
+    def test_a_balance_is_reserved_by_what_waits(self, tokens):
+        several_coins(tokens)
+        uid = tokens.started()
+        first = ok(tokens.call(uid, "transfer", BOB, 500))["psbt_id"]
+        problem = refused(tokens.call(uid, "transfer", EVE, 500), 409, "LOCKED_FUNDS")
+        assert fault(problem) == ("/args/1/value", "insufficient-balance")
+        refused(tokens.call(uid, "transfer", EVE, 901), 422, "INSUFFICIENT_FUNDS")
+        ok(tokens.call(uid, "transfer", EVE, 400))
+        ok(tokens.desk.decline("alice", first))
+        ok(tokens.desk.decline("bob", first))
+        ok(tokens.call(uid, "transfer", EVE, 500))
+
+    def test_burning_is_from_the_owners_own_address(self, tokens):
+        uid = tokens.started()
+        problem = refused(tokens.call(uid, "burn", BOB, 1), 422, "VALIDATION")
+        assert fault(problem) == ("/args/0/value", "not-the-owners-address")
+
+
+class TestTheWhitelistsOwnPaths:
+    def ask(self, tokens, path, uid, address):
+        body = {
+            "contract_uid": uid,
+            "wallet_id": tokens.desk.vault["id"],
+            "workspace_id": 1,
+            "address": address,
+        }
+        return tokens.desk.admin.post(f"/api/v1/{path}", body)
+
+    def test_add_and_remove(self, tokens):
+        uid = tokens.started()
+        made = ok(self.ask(tokens, "add-to-contract-whitelist", uid, BOB))
+        assert tokens.finish(made["psbt_id"])["status"] == "CONFIRMED"
+        problem = refused(self.ask(tokens, "add-to-contract-whitelist", uid, BOB), 422, "VALIDATION")
+        assert fault(problem) == ("/address", "already-listed")
+        tokens.finish(ok(self.ask(tokens, "remove-from-contract-whitelist", uid, BOB))["psbt_id"])
+        problem = refused(self.ask(tokens, "remove-from-contract-whitelist", uid, BOB), 422, "VALIDATION")
+        assert fault(problem) == ("/address", "not-listed")
+
+
+class TestLimits:
+    def used(self, tokens):
+        return ok(tokens.desk.admin.get("/api/v1/get-my-limits", workspace_id=1))["Used"]
+
+    def limit(self, tokens, amount):
+        body = {"vault_id": tokens.desk.vault["id"], "workspace_id": 1, "transaction_limit": amount}
+        ok(tokens.desk.admin.post("/api/v1/update-vault", body | {"cycle_period": "M", "cycle_day": 1}))
+
+    def role_limit(self, tokens, amount):
+        body = {"role_id": 1, "workspace_id": 1, "new_transaction_limit": amount}
+        ok(
+            tokens.desk.admin.post(
+                "/api/v1/update-role-policies", body | {"cycle_period": "M", "cycle_day": 1}
+            )
+        )
+
+    def test_a_transfer_fits_the_vault_in_whole_tokens(self, tokens):
+        uid = tokens.started()
+        self.limit(tokens, "4.00999999")
+        problem = refused(tokens.call(uid, "transfer", BOB, 401), 403, "VAULT_LIMIT_EXCEEDED")
+        figures = problem["figures"]
+        assert (figures["limit"], figures["requested"]) == ("4.00", "4.01")
+        ok(tokens.call(uid, "transfer", BOB, 400))
+
+    @pytest.mark.parametrize("function", ["mint", "burn"])
+    def test_minting_and_burning_fit_the_vault_and_count_for_no_role(self, tokens, function):
+        several_coins(tokens)
+        uid = tokens.started()
+        self.limit(tokens, "0.50")
+        self.role_limit(tokens, "0.00001")
+        before = self.used(tokens)
+        refused(tokens.call(uid, function, tokens.address, 51), 403, "VAULT_LIMIT_EXCEEDED")
+        ok(tokens.call(uid, function, tokens.address, 50))
+        assert self.used(tokens) == before, "its fee neither"
+        refused(tokens.call(uid, "pause"), 403, "ROLE_LIMIT_EXCEEDED")
+
+    def test_p18_transfers_count_together_for_the_role(self, tokens):
+        several_coins(tokens)
+        uid = tokens.started()
+        self.role_limit(tokens, "5")
+        first = ok(tokens.call(uid, "transfer", BOB, 300))["psbt_id"]
+        problem = refused(tokens.call(uid, "transfer", BOB, 201), 403, "ROLE_LIMIT_EXCEEDED")
+        assert (problem["figures"]["limit"], problem["figures"]["used"]) == ("5.00", "3.00")
+        ok(tokens.call(uid, "transfer", BOB, 200))
+        ok(tokens.desk.decline("alice", first))
+        ok(tokens.desk.decline("bob", first))
+        ok(tokens.call(uid, "transfer", BOB, 300))
+
+    def test_a_transfer_to_the_vault_itself_counts_nothing(self, tokens):
+        uid = tokens.started()
+        self.limit(tokens, "1")
+        ok(tokens.call(uid, "transfer", tokens.address, 900))
+
+    def test_everything_else_counts_its_fee(self, tokens):
+        uid = tokens.started()
+        made = ok(tokens.call(uid, "pause"))
+        with tokens.desk.world.platform.services.store.read() as db:
+            row = db.get_one(Proposal, made["psbt_id"])
+            assert (row.movement_sats, row.counts_for_role) == (row.fee_sats, True)
+
+
+class TestPermissions:
+    def test_by_the_function(self, tokens):
+        uid = tokens.started()
+        alice = tokens.desk.signers["alice"]
+        refused(tokens.call(uid, "transfer", BOB, 1, user=alice), 403, "PERMISSION_DENIED")
+        grant(tokens.desk, "Signer", "PAYMENT_INIT")
+        refused(tokens.call(uid, "pause", user=alice), 403, "PERMISSION_DENIED")
+        refused(tokens.call(uid, "transfer", BOB, 1, user=alice), 403, "ROLE_LIMIT_EXCEEDED")

@@ -1,0 +1,134 @@
+"""Making a token: its bytecode, its deployment's transaction, and the way of that to the chain."""
+
+import pytest
+from sqlalchemy import select
+
+from custody.server.store.models import Contract, Proposal
+from multisig import RECEIVE, Psbt
+from multisig.tokens import Deploy, bytecode_hash, decode_payload, parse_bytecode
+from multisig.tokens.machine import Cell
+from tests.support.custody import CAFE, SHOP, ok, refused
+
+
+def contract(tokens) -> Contract:
+    with tokens.desk.world.platform.services.store.read() as db:
+        return db.scalars(select(Contract)).one()
+
+
+def carried(tokens, psbt_id):
+    """Input 0's script, the payload, and what returns where."""
+    psbt = Psbt.parse(tokens.desk.proposal(psbt_id)["psbt_base64"])
+    own = tokens.desk.policy.script_pubkey(RECEIVE, 0)
+    data = [out.script_pubkey[2:] for out in psbt.outputs if out.amount == 0]
+    back = [out.amount for out in psbt.outputs if out.script_pubkey == own]
+    return psbt.inputs[0].witness_utxo.script_pubkey == own, data, back
+
+
+def test_a_token_from_the_request_to_the_chain(tokens):
+    made = ok(tokens.create())
+    begins_at_address, data, back = carried(tokens, made["psbt_id"])
+    assert begins_at_address
+    assert len(back) == 1
+    assert len(data) == 1
+    row = contract(tokens)
+    known = parse_bytecode(row.bytecode)
+    assert row.bytecode_hash == bytecode_hash(row.bytecode)
+    assert known.owner_script == tokens.desk.policy.script_pubkey(RECEIVE, 0)
+    (record,) = [tokens.desk.proposal(made["psbt_id"])]
+    payload = decode_payload(bytes.fromhex(record["op_return"].removeprefix("0x")))
+    assert isinstance(payload, Deploy)
+    assert payload == known.deployment
+    assert (record["tx_type"], record["status"], record["recipients"]) == ("deploy", "PENDING", [])
+    done = tokens.finish(made["psbt_id"])
+    assert done["status"] == "CONFIRMED"
+    cells = tokens.cells()
+    assert cells[done["txid"], Cell.OWNER, b""] == known.owner_script
+    assert (done["txid"], Cell.SUPPLY, b"") not in cells, "nothing exists before init"
+    tokens.check()
+
+
+def test_the_first_whitelist_is_of_the_address_book_and_sorted(tokens):
+    uids = [
+        ok(
+            tokens.desk.admin.post(
+                "/api/v1/add-whitelist-address",
+                {"workspace_id": 1, "name": name, "address": address},
+            )
+        )["uid"]
+        for name, address in (("shop", SHOP), ("cafe", CAFE))
+    ]
+    ok(tokens.create(white_list_ids=[*uids, uids[0]], whitelist_enabled=True))
+    known = parse_bytecode(contract(tokens).bytecode)
+    assert len(known.whitelist) == 2
+    assert list(known.whitelist) == sorted(known.whitelist)
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"token_name": "a  b"}, "/token_name"),
+        ({"ticker": "gold"}, "/ticker"),
+        ({"icon": "http://example.com/"}, "/icon"),
+        ({"decimals_num": 19}, "/decimals_num"),
+        ({"total_supply": "1001"}, "/total_supply"),
+        ({"max_supply": "0", "total_supply": "0"}, "/max_supply"),
+        ({"max_supply": str(2**63)}, "/max_supply"),
+        ({"total_supply": str(2**63), "max_supply": str(2**64)}, "/total_supply"),
+        ({"total_supply": "1e2"}, "/total_supply"),
+        ({"network": "mainnet"}, "/network"),
+        ({"white_list_ids": [77]}, "/white_list_ids/0"),
+    ],
+)
+def test_what_no_token_can_be_is_refused_at_its_field(tokens, changes, pointer):
+    problem = refused(tokens.create(**changes), 422, "VALIDATION")
+    assert pointer in {fault["pointer"] for fault in problem["errors"]}
+
+
+def test_p31_the_largest_supply_is_named(tokens):
+    problem = refused(tokens.create(max_supply=str(2**63)), 422, "VALIDATION")
+    assert "92233720368547758.07" in problem["detail"]
+
+
+def test_without_a_coin_at_the_address_it_says_how_that_is_mended(desk, tokens_at_none):
+    tokens = tokens_at_none
+    change = desk.policy.address(1, 0)
+    desk.deposit(300_000, to=change)
+    problem = refused(tokens.create(), 422, "TOKEN_COIN_MISSING")
+    assert desk.vault["address"] in problem["detail"]
+    used = desk.wallets()[0]["detailed_vault_limits"]["Used"]
+    moved = ok(desk.propose(50_000, recipients=[desk.vault["address"]]))["psbt_id"]
+    fee = desk.proposal(moved)["fee_sats"]
+    after = desk.wallets()[0]["detailed_vault_limits"]["Used"]
+    assert round((float(after) - float(used)) * 10**8) == fee, (
+        "a move to the vault itself counts its fee alone"
+    )
+    refused(tokens.create(), 422, "TOKEN_COIN_MISSING")
+    tokens.finish(moved)
+    ok(tokens.create())
+
+
+def test_one_coin_begins_one_transaction_at_a_time(tokens):
+    first = ok(tokens.create())["psbt_id"]
+    refused(tokens.create(), 409, "LOCKED_FUNDS")
+    ok(tokens.desk.decline("alice", first))
+    ok(tokens.desk.decline("bob", first))
+    ok(tokens.create())
+
+
+def test_a_small_coin_brings_others_along_and_stands_first(desk, tokens_at_none):
+    tokens = tokens_at_none
+    tokens.fund(600)
+    desk.deposit(300_000, to=desk.policy.address(1, 0))
+    made = ok(tokens.create(priority="high"))
+    begins_at_address, _, back = carried(tokens, made["psbt_id"])
+    assert begins_at_address
+    assert back[0] > 250_000
+    assert tokens.finish(made["psbt_id"])["status"] == "CONFIRMED"
+    tokens.check()
+
+
+def test_only_its_fee_is_measured(tokens):
+    made = ok(tokens.create())
+    with tokens.desk.world.platform.services.store.read() as db:
+        row = db.get_one(Proposal, made["psbt_id"])
+        assert (row.movement_sats, row.counts_for_role) == (row.fee_sats, True)

@@ -1,0 +1,278 @@
+"""The index of tokens over a real chain: it is what a replay of the chain says, whatever was taken back meanwhile."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from sqlalchemy import Engine, event, select
+
+from custody.server.chain.embedded import EmbeddedChain
+from custody.server.domain.errors import ChainUnavailable
+from custody.server.service.jobs.leases import Held, LeaseLost
+from custody.server.service.tokens.blocks import token_block
+from custody.server.service.tokens.indexer import Indexer
+from custody.server.store import Store
+from custody.server.store.models import TokenBlock, TokenCell, TokenTransaction
+from multisig.script import op_return_script, p2wsh
+from multisig.tokens import Bytecode, Call, Function, TokenAmount, encode_payload
+from multisig.tokens.machine import GENESIS_STATE, Cell, TokenState, judge_block
+from multisig.tokens.payload import MAGIC
+from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
+from multisig.units import Sats
+from tests.multisig.tokens.samples import bytecode
+from tests.support.regtest import FakeClock, open_address, open_script
+
+OWNER, BOB = 1, 2
+AMOUNT = 100_000
+
+
+def holder(number: int) -> bytes:
+    return p2wsh(open_script(number))
+
+
+@dataclass
+class Tokens:
+    """A chain on which numbered open scripts deploy and call, and an indexer that follows it."""
+
+    chain: EmbeddedChain
+    store: Store
+    blobs: dict[bytes, Bytecode] = field(default_factory=dict)
+    coins: dict[int, list[OutPoint]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.indexer = Indexer(
+            "regtest", self.store, {"regtest": self.chain}, 0, lambda _db, _chain: self.blobs.get
+        )
+
+    def fund(self, number: int, count: int = 5) -> None:
+        for _ in range(count):
+            txid = self.chain.fund(open_address(number), Sats(AMOUNT))
+            outputs = self.chain.transaction(txid).transaction.outputs
+            vout = next(n for n, out in enumerate(outputs) if out.script_pubkey == holder(number))
+            self.coins.setdefault(number, []).append(OutPoint(txid, vout))
+        self.chain.mine(1)
+
+    def carry(self, number: int, payload, *, extra: bytes = b"") -> str:
+        """A transaction whose first input spends a coin of that script, with the payload; waits in the mempool."""
+        data = encode_payload(payload) + extra
+        transaction = Transaction(
+            version=2,
+            inputs=(TxIn(self.coins[number].pop(), 0xFFFFFFFD, b"", (open_script(number),)),),
+            outputs=(TxOut(Sats(AMOUNT - 1_000), holder(number)), TxOut(Sats(0), op_return_script(data))),
+            locktime=0,
+        )
+        self.chain.broadcast(transaction)
+        self.coins[number].insert(0, OutPoint(transaction.txid, 0))
+        return transaction.txid
+
+    def replayed(self) -> tuple[TokenState, list[bytes]]:
+        """The whole chain judged anew, in memory."""
+        state, hashes = TokenState(), [GENESIS_STATE]
+        for height in range(self.chain.tip().height + 1):
+            block = token_block(self.chain.data_at(height, MAGIC))
+            done = judge_block(block, state, self.blobs.get, hashes[-1])
+            state.apply(done.effects)
+            hashes.append(done.state)
+        return state, hashes[1:]
+
+    def stored(self) -> tuple[dict, list[bytes]]:
+        with self.store.read() as db:
+            cells = {
+                (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
+                for row in db.scalars(select(TokenCell))
+            }
+            return cells, list(db.scalars(select(TokenBlock.state).order_by(TokenBlock.height)))
+
+    def check(self) -> None:
+        state, hashes = self.replayed()
+        assert self.stored() == (state.cells, hashes)
+
+
+def gold() -> Bytecode:
+    return bytecode(owner_script=holder(OWNER))
+
+
+@pytest.fixture
+def tokens(tmp_path, store):
+    with EmbeddedChain(tmp_path / "chain", clock=FakeClock()) as chain:
+        found = Tokens(chain, store)
+        found.fund(OWNER)
+        found.fund(BOB, 3)
+        found.blobs[gold().deployment.bytecode_hash] = gold()
+        yield found
+
+
+def deployed(tokens: Tokens) -> str:
+    """A token that has been started."""
+    contract_id = tokens.carry(OWNER, gold().deployment)
+    tokens.chain.mine(1)
+    tokens.carry(OWNER, Call(contract_id=contract_id, function=Function.INIT))
+    tokens.chain.mine(1)
+    return contract_id
+
+
+def transfer(contract_id: str, amount: int, to: int) -> Call:
+    return Call(
+        contract_id=contract_id, function=Function.TRANSFER, amount=TokenAmount(amount), address=holder(to)
+    )
+
+
+def test_it_reads_the_whole_chain_and_then_what_is_new(tokens):
+    contract_id = deployed(tokens)
+    assert tokens.indexer.look()
+    tokens.check()
+    assert not tokens.indexer.look()
+    tokens.carry(OWNER, transfer(contract_id, 40, BOB))
+    tokens.chain.mine(1)
+    assert tokens.indexer.look()
+    tokens.check()
+    with tokens.store.read() as db:
+        assert db.get(TokenCell, ("regtest", contract_id, int(Cell.BALANCE), holder(BOB))).number == 40
+
+
+def test_p35_a_reorganisation_takes_a_call_back_and_its_return_brings_it_again(tokens):
+    contract_id = deployed(tokens)
+    tokens.carry(OWNER, transfer(contract_id, 40, BOB))
+    tokens.chain.mine(1)
+    tokens.indexer.look()
+    tokens.chain.reorganise(1, 2)
+    assert tokens.indexer.look()
+    tokens.check()
+    with tokens.store.read() as db:
+        assert db.get(TokenCell, ("regtest", contract_id, int(Cell.BALANCE), holder(BOB))) is None
+    tokens.chain.mine(1)
+    tokens.indexer.look()
+    tokens.check()
+    with tokens.store.read() as db:
+        assert db.get(TokenCell, ("regtest", contract_id, int(Cell.BALANCE), holder(BOB))).number == 40
+
+
+def test_p33_with_its_deployment_gone_nothing_of_a_token_is_left(tokens):
+    deployed(tokens)
+    tokens.indexer.look()
+    tokens.chain.reorganise(2, 3)
+    tokens.indexer.look()
+    tokens.check()
+    assert tokens.stored()[0] == {}
+
+
+def test_a_failed_call_is_recorded_with_its_reason(tokens):
+    contract_id = deployed(tokens)
+    txid = tokens.carry(BOB, transfer(contract_id, 1, OWNER))
+    malformed = tokens.carry(BOB, transfer(contract_id, 1, OWNER), extra=b"!")
+    tokens.chain.mine(1)
+    tokens.indexer.look()
+    with tokens.store.read() as db:
+        rows = {row.txid: row for row in db.scalars(select(TokenTransaction))}
+    assert rows[txid].failure == "insufficient-balance"
+    assert (rows[malformed].failure, rows[malformed].contract_id) == ("malformed", None)
+
+
+def test_bytecode_that_becomes_known_later_is_judged_from_its_deployment_on(tokens, monkeypatch):
+    known = dict(tokens.blobs)
+    tokens.blobs.clear()
+    contract_id = deployed(tokens)
+    tokens.indexer.look()
+    with tokens.store.read() as db:
+        assert not any(row.is_known for row in db.scalars(select(TokenTransaction)))
+    tokens.blobs.update(known)
+    monkeypatch.setattr(tokens.indexer, "_learned", first_unknown(tokens))
+    assert tokens.indexer.look()
+    tokens.check()
+    assert tokens.stored()[0][contract_id, Cell.SUPPLY, b""] == 100_000
+
+
+def first_unknown(tokens: Tokens):
+    """As the published contracts would say it."""
+
+    def learned() -> int | None:
+        with tokens.store.read() as db:
+            rows = db.scalars(select(TokenTransaction).order_by(TokenTransaction.height)).all()
+        return next((row.height - 1 for row in rows if not row.is_known), None)
+
+    return learned
+
+
+def test_a_backend_that_is_behind_takes_nothing_back(tokens):
+    deployed(tokens)
+    tokens.indexer.look()
+    before = tokens.stored()
+
+    class Behind:
+        network = tokens.chain.network
+        data_at = staticmethod(lambda height, prefix: None)
+        tip = staticmethod(lambda: tokens.chain.block_at(tokens.chain.tip().height - 1))
+
+        @staticmethod
+        def block_at(height: int):
+            return tokens.chain.block_at(height) if height < tokens.chain.tip().height else None
+
+    indexer = Indexer("regtest", tokens.store, {"regtest": Behind()}, 0)
+    with pytest.raises(ChainUnavailable, match="behind"):
+        indexer.look()
+    assert tokens.stored() == before
+
+
+def test_whoever_lost_the_lease_writes_nothing(tokens):
+    deployed(tokens)
+    with pytest.raises(LeaseLost):
+        tokens.indexer.look(Held("tokens of regtest", "somebody else's"))
+    assert tokens.stored() == ({}, [])
+
+
+def test_a_deployment_with_a_long_list_asks_no_more_than_one_without(tokens):
+    """The writers' lock is held meanwhile: with a question for each holder, a block of such deployments held it for minutes."""
+    listed = tuple(sorted(p2wsh(open_script(number)) for number in range(100, 400)))
+    code = bytecode(owner_script=holder(OWNER), whitelist=listed)
+    tokens.blobs[code.deployment.bytecode_hash] = code
+    tokens.indexer.look()
+    asked = []
+
+    def note(*args) -> None:
+        asked.append(args[2])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        for payload in (gold().deployment, code.deployment):
+            tokens.carry(OWNER, payload)
+            tokens.chain.mine(1)
+            tokens.indexer.look()
+            asked.append("")
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    short = asked.index("")
+    assert len(asked) < 2 * short + 10
+    tokens.check()
+    assert sum(cell is Cell.LISTED for _, cell, _ in tokens.stored()[0]) == len(listed)
+
+
+def from_the_tip(tokens: Tokens) -> Indexer:
+    """One that begins where the chain is now, as on a chain that is not the platform's own."""
+    return Indexer("regtest", tokens.store, {"regtest": tokens.chain}, None, tokens.indexer._published)
+
+
+def test_an_index_that_began_at_a_tip_begins_there_again_after_a_reorganisation_below_it(tokens):
+    """A new beginning at the tip of that day would leave out the deployments between, and their tokens for ever."""
+    indexer = from_the_tip(tokens)
+    indexer.look()
+    contract_id = tokens.carry(OWNER, gold().deployment)
+    tokens.chain.reorganise(3, 4)
+    tokens.chain.mine(3)
+    indexer.look()
+    assert tokens.stored()[0][contract_id, Cell.OWNER, b""] == holder(OWNER)
+    indexer.look()
+    assert tokens.stored()[0].keys() == tokens.replayed()[0].cells.keys()
+
+
+def test_an_index_that_learns_of_its_first_block_keeps_all_that_came_after(tokens, monkeypatch):
+    known = dict(tokens.blobs)
+    tokens.blobs.clear()
+    contract_id = tokens.carry(OWNER, gold().deployment)
+    tokens.chain.mine(1)
+    indexer = from_the_tip(tokens)
+    indexer.look()
+    tokens.carry(OWNER, Call(contract_id=contract_id, function=Function.INIT))
+    tokens.chain.mine(2)
+    tokens.blobs.update(known)
+    monkeypatch.setattr(indexer, "_learned", first_unknown(tokens))
+    indexer.look()
+    assert tokens.stored()[0][contract_id, Cell.SUPPLY, b""] == 100_000

@@ -1,0 +1,64 @@
+"""Sends from a vault with tokens: others of its coins go first, and one confirmed coin stays at its address."""
+
+import pytest
+
+from multisig import RECEIVE, Psbt
+from tests.support.custody import ok, refused
+from tests.support.token_desk import BOB
+
+
+def spends_at_address(tokens, psbt_id) -> int:
+    own = tokens.desk.policy.script_pubkey(RECEIVE, 0)
+    inputs = Psbt.parse(tokens.desk.proposal(psbt_id)["psbt_base64"]).inputs
+    return sum(item.witness_utxo.script_pubkey == own for item in inputs)
+
+
+@pytest.fixture
+def owner(tokens):
+    """A vault that made a token, with one coin at its address and another one elsewhere."""
+    tokens.deployed()
+    tokens.desk.deposit(100_000, to=tokens.desk.policy.address(1, 0))
+    return tokens
+
+
+def test_other_coins_go_first(owner):
+    made = ok(owner.desk.propose(50_000))["psbt_id"]
+    assert spends_at_address(owner, made) == 0
+
+
+def test_the_last_one_stays_and_words_say_so(owner):
+    problem = refused(owner.desk.propose(150_000), 422, "INSUFFICIENT_FUNDS")
+    assert "keeps at its address for its tokens" in problem["detail"]
+
+
+def test_unless_the_send_leaves_something_there(owner):
+    made = ok(owner.desk.propose(150_000, 10_000, recipients=[BOB, owner.address]))["psbt_id"]
+    assert spends_at_address(owner, made) == 1
+
+
+def test_of_several_one_stays(owner):
+    owner.fund(120_000)
+    made = ok(owner.desk.propose(200_000))["psbt_id"]
+    assert spends_at_address(owner, made) == 1
+    ok(owner.call(1, "init"))
+
+
+def test_a_vault_without_tokens_spends_what_it_has(tokens):
+    made = ok(tokens.desk.propose(150_000))["psbt_id"]
+    assert spends_at_address(tokens, made) == 1
+
+
+def test_whoever_only_holds_some_keeps_one_too(tokens):
+    uid = tokens.started()
+    other = ok(tokens.desk.create_vault("Other"))
+    tokens.desk.deposit(90_000, to=other["address"])
+    ok(tokens.desk.propose(50_000, wallet_id=other["id"]))
+    tokens.done(uid, "transfer", other["address"], 5)
+    tokens.desk.deposit(90_000, to=other["address"])
+    refused(tokens.desk.propose(50_000, wallet_id=other["id"]), 422, "INSUFFICIENT_FUNDS")
+
+
+def test_p30_data_that_poses_as_a_call_is_nobodys_send(tokens):
+    """Only the endpoints of tokens make one."""
+    for data in ("CPT", "0x43505412", "CPT anything"):
+        refused(tokens.desk.propose(recipients=[], op_return=data), 422, "VALIDATION")

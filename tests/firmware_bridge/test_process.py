@@ -1,0 +1,29 @@
+"""How a worker is started: with what this program has, and nothing of what lies around."""
+
+import subprocess
+import sys
+
+START = """
+import socket
+from firmware_bridge.process import spawn
+from tests.support import workers
+
+_ours, theirs = socket.socketpair()
+worker = spawn(theirs, "endpoint", "regtest", entry=workers.mute)
+print(worker.is_alive())
+worker.kill()
+"""
+
+
+def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("multiprocessing", "socket", "struct"):
+        (here / f"{name}.py").write_text("raise SystemExit('somebody else was here')")
+    program = tmp_path / "program.py"
+    program.write_text(START)
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=here, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+    assert "somebody else" not in done.stderr

@@ -1,0 +1,52 @@
+"""Certificates that vouch for themselves, made for one test."""
+
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+def certificate_for(folder: Path, *names: str) -> tuple[Path, ssl.SSLContext]:
+    """For these host names: the file to trust, and a server's context."""
+    return _certificate(folder, names[0], [x509.DNSName(name) for name in names])
+
+
+def certificate_for_address(folder: Path, address: str = "127.0.0.1") -> tuple[Path, ssl.SSLContext]:
+    """For an address: the file to trust, and a server's context."""
+    return _certificate(folder, "mail.example.org", [x509.IPAddress(ip_address(address))])
+
+
+def _certificate(
+    folder: Path, common: str, others: Sequence[x509.GeneralName]
+) -> tuple[Path, ssl.SSLContext]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(others), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    chain, keyfile = folder / f"{common}.pem", folder / f"{common}.key"
+    chain.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    keyfile.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(chain, keyfile)
+    return chain, context

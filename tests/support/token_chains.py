@@ -1,0 +1,90 @@
+"""Chains of token transactions without a node: what the indexer asks of a backend, and how a chain may turn."""
+
+import hashlib
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from custody.server.chain.backend import BlockRef, DataBlock, DataTransaction
+from custody.server.service.tokens.blocks import token_block
+from multisig.network import Network
+from multisig.tokens import parse_bytecode
+from multisig.tokens.machine import GENESIS_STATE, TokenState, judge_block
+from multisig.transaction import TxOut
+from multisig.units import Sats
+from tests.multisig.tokens.machine.histories import EVERY, KNOWN, Story, Tape
+
+CODES = {bytes.fromhex(name): parse_bytecode(blob) for name, blob in KNOWN.items()}
+ALL_CODES = {bytes.fromhex(name): parse_bytecode(blob) for name, blob in EVERY.items()}
+
+
+def pushed(data: bytes) -> TxOut:
+    length = bytes((len(data),)) if len(data) < 76 else bytes((76, len(data)))
+    return TxOut(Sats(0), b"\x6a" + length + data)
+
+
+def block_of(height: int, block_hash: bytes, previous: str, transactions) -> DataBlock:
+    """``transactions``: txid, caller in hex, data or None for one with two outputs of data."""
+    found = []
+    for position, (txid, caller, data) in enumerate(transactions):
+        outputs = (pushed(b"CPT"), pushed(b"CPT")) if data is None else (pushed(data),)
+        transaction = SimpleNamespace(txid=txid, outputs=outputs)
+        found.append(DataTransaction(position, transaction, bytes.fromhex(caller)))
+    return DataBlock(BlockRef(height, block_hash.hex(), 1_700_000_000 + height), previous, tuple(found))
+
+
+@dataclass
+class Chain:
+    """A backend of the given blocks, the first at height 1. ``told``: how many blocks of it were asked for."""
+
+    blocks: list[DataBlock] = field(default_factory=list)
+    told: int = 0
+    network: Network = Network.REGTEST
+
+    def tip(self) -> BlockRef:
+        return self.blocks[-1].ref
+
+    def block_at(self, height: int) -> BlockRef | None:
+        return self.blocks[height - 1].ref if 1 <= height <= len(self.blocks) else None
+
+    def data_at(self, height: int, _prefix: bytes) -> DataBlock | None:
+        self.told += 1
+        return self.blocks[height - 1] if 1 <= height <= len(self.blocks) else None
+
+    def replayed(self, codes=None) -> tuple[dict, list[bytes]]:
+        """Every cell, and the state hash after each block, judged anew."""
+        state, hashes = TokenState(), [GENESIS_STATE]
+        for block in self.blocks:
+            done = judge_block(token_block(block), state, (codes or CODES).get, hashes[-1])
+            state.apply(done.effects)
+            hashes.append(done.state)
+        return state.cells, hashes[1:]
+
+
+@dataclass
+class Turning:
+    """A chain that grows and turns by a tape of bytes."""
+
+    tape: Tape
+    chain: Chain = field(default_factory=Chain)
+    stories: list[Story] = field(default_factory=list)
+    branches: int = 0
+
+    def grow(self, count: int) -> None:
+        """Each story is that of the blocks below it, so that a branch goes on where it left the other."""
+        for _ in range(count):
+            before = self.stories[-1] if self.stories else Story(self.tape)
+            story = Story(self.tape, str(self.branches), before.state, before.tip, before.written)
+            height, block_hash, transactions = story.block()
+            previous = self.chain.blocks[-1].ref.hash if self.chain.blocks else "00" * 32
+            # A branch's blocks have names of their own, and so do those on top of another block.
+            block_hash = hashlib.sha256(block_hash + bytes.fromhex(previous)).digest()
+            self.chain.blocks.append(block_of(height, block_hash, previous, transactions))
+            self.stories.append(story)
+
+    def turn(self, depth: int) -> None:
+        """The last blocks leave, and one more than those comes in their place."""
+        depth = min(depth, len(self.chain.blocks))
+        if depth:
+            del self.chain.blocks[-depth:], self.stories[-depth:]
+        self.branches += 1
+        self.grow(depth + 1)

@@ -1,0 +1,130 @@
+"""Tokens at a desk: made, started and called by its vault, and read from the chain by the index."""
+
+from dataclasses import dataclass
+
+import httpx
+from sqlalchemy import select
+
+from custody.server.service.tokens.blocks import token_block
+from custody.server.service.tokens.bytecode import published_bytecode
+from custody.server.store.models import TokenBlock, TokenCell
+from multisig import Network, encode_address
+from multisig.tokens.machine import GENESIS_STATE, Cell, TokenState, judge_block
+from multisig.tokens.payload import MAGIC
+from tests.support.custody import Desk, ok
+from tests.support.platform import As
+from tests.support.wallets import foreign_script
+
+BOB_SCRIPT, EVE_SCRIPT = foreign_script("bob"), foreign_script("eve")
+BOB, EVE = (encode_address(script, Network.REGTEST) for script in (BOB_SCRIPT, EVE_SCRIPT))
+
+
+@dataclass
+class TokenDesk:
+    """A desk whose vault has coins at its address, and what is asked of tokens there."""
+
+    desk: Desk
+
+    @property
+    def address(self) -> str:
+        return self.desk.vault["address"]
+
+    def fund(self, *amounts: int) -> None:
+        self.desk.deposit(*(amounts or (100_000,)), to=self.address)
+        self.look()
+
+    def look(self) -> None:
+        self.desk.watcher.look()
+        for indexer in self.desk.world.platform.background.indexers():
+            indexer.look()
+
+    def create(self, user: As | None = None, **changes) -> httpx.Response:
+        body = {
+            "token_name": "Gold of the House",
+            "ticker": "GOLD",
+            "icon": "https://example.com/gold.png",
+            "decimals_num": 2,
+            "total_supply": "900",
+            "max_supply": "1000",
+            "whitelist_enabled": False,
+            "vault_id": self.desk.vault["id"],
+            "workspace_id": self.desk.workspace_id,
+            "network": "testnet",
+        }
+        return (user or self.desk.admin).post("/api/v1/create-token", body | changes)
+
+    def call(
+        self, contract_uid: int, function: str, *args: str | int, user: As | None = None, **changes
+    ) -> httpx.Response:
+        typed = [{"type": "str" if isinstance(arg, str) else "int", "value": arg} for arg in args]
+        body = {
+            "contract_uid": contract_uid,
+            "wallet_id": self.desk.vault["id"],
+            "workspace_id": self.desk.workspace_id,
+            "function_name": function,
+            "args": typed,
+        }
+        return (user or self.desk.admin).post("/api/v1/call-contract", body | changes)
+
+    def finish(self, psbt_id: str, *, blocks: int = 1) -> dict:
+        """Two signers approve, the workers send it, blocks are mined and read."""
+        self.desk.approve("alice", psbt_id)
+        self.desk.approve("bob", psbt_id)
+        self.desk.settle()
+        if blocks:
+            self.mine(blocks)
+        return self.desk.proposal(psbt_id)
+
+    def mine(self, blocks: int = 1) -> None:
+        self.desk.chain.mine(blocks)
+        self.look()
+
+    def reorganise(self, depth: int, length: int) -> None:
+        self.desk.chain.reorganise(depth, length)
+        self.look()
+
+    def deployed(self, **changes) -> int:
+        """A token with a confirmed deployment."""
+        made = ok(self.create(**changes))
+        assert self.finish(made["psbt_id"])["status"] == "CONFIRMED"
+        return made["contract_uid"]
+
+    def started(self, **changes) -> int:
+        uid = self.deployed(**changes)
+        self.done(uid, "init")
+        return uid
+
+    def done(self, contract_uid: int, function: str, *args: str | int) -> dict:
+        """A call, mined."""
+        return self.finish(ok(self.call(contract_uid, function, *args))["psbt_id"])
+
+    def cells(self) -> dict[tuple[str, Cell, bytes], int | bytes]:
+        with self.desk.world.platform.services.store.read() as db:
+            return {
+                (row.contract_id, Cell(row.cell), row.holder): row.data if row.number is None else row.number
+                for row in db.scalars(select(TokenCell))
+            }
+
+    def balance(self, script: bytes) -> int:
+        """Of the only token."""
+        (found,) = [
+            value
+            for (_, cell, holder), value in self.cells().items()
+            if (cell, holder) == (Cell.BALANCE, script)
+        ] or [0]
+        return found
+
+    def check(self) -> None:
+        """The index says what a replay of the whole chain says."""
+        state, before, hashes = TokenState(), GENESIS_STATE, []
+        store = self.desk.world.platform.services.store
+        with store.read() as db:
+            bytecode_of = published_bytecode(db, "regtest")
+            for height in range(self.desk.chain.tip().height + 1):
+                block = token_block(self.desk.chain.data_at(height, MAGIC))
+                done = judge_block(block, state, bytecode_of, before)
+                state.apply(done.effects)
+                before = done.state
+                hashes.append(before)
+            assert list(db.scalars(select(TokenBlock.state).order_by(TokenBlock.height))) == hashes
+        assert self.cells() == state.cells
