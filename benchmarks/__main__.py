@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("inspection", "journal", "devices", "idle", "daemon", "custody")
+NAMES = ("inspection", "journal", "devices", "idle", "daemon", "loopback", "custody", "tokens")
 
 
 def main() -> int:

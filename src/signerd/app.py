@@ -30,15 +30,22 @@ from signerd.account.secrets import (
     credential_passphrase,
 )
 from signerd.account.session import Account
+from signerd.addresses import Addresses
+from signerd.apps import PairedApps
+from signerd.brought import BroughtPsbts
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.daemon import Daemon
 from signerd.devices import DeviceBridge, Devices
 from signerd.errors import RegistrationsUnreadable
 from signerd.faults import FaultPoint, no_fault
 from signerd.feed import Feed
+from signerd.handling import Handling
 from signerd.journal import Journal
+from signerd.prompts import Prompts
+from signerd.questions import Questions
 from signerd.runner import Runner
 from signerd.troubles import Troubles
+from signerd.unlocking import Unlocking
 
 REGISTRATIONS_FILE = "registrations.json"
 """The proofs that Ledgers returned for the vaults that they know."""
@@ -55,6 +62,7 @@ class Outside:
     clock: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = random.random
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    entropy: Callable[[int], bytes] = os.urandom
 
 
 def secret_store(config: Config, state: Path, ask: Passphrase) -> SecretStore:
@@ -157,7 +165,7 @@ def _wire(
     outside: Outside,
 ) -> Daemon:
     platform = Platform(account.client, fault=outside.fault)
-    devices, feed, keys_due = Devices(bridge, outside.fault), Feed(), asyncio.Event()
+    devices, feed, keys_due = Devices(bridge, outside.fault), Feed(int(outside.now() * 1000)), asyncio.Event()
     troubles = Troubles(feed)
     runner = Runner(
         journal,
@@ -170,6 +178,7 @@ def _wire(
         jitter=outside.jitter,
         sleep=outside.sleep,
     )
+    journal.stored = runner.tell
     follower = Follower(
         journal,
         platform,
@@ -193,4 +202,23 @@ def _wire(
         troubles,
         outside.sleep,
     )
-    return Daemon(state, config, journal, account, platform, devices, feed, troubles, runner, follower, keys)
+    questions = Questions(outside.clock, outside.entropy)
+    prompts = Prompts(outside.clock)
+    return Daemon(
+        state,
+        config,
+        journal,
+        account,
+        platform,
+        devices,
+        feed,
+        troubles,
+        runner,
+        follower,
+        keys,
+        Unlocking(devices, feed, questions),
+        Handling(journal, devices, feed, prompts),
+        Addresses(journal, devices, feed, prompts),
+        PairedApps(journal, feed, outside.clock, outside.entropy),
+        BroughtPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep),
+    )

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -17,17 +17,25 @@ from signerd.account.platform import Platform
 from signerd.account.registration import Offer, read_offer, register
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
+from signerd.addresses import Addresses
+from signerd.apps import PairedApps
+from signerd.brought import BroughtPsbts
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.effects import REGISTRATION
-from signerd.core.review import Review, review
+from signerd.core.review import Review
 from signerd.core.states import State
 from signerd.core.text import plain, said
-from signerd.core.values import Record, Snapshot, Surroundings
+from signerd.core.values import Record
 from signerd.devices import Devices
 from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError
 from signerd.feed import Feed
+from signerd.handling import Handling
+from signerd.history import ChainReader
+from signerd.holdings import Holdings
 from signerd.journal import Journal
+from signerd.loopback.access.ports import Reach
+from signerd.loopback.callers import TERMINAL, Caller
 from signerd.loopback.shapes import (
     AuditReport,
     BroughtQuorum,
@@ -43,7 +51,6 @@ from signerd.loopback.shapes import (
 )
 from signerd.loopback.views import (
     ENDED,
-    audit_report,
     device_view,
     pin_preview,
     preview_view,
@@ -51,11 +58,20 @@ from signerd.loopback.views import (
     proposal_view,
     vault_view,
 )
+from signerd.metrics import Metrics
 from signerd.notes import notes_of
 from signerd.pinning import Pinning
+from signerd.reviews import Reviews
 from signerd.runner import Runner
+from signerd.settings import Settings
+from signerd.sharing import Shared
 from signerd.troubles import Troubles
+from signerd.unlocking import Unlocking
 
+# Under this subject the chain and the feed say who is signed in.
+ACCOUNT = "account"
+# An app that lists the vaults over and over must not use up what the platform answers a person in a minute (L6).
+LATELY_SECONDS = 15.0
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
 
@@ -75,10 +91,20 @@ class Daemon:
     runner: Runner
     follower: Follower
     keys: KeyWatch
+    unlocking: Unlocking
+    handling: Handling
+    addresses: Addresses
+    apps: PairedApps
+    brought: BroughtPsbts
+    reach: Reach = field(default_factory=Reach, kw_only=True)
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
-        self._reviews: dict[str, tuple[Snapshot, Surroundings, Review]] = {}
+        self._reviews = Reviews(self.journal)
+        # When the platform was asked for the vaults last.
+        self._looked: float | None = None
+        # A chain of years takes seconds, and an app that reads may ask for it again and again.
+        self._chain = Shared(self.history.verified)
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -89,6 +115,7 @@ class Daemon:
             tasks.create_task(self.follower.run())
             tasks.create_task(self.keys.run())
             tasks.create_task(self.account.keep())
+            tasks.create_task(self.brought.run())
 
     @property
     def task(self) -> asyncio.Task[None]:
@@ -103,6 +130,7 @@ class Daemon:
         try:
             yield self
         finally:
+            await self.unlocking.close()
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await _alone(task)
@@ -130,7 +158,8 @@ class Daemon:
             journal_entries=entries,
             journal_head=head.hex(),
             position=self.feed.last,
-            notes=tuple(dict.fromkeys((*notes, *unlisted))),
+            page_url=self.reach.page_url,
+            notes=tuple(dict.fromkeys((*notes, *unlisted, *self.reach.notes))),
         )
 
     async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
@@ -166,35 +195,40 @@ class Daemon:
         return proposal_view(record, self._review(record), self.journal.network)
 
     async def verify_audit(self) -> AuditReport:
-        return audit_report(tuple(self.journal.audit()))
+        return await self._chain.get()
 
     def _line(self, record: Record) -> ProposalLine:
         return proposal_line(record, self._review(record), self.journal.network)
 
     def _review(self, record: Record) -> Review:
-        """Judging costs milliseconds for each input: a list judges only what changed since the last one."""
-        around = self.journal.surroundings(record.snapshot)
-        known = self._reviews.get(record.psbt_id)
-        if known is None or known[:2] != (record.snapshot, around):
-            known = (record.snapshot, around, review(record.snapshot, around))
-            self._reviews[record.psbt_id] = known
-        return known[2]
+        return self._reviews.of(record)
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
     async def approve(
-        self, psbt_id: str, digest: str, acknowledged: frozenset[str] = frozenset()
+        self,
+        psbt_id: str,
+        digest: str,
+        acknowledged: frozenset[str] = frozenset(),
+        by: Caller = TERMINAL,
     ) -> ProposalLine:
-        """Record the person's yes to what ``digest`` covers.
+        """Record the person's yes to what ``digest`` covers, or that of an app to which the person granted it.
 
         Raises:
             UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing changed.
+            NotAllowed: an app brought it, and the person alone decides about it.
         """
-        return self._line(self.runner.decide(psbt_id, events.Approved(digest, acknowledged)).record)
+        self.brought.require_decider(psbt_id, by)
+        return self._line(self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.told)).record)
 
-    async def reject(self, psbt_id: str, reason: str = "") -> ProposalLine:
-        """Record the person's no; the platform is told. Raises UnknownProposal, IllegalEvent: nothing changed."""
-        return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason))).record)
+    async def reject(self, psbt_id: str, reason: str = "", by: Caller = TERMINAL) -> ProposalLine:
+        """Record the person's no; the platform is told.
+
+        Raises:
+            UnknownProposal, IllegalEvent, NotAllowed: nothing changed.
+        """
+        self.brought.require_decider(psbt_id, by)
+        return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason), by.told)).record)
 
     # --- signing in --------------------------------------------------------------------------------------------------
 
@@ -214,11 +248,13 @@ class Daemon:
 
     def _signed_in_as(self, email: str) -> None:
         self.journal.note(Note("signed-in", email))
+        self.feed.add(ACCOUNT, "info", f"Signed in as {plain(email)}.")
         self.keys.due.set()
 
     async def sign_out(self) -> None:
         await self.account.logout()
-        self.journal.note(Note("signed-out", "account"))
+        self.journal.note(Note("signed-out", ACCOUNT))
+        self.feed.add(ACCOUNT, "info", "Nobody is signed in to the platform any more.")
 
     # --- keys and vaults ---------------------------------------------------------------------------------------------
 
@@ -261,9 +297,14 @@ class Daemon:
             label=self.config.label,
         )
 
-    async def vaults(self) -> tuple[VaultView, ...]:
-        """Every vault that the platform ever showed, as it shows them now where it can be reached."""
-        if self.follower.state.reachable:
+    async def vaults(self, *, sparing: bool = False) -> tuple[VaultView, ...]:
+        """Every vault that the platform ever showed, as it shows them now where it can be reached.
+
+        ``sparing``: what it showed lately is good enough.
+        """
+        lately = self._looked is not None and self.follower.clock() - self._looked < LATELY_SECONDS
+        if self.follower.state.reachable and not (sparing and lately):
+            self._looked = self.follower.clock()
             with contextlib.suppress(PlatformError, SignedOut):
                 await self.follower.learn_now()
         return tuple(vault_view(seen, self.journal.network) for seen in seen_vaults(self.journal))
@@ -297,6 +338,22 @@ class Daemon:
         self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
         self.runner.perform(effects)
         return vault_view(seen, self.journal.network)
+
+    @property
+    def history(self) -> ChainReader:
+        return ChainReader(self.journal)
+
+    @property
+    def metrics(self) -> Metrics:
+        return Metrics(self.journal, self.doing, self.follower, self.feed, self.follower.clock)
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(self.state, self.config, self.account, self.journal)
+
+    @property
+    def tokens(self) -> Holdings:
+        return Holdings(self.journal, self.platform, self.follower)
 
     @property
     def pinning(self) -> Pinning:

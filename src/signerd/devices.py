@@ -1,7 +1,7 @@
 """The devices as the daemon uses them: found by fingerprint, asked once, their outcomes as the core's events."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +16,9 @@ from firmware_bridge import (
     Locked,
     NeedsPassphrase,
     NoPermission,
+    NotEnrolled,
     Progress,
+    Question,
     Unsupported,
     WrongApp,
 )
@@ -30,12 +32,37 @@ from signerd.faults import FaultPoint, no_fault
 from signerd.keeping import unforeseen
 
 OnProgress = Callable[[Progress], None]
+Ask = Callable[[Question], Awaitable[str | None]]
 
 _log = logging.getLogger(__name__)
 UNFORESEEN = "Asking the device failed in a way that nobody foresaw: signerd's own messages say how."
 
 # Told before anything was shown to the person: the approval stands, and the device is asked when it is ready.
 NOT_ASKED = (Locked, WrongApp, NeedsPassphrase, Busy, NoPermission)
+
+
+FIRST_ADDRESS = "the vault's first address"
+KEEP_AWAY = (
+    "Send nothing to either address. Compare the vault's verification code with the other signers; "
+    "try another device of yours or another machine."
+)
+PIN_AGAIN = "Pin the vault once more with `signerd pin`, which makes the device know it."
+ANOTHER_DEVICE = "Compare the address with another signer's machine or device instead."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an address of a policy is, in words for the person; the hints are None where the error's own say it."""
+
+    chain: int
+    index: int
+    words: str
+    hint_where_it_differs: str | None = KEEP_AWAY
+    hint_where_not_shown: str | None = ANOTHER_DEVICE
+
+
+# Shown before a vault is pinned: what the errors' own hints speak of.
+FIRST = Place(RECEIVE, 0, FIRST_ADDRESS, None, None)
 
 
 class DeviceBridge(Protocol):
@@ -48,6 +75,12 @@ class DeviceBridge(Protocol):
     async def watch(self) -> None: ...
 
     def events(self) -> AsyncIterator[DeviceEvent]: ...
+
+    async def unlock(self, device_id: str, ask: Ask, *, on_progress: OnProgress | None = None) -> Device: ...
+
+    async def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None: ...
+
+    async def cancel(self, device_id: str) -> None: ...
 
     async def xpubs(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]: ...
 
@@ -110,15 +143,18 @@ class Devices:
             raise NoSuchDevice(f"the device {fingerprint} is not connected, or not ready")
         return device
 
+    async def named(self, device_id: str) -> Device:
+        """The device with this id that is there, in whatever state. Raises NoSuchDevice."""
+        for device in await self.all():
+            if device.id == device_id:
+                return device
+        raise NoSuchDevice(f"there is no device '{device_id}'")
+
     async def chosen(self, device_id: str | None) -> Device:
         """The named device, or the only one that is ready."""
-        present = await self.all()
         if device_id is not None:
-            for device in present:
-                if device.id == device_id:
-                    return _require_ready(device)
-            raise NoSuchDevice(f"there is no device '{device_id}'")
-        ready = [device for device in present if device.state is DeviceState.READY]
+            return _require_ready(await self.named(device_id))
+        ready = [device for device in await self.all() if device.state is DeviceState.READY]
         if len(ready) == 1:
             return ready[0]
         if not ready:
@@ -172,27 +208,58 @@ class Devices:
         except BridgeError as error:
             raise DeviceFailed(_told(error), hint=error.hint) from error
 
-    async def show_first_address(self, device_id: str, vault: Vault, on_progress: OnProgress) -> None:
-        """Have the device show the vault's first address, which the bridge compares with ours.
+    async def show_address(
+        self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
+    ) -> None:
+        """Have the device show the address at this place, which the bridge compares with ours.
 
         Raises:
             AddressDiffers: it shows another one. AddressNotShown: such a device cannot. DeviceFailed.
         """
         self.fault("device:before:show_address")
         try:
-            await self.bridge.show_address(device_id, vault, RECEIVE, 0, on_progress=on_progress)
+            await self.bridge.show_address(
+                device_id, policy, place.chain, place.index, on_progress=on_progress
+            )
             self.fault("device:after:show_address")
         except AddressMismatch as error:
-            ours, theirs = vault.address(RECEIVE, 0), plain(error.detail or "another one")
+            ours, theirs = policy.address(place.chain, place.index), plain(error.detail or "another one")
             raise AddressDiffers(
-                f"ALARM: the device shows {theirs} as the vault's first address; this machine derives {ours}"
+                f"ALARM: the device shows {theirs} as {place.words}; this machine derives {ours}",
+                hint=place.hint_where_it_differs,
             ) from error
         except Unsupported as error:
             raise AddressNotShown(
-                f"the device cannot show the vault's first address: {_told(error)}"
+                f"the device cannot show {place.words}: {_told(error)}", hint=place.hint_where_not_shown
             ) from error
+        except NotEnrolled as error:
+            raise DeviceFailed(_told(error), hint=PIN_AGAIN) from error
         except BridgeError as error:
             raise DeviceFailed(_told(error), hint=error.hint) from error
+
+    # --- by hand -----------------------------------------------------------------------------------------------------
+
+    async def unlock(self, device_id: str, ask: Ask, on_progress: OnProgress) -> Device:
+        """The device, unlocked with what ``ask`` answers. Raises DeviceFailed."""
+        try:
+            return await self.bridge.unlock(device_id, ask, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+        except Exception as error:  # noqa: BLE001 - the border to the library: what is not of its tree is a mistake in it
+            # Its text and its traceback may carry what the person typed (L10): its kind alone is told.
+            _log.error("unlocking the device %s failed with %s", device_id, type(error).__name__)
+            raise DeviceFailed(UNFORESEEN) from None
+
+    async def identify(self, device_id: str, on_progress: OnProgress) -> None:
+        """Have the device show itself. Raises DeviceFailed."""
+        try:
+            await self.bridge.identify(device_id, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+
+    async def cancel(self, device_id: str) -> None:
+        """Give up what runs on the device, if anything does."""
+        await self.bridge.cancel(device_id)
 
 
 def _require_ready(device: Device) -> Device:

@@ -4,17 +4,21 @@
 
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks · NeedsAcknowledgement
+    │                        AlreadyProposed · TooManyBrought
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
     ├── DeviceError          NoSuchDevice · DeviceUnready · DeviceFailed · AddressNotShown
+    │                        NoSuchQuestion · NothingUnlocked
     ├── JournalError         AlreadyRunning · JournalCorrupted · JournalTooNew · JournalUnwritable · UnsafeFolder
     ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
     ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly
+    ├── PairingError         UnknownPairing · AlreadyAsking · TooManyPairings · WrongPairingCode · UnknownApp
     ├── LoopbackError        InvalidRequest · RequestTooLarge · RequestTooSlow · NotForBrowsers · NoSuchRoute
-    │                        TooManyStreams · SocketUnusable · DaemonNotRunning · DaemonFailed
+    │                        TooManyStreams · TooManyPrompts · TooManyRequests · HostRefused · OriginRefused
+    │                        FormStale · EntryRefused · PageNotServed · SocketUnusable · DaemonNotRunning · DaemonFailed
     └── SetupError           AlreadyConfigured · AnswerMissing
 
 Each leaf has a stable ``code``, a sentence that says what is wrong, and a ``hint`` that says what to do.
@@ -61,6 +65,20 @@ class RefusedByChecks(DecisionError):
 class NeedsAcknowledgement(DecisionError):
     code = "needs-acknowledgement"
     default_hint = "Read the warning, and name it with `--acknowledge` where you still want to sign."
+
+
+class AlreadyProposed(DecisionError):
+    """What was brought is a proposal of the platform's: there it is compared with what was recorded. Nothing was stored."""
+
+    code = "already-proposed"
+    default_hint = "Decide about the proposal instead: `signerd show` shows it."
+
+
+class TooManyBrought(DecisionError):
+    """A person who is asked again and again says yes in the end (L6). Nothing was stored."""
+
+    code = "too-many-brought"
+    default_hint = "Wait until the person has decided about the others, or take one back."
 
 
 class VaultError(SignerdError):
@@ -145,6 +163,16 @@ class AddressNotShown(DeviceError):
         "Compare the first address with the other signers instead, and pin with --without-device-address "
         "if you accept that your device never showed it."
     )
+
+
+class NoSuchQuestion(DeviceError):
+    code = "no-such-question"
+    default_hint = "It was answered, or its time is up. Begin to unlock the device again."
+
+
+class NothingUnlocked(DeviceError):
+    code = "nothing-unlocked"
+    default_hint = "Begin with `signerd devices unlock`, or with the device's button on the page."
 
 
 class JournalError(SignerdError):
@@ -292,6 +320,18 @@ class NotForBrowsers(LoopbackError):
     default_hint = "The interface is for programs on this machine, through the daemon's socket."
 
 
+class NotPaired(LoopbackError):
+    code = "not-paired"
+    default_hint = (
+        "Pair the app: it asks at /v1/pairings, and the person accepts on the page or with `signerd pair`."
+    )
+
+
+class NotAllowed(LoopbackError):
+    code = "not-allowed"
+    default_hint = "Pair the app again with what it needs; the person decides what it gets."
+
+
 class NoSuchRoute(LoopbackError):
     code = "no-such-route"
     default_hint = "The interface is described at /v1/openapi.json."
@@ -300,6 +340,51 @@ class NoSuchRoute(LoopbackError):
 class TooManyStreams(LoopbackError):
     code = "too-many-streams"
     default_hint = "Close a program that follows the daemon's events."
+
+
+class TooManyPrompts(LoopbackError):
+    """An app that occupies a person's device (L6). The device was not asked."""
+
+    code = "too-many-prompts"
+    default_hint = "Wait for the last answer, then a minute."
+
+
+class TooManyRequests(LoopbackError):
+    """``seconds``: after which one more is answered."""
+
+    code = "too-many-requests"
+    default_hint = "Wait as long as Retry-After says; follow /v1/events instead of asking again and again."
+
+    def __init__(self, sentence: str, *, seconds: int = 1, hint: str | None = None) -> None:
+        super().__init__(sentence, hint=hint)
+        self.seconds = seconds
+
+
+class HostRefused(LoopbackError):
+    code = "host-refused"
+    default_hint = "Call it as 127.0.0.1, [::1] or localhost, with its port."
+
+
+class OriginRefused(LoopbackError):
+    """A browser's request of a site that may not send it (L2-L4, L14)."""
+
+    code = "origin-refused"
+    default_hint = "The person lets a site in on the page, or with `signerd pair --origin`."
+
+
+class FormStale(LoopbackError):
+    code = "form-stale"
+    default_hint = "Load the page again."
+
+
+class EntryRefused(LoopbackError):
+    code = "entry-refused"
+    default_hint = "A code is good once, for half a minute. Run `signerd open` again."
+
+
+class PageNotServed(LoopbackError):
+    code = "page-not-served"
+    default_hint = "`signerd status` says why."
 
 
 class SocketUnusable(LoopbackError):
@@ -317,6 +402,39 @@ class DaemonFailed(LoopbackError):
 
     code = "daemon-failed"
     default_hint = "What `signerd run` prints says more. What was decided before stands in the journal."
+
+
+class PairingError(SignerdError):
+    """Letting an app in. Nothing was granted."""
+
+
+class UnknownPairing(PairingError):
+    """Never there, over, collected, or asked for with another secret: the same words for all of them (L7)."""
+
+    code = "unknown-pairing"
+    default_hint = "A request lasts two minutes. Let the app ask again."
+
+
+class AlreadyAsking(PairingError):
+    code = "already-asking"
+    default_hint = "The person answers the request that is open, on the page or with `signerd pair`."
+
+
+class TooManyPairings(PairingError):
+    code = "too-many-pairings"
+    default_hint = "Wait a minute before you ask again."
+
+
+class WrongPairingCode(PairingError):
+    code = "wrong-pairing-code"
+    default_hint = (
+        "Type the six digits that the app shows. Where it shows none, somebody else asks: refuse it."
+    )
+
+
+class UnknownApp(PairingError):
+    code = "unknown-app"
+    default_hint = "List the paired apps with `signerd apps`."
 
 
 class SetupError(SignerdError):

@@ -22,11 +22,14 @@ class Line:
 
 
 class Feed:
-    """One loop uses it."""
+    """One loop uses it. ``before``: the number before its first line.
 
-    def __init__(self) -> None:
+    A daemon gives the time of its start, in milliseconds: whoever read a former feed of it finds all of this one to be news.
+    """
+
+    def __init__(self, before: int = 0) -> None:
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
-        self._last = 0
+        self._last = before
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
 

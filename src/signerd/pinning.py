@@ -4,18 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from firmware_bridge import Device, Progress
-from multisig import RECEIVE, MultisigError, Network, Vault, encode_address
+from multisig import MultisigError, Network, Vault
 from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, require_code, seen_vault, unpin
-from signerd.core.audit import Note
 from signerd.core.effects import Effect
 from signerd.core.text import plain, said
 from signerd.core.values import Pin
-from signerd.devices import Devices
-from signerd.errors import AddressDiffers, AddressNotShown, DeviceError, VaultDiffers
+from signerd.devices import FIRST, Devices
+from signerd.errors import DeviceError, VaultDiffers
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.vaults import AtDevice
 from signerd.loopback.shapes import BroughtQuorum
+from signerd.showing import Showing
 
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
 
@@ -75,15 +75,9 @@ class Pinning:
             error.hint = f"{error.hint} {_DO_WITHOUT}"
             raise
         await self._enrol(device, wanted)
-        self.feed.add(wanted.vault_id, "progress", _to_compare(wanted.vault))
-        try:
-            await self.devices.show_first_address(device.id, wanted.vault, self._teller(wanted.vault_id))
-        except AddressDiffers as error:
-            self._alarm(wanted, device, error)
-            raise
-        except AddressNotShown as error:
-            self.feed.add(wanted.vault_id, "attention", plain(str(error)))
-            raise
+        await Showing(self.journal, self.devices, self.feed).show(
+            device, wanted.vault, FIRST, wanted.vault_id
+        )
         return AtDevice(enrolled=True, address_shown=True)
 
     async def _enrolled_if_there(self, wanted: Pin) -> AtDevice:
@@ -96,26 +90,8 @@ class Pinning:
     async def _enrol(self, device: Device, wanted: Pin) -> None:
         await self.devices.enrol(device.id, wanted.vault, wanted.name, self._teller(wanted.vault_id))
 
-    def _alarm(self, wanted: Pin, device: Device, error: AddressDiffers) -> None:
-        facts = {
-            "address": wanted.vault.address(RECEIVE, 0),
-            "descriptor": wanted.vault.descriptor,
-            "device": device.id,
-            "sentence": plain(str(error)),
-        }
-        self.journal.note(Note("address-differs", wanted.vault_id, facts))
-        self.feed.add(wanted.vault_id, "alarm", plain(str(error)))
-
     def _teller(self, subject: str) -> Callable[[Progress], None]:
         return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
-
-
-def _to_compare(vault: Vault) -> str:
-    """What the person looks for on the device's screen; no device knows regtest's own form."""
-    address = vault.address(RECEIVE, 0)
-    shown = encode_address(vault.script_pubkey(RECEIVE, 0), Network.TESTNET4)
-    form = f", which devices show as {shown}" if vault.network is Network.REGTEST else ""
-    return f"Your device shows the vault's first address. It must be {address}{form}."
 
 
 def _source(brought: Quorum | None) -> Source:

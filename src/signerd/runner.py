@@ -26,6 +26,7 @@ from signerd.core.effects import (
 from signerd.core.engine import Step
 from signerd.core.states import State
 from signerd.core.text import plain, said
+from signerd.core.values import Record
 from signerd.devices import Devices
 from signerd.errors import DeviceError, IllegalEvent
 from signerd.feed import Feed
@@ -103,12 +104,19 @@ class Runner:
 
     def decide(self, psbt_id: str, event: events.Event) -> Step:
         """Record an event and perform what follows. Raises what the engine and the journal raise."""
-        before = self.journal.record(psbt_id).state
         step = self.journal.decide(psbt_id, event)
-        if step.record.state is not before:
-            self.feed.add(psbt_id, "state", step.record.state.value)
         self.perform(step.effects)
         return step
+
+    def tell(self, before: Record | None, after: Record) -> None:
+        """Whoever looks at a proposal sees that it moved, also by the platform's word alone."""
+        if before is None or before.state is not after.state:
+            self.feed.add(after.psbt_id, "state", after.state.value)
+            return
+        was, now = before.snapshot, after.snapshot
+        if (was.collected, was.confirmations) != (now.collected, now.confirmations):
+            words = f"Signatures: {now.collected} of {now.required}; confirmations: {now.confirmations}."
+            self.feed.add(after.psbt_id, "info", words)
 
     def perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -190,7 +198,6 @@ class Runner:
             step = self.journal.decide(psbt_id, events.DeviceFound(device_id))
         except IllegalEvent:
             return None  # Declined or ended between the look and now.
-        self.feed.add(psbt_id, "state", step.record.state.value)
         asked = None
         for effect in step.effects:
             if isinstance(effect, SignOnDevice):
@@ -244,6 +251,5 @@ class Runner:
 
     def _record_outcome(self, psbt_id: str, outcome: events.Event) -> None:
         step = self.journal.decide(psbt_id, outcome)
-        self.feed.add(psbt_id, "state", step.record.state.value)
         # A signature that goes back to *signed* asks to be submitted: this very task does that, after its pause.
         self.perform(effect for effect in step.effects if not isinstance(effect, Submit))

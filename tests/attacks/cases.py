@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Network, OriginKey, Policy, Profile, Psbt, Vault
+from multisig.tokens import Bytecode, Deploy
 from signerd.core.states import State
+from signerd.core.tokens import NotProven, Published, TokenClaim, payload_of_bytes, prove_blob, prove_token
 from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Snapshot, Surroundings
 from tests.attacks.make import CORPUS
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
@@ -119,6 +121,7 @@ class Proposal:
             own_keys=(OwnKey(own, "vault", 0), OwnKey(ALICE.profile().key, "profile", 0)),
             neighbours=tuple(self._neighbour(n, other) for n, other in self._others()),
             vault_changes=tuple(around.get("changes", ())),
+            token=proven(self.snapshot(), self.platform),
         )
 
     def _others(self) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -138,6 +141,7 @@ class Proposal:
 
 
 def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
+    claim = story.get("call")
     return Snapshot(
         psbt_id=psbt_id,
         workspace_id=WORKSPACE,
@@ -156,7 +160,31 @@ def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
         required=2,
         collected=0,
         replaces=story.get("replaces"),
+        call=None if claim is None else TokenClaim(tuple(sorted(claim.items()))),
+        # Each has a token of its own.
+        contract_uid=int.from_bytes(hashlib.sha256(psbt_id.encode()).digest()[:3]) + 1,
     )
+
+
+def shown_of(story: dict[str, Any]) -> Published | None:
+    """What the platform publishes of its token."""
+    told = story.get("published")
+    if told is None:
+        return None
+    return Published(told["bytecode"].encode(), bytes.fromhex(told["deployment"]) or None)
+
+
+def proven(shown: Snapshot, story: dict[str, Any]) -> Bytecode | None:
+    """What a machine knows of it that was shown this."""
+    payload, told = payload_of_bytes(shown.psbt), shown_of(story)
+    if payload is None or told is None or not shown.is_of_token:
+        return None
+    try:
+        if isinstance(payload, Deploy):
+            return prove_blob(payload.bytecode_hash, told.bytecode)
+        return prove_token(payload.contract_id, told)
+    except NotProven:
+        return None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from signerd.daemon import Daemon
 from signerd.errors import SignerdError, UnknownProposal
 from signerd.journal import Journal
 from signerd.loopback.shapes import ProposalView
-from tests.attacks.cases import Proposal, snapshot
+from tests.attacks.cases import Proposal, proposals, shown_of, snapshot
 from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
 from tests.support import rigs
@@ -165,7 +165,10 @@ def desk_with(
         path.mkdir(mode=0o700)
     told = around or {}
     prepare(state, told)
-    hostile = HostilePlatform(place, claimed=told.get("claimed", VAULT.descriptor), **platform)
+    shown = {p.snapshot().contract_uid: shown_of(p.platform) for p in proposals()}
+    published = {uid: what for uid, what in shown.items() if uid is not None and what is not None}
+    claimed = told.get("claimed", VAULT.descriptor)
+    hostile = HostilePlatform(place, claimed=claimed, published=published, **platform)
     rig = make.rig(folder, seed=seed)
 
     @asynccontextmanager
@@ -185,7 +188,10 @@ def set_neighbours(desk: Desk, proposal: Proposal) -> None:
     """Put the other proposals of a case where they must stand: judged, or signed here, whatever is said of them then."""
     for number, other in enumerate(proposal.around.get("neighbours", ())):
         raw = base64.b64decode(other["psbt"])
-        shown = snapshot(f"other-{number}", raw, story(Psbt.parse(raw)))
+        told = {**story(Psbt.parse(raw)), **other.get("platform", {})}
+        shown, token = snapshot(f"other-{number}", raw, told), shown_of(told)
+        if token is not None and shown.contract_uid is not None:
+            desk.platform.published[shown.contract_uid] = token
         view = desk.offer(shown)
         if not other["signed"]:
             continue

@@ -16,7 +16,7 @@ from multisig.psbt.keyvalue import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
 from signerd.account import vaults
-from signerd.core import review
+from signerd.core import checks
 
 Off = Callable[[pytest.MonkeyPatch], None]
 
@@ -31,6 +31,8 @@ def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
             _without_check(monkeypatch, what)
         case "forward":
             _without_check(monkeypatch, what, "FORWARD_")
+        case "token":
+            _without_check(monkeypatch, what, "TOKEN_")
         case "severity":
             lowered = findings._WARNINGS | {findings.FindingCode(what)}
             monkeypatch.setattr(findings, "_WARNINGS", lowered)
@@ -41,10 +43,10 @@ def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def _without_check(monkeypatch: pytest.MonkeyPatch, function: str, prefix: str = "") -> None:
     found = 0
     for table in (f"{prefix}BEFORE_INSPECTION", f"{prefix}AFTER_INSPECTION"):
-        checks = getattr(review, table)
-        kept = tuple(check for check in checks if check.__name__ != function)
-        found += len(checks) - len(kept)
-        monkeypatch.setattr(review, table, kept)
+        listed = getattr(checks, table, ())
+        kept = tuple(check for check in listed if check.__name__ != function)
+        found += len(listed) - len(kept)
+        monkeypatch.setattr(checks, table, kept, raising=False)
     assert found == 1, function
 
 

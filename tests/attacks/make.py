@@ -62,14 +62,19 @@ def _proposal(number: str, recipe: Recipe) -> dict[str, Any]:
     scene = Scene(f"{number} {recipe.name}")
     psbt = recipe.psbt(scene)
     neighbours = [
-        {"psbt": _base64(other.psbt), "signed": other.signed, "state": other.state}
+        {
+            "psbt": _base64(other.psbt),
+            "signed": other.signed,
+            "state": other.state,
+            **({"platform": dict(other.tells)} if other.tells else {}),
+        }
         for other in recipe.neighbours(scene)
     ]
     return {
         "name": recipe.name,
         "honest": recipe.honest,
         "psbt": _base64(psbt),
-        "platform": {**story(psbt, recipe.named), **recipe.says},
+        "platform": {**story(psbt, recipe.named), **recipe.says, **recipe.tells(scene)},
         "around": {**recipe.around, **({"neighbours": neighbours} if neighbours else {})},
         "profile": None if recipe.forward is None else str(recipe.forward.profile().key),
         "later": None if recipe.later is None else _later(recipe.later(scene)),

@@ -13,6 +13,7 @@ from signerd.core.checks import (
     BEFORE_INSPECTION,
     FORWARD_AFTER_INSPECTION,
     FORWARD_BEFORE_INSPECTION,
+    TOKEN_AFTER_INSPECTION,
 )
 from signerd.core.checks.table import CHECKS
 from tests.attacks.cases import attacks, entries, proposals
@@ -66,6 +67,7 @@ def test_every_name_in_it_is_one_that_exists():
     checks = {f"check:{check.__name__}" for check in (*BEFORE_INSPECTION, *AFTER_INSPECTION)}
     forwards = (*FORWARD_BEFORE_INSPECTION, *FORWARD_AFTER_INSPECTION)
     guards = {*GUARDS, *checks, *(f"forward:{check.__name__}" for check in forwards)}
+    guards |= {f"token:{check.__name__}" for check in TOKEN_AFTER_INSPECTION}
     guards |= {f"severity:{name}" for name in CHECKS}
     cases = [*proposals(), *(entry for part in GUARDED for entry in entries(part))]
     assert {case.off for case in cases} - {None} <= guards
@@ -86,8 +88,10 @@ def test_every_check_that_stands_against_an_attack_stops_one_of_its_number():
     stopped = {(name, p.attack.number) for p in proposals() for name in p.refusals | set(p.held)}
     stopped |= {("psbt-readable", "S23"), ("transaction", "S1"), ("conflict", "S25")}
     warnings = {"fee-high", "locked-by-time", "locked-by-age", "dust-output", "xpubs-missing"}
+    # No proposal is judged by these: `tests/signerd/daemon/test_brought.py` has theirs.
+    of_brought = {"brought", "brought-open", "brought-coins"}
     for check in CHECKS.values():
-        if check.attacks and check.name not in warnings:
+        if check.attacks and check.name not in warnings | of_brought:
             assert any(name == check.name for name, _number in stopped), check.name
 
 
@@ -147,6 +151,7 @@ def test_each_file_named_under_attacks_runs_that_number(number):
 
 PROPOSED = {"proposals"}
 RUN_BY = {
+    "test_brought.py": {*PROPOSED, "damages"},
     "test_cli.py": {*PROPOSED, "damages"},
     "test_daemon.py": {*PROPOSED, "damages"},
     "test_daemon_devices.py": {"misbehaviours"},
@@ -155,5 +160,6 @@ RUN_BY = {
     "test_inspection.py": PROPOSED,
     "test_parser.py": {"damages"},
     "test_sequence.py": PROPOSED,
+    "test_token_screens.py": PROPOSED,
     "test_vaults.py": {"vaults"},
 }

@@ -6,7 +6,7 @@ import sys
 
 from signerd.demo import story
 
-DEMO_SECONDS = 240
+DEMO_SECONDS = 480
 
 
 def test_the_main_job_runs_unattended_and_prints_the_confirmed_transaction_id_last():

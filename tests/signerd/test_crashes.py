@@ -15,16 +15,18 @@ import pytest
 
 from signerd.account.platform import Platform
 from signerd.core.events import Event
+from tests.support.crash import STORIES
 from tests.support.crash import new_folder as folder_of
-from tests.support.crash_stories import PSBT_ID, STORIES, Story, read_journal
+from tests.support.crash_brought import BROUGHT
+from tests.support.crash_stories import PSBT_ID, Story, read_journal
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
 from tests.support.wallets import ALICE
 
 ROOT = Path(__file__).parents[2]
-PAYMENT, SETUP, TROUBLE = STORIES
+PAYMENT, SETUP, TROUBLE, *_ = STORIES
 # What the journal writes beside events, and what the client asks beside the platform's methods.
-WRITES = {"own-keys", "vault-claim", "pin", "unpin", "at-device", "note", "key-revoked"}
+WRITES = {"own-keys", "vault-claim", "pin", "unpin", "at-device", "note", "key-revoked", "Brought", "token"}
 REQUESTS = {
     "login",
     "refresh",
@@ -35,6 +37,9 @@ REQUESTS = {
     "key-challenge",
     "register-key",
     "keys",
+    "contract",
+    "get-tokens",
+    "contract-calls",
 }
 ASKED = {"sign", "sign_text", "enrol", "show_address"}
 # The first answer is lost and the next try is turned down: no kill comes after an accepted one there.
@@ -79,7 +84,9 @@ def at(kills: list[dict[str, object]], point: str) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize(("story", "least"), [("payment", 35), ("setup", 20), ("trouble", 25)])
+@pytest.mark.parametrize(
+    ("story", "least"), [("payment", 35), ("setup", 20), ("trouble", 25), ("brought", 14), ("tokens", 14)]
+)
 def test_f_every_invariant_holds_wherever_it_is_killed(sweeps, story: str, least: int) -> None:
     told = [(kill["point"], kill["passing"], kill["wrong"]) for kill in sweeps[story] if kill["wrong"]]
     assert told == []
@@ -170,4 +177,17 @@ def test_the_harness_would_notice_what_was_not_delivered(tmp_path: Path) -> None
         "the signature never arrived, or one did that was turned down",
         "the decline did not arrive under one key",
         "the proposals are ['signing']",
+    ]
+
+
+def test_the_harness_would_notice_what_was_not_handed_over(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path, BROUGHT)
+    (folder / "prompts").write_text("..")
+    (folder / "yes").write_text("..")
+    FakePlatform(folder)._tell({"psbt_id": "b-1", "decision": "reject", "psbt": "", "key": ""})
+    assert BROUGHT.faults(folder, "journal:after:Approved") == [
+        "the device was asked 2 times",
+        "the person was asked 2 times",
+        "the platform was told of it",
+        "what was brought is []",
     ]

@@ -19,6 +19,8 @@ url = "http://127.0.0.1:9"
 usb = false
 [secrets]
 store = "file"
+[loopback]
+port = 0
 """
 # Of the command line, of terminals, of the platform's server, of the devices' worker processes.
 LEFT_OUT = (
@@ -26,7 +28,7 @@ LEFT_OUT = (
     "rich",
     "pygments",
     "httpx._main",
-    "signerd.cli.main",
+    "signerd.cli.program",
     "sqlalchemy",
     "alembic",
     "fastapi",
@@ -42,6 +44,9 @@ LEFT_OUT = (
     "cryptography",
     "argon2",
     "segno",
+    "dbus_fast",
+    "jinja2",
+    "prometheus_client",
     "signerd.demo",
     "firmware_bridge.virtual",
 )

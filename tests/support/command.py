@@ -34,7 +34,7 @@ def signerd(*arguments: str, state: Path | None = None, typed: str = "") -> Ende
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", given),
-        mock.patch.object(sys, "stdin", io.StringIO(typed)),
+        mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode()))),
         redirect_stdout(out),
         redirect_stderr(err),
     ):

@@ -181,7 +181,7 @@ def payment_faults(folder: Path, point: str) -> list[str]:
     if asked > (2 if point in UNKEPT else 1):
         wrong.append(f"the device was asked {asked} times")
     # A yes that was recorded is not asked for again, unless the device was being asked when the kill came.
-    if yes > 1 and not _may_ask_again(point):
+    if yes > 1 and not may_ask_again(point):
         wrong.append(f"the person was asked {yes} times")
     with read_journal(folder) as journal:
         if journal.record(PSBT_ID).state is not State.SUBMITTED:
@@ -189,7 +189,7 @@ def payment_faults(folder: Path, point: str) -> list[str]:
     return [*wrong, *common_faults(folder, (PSBT_ID,))]
 
 
-def _may_ask_again(point: str) -> bool:
+def may_ask_again(point: str) -> bool:
     return point in UNKEPT or point in {
         "journal:before:Approved",
         "journal:after:DeviceFound",

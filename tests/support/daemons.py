@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,11 @@ async def hurried_sleep(seconds: float) -> None:
     await asyncio.sleep(min(seconds, 0.005))
 
 
+async def unhurried_sleep(seconds: float) -> None:
+    """Pauses that a person does not notice, for a daemon that shares its processor with a browser."""
+    await asyncio.sleep(min(seconds, 0.1))
+
+
 def prepare(state: Path) -> None:
     """A state folder of somebody who has registered and pinned already."""
     with Journal(state, network=NETWORK, limits=Limits()) as journal:
@@ -68,9 +73,10 @@ async def daemon_at(
     config: Config | None = None,
     fault: FaultPoint = no_fault,
     sign_in: bool = True,
+    sleep: Callable[[float], Awaitable[None]] = hurried_sleep,
 ) -> AsyncIterator[Daemon]:
     outside = Outside(
-        transport=platform.transport, bridge=bridge, fault=fault, jitter=lambda: 0.5, sleep=hurried_sleep
+        transport=platform.transport, bridge=bridge, fault=fault, jitter=lambda: 0.5, sleep=sleep
     )
     kept = MemoryStore() if store is None else store
     with StateFolder.hold(state):

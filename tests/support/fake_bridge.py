@@ -1,17 +1,28 @@
 """A bridge with one device in it: Alice's, unless it is told otherwise. It obeys a script, and counts what it is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from coincurve import PrivateKey
 
-from firmware_bridge import BridgeError, Device, DeviceEvent, DeviceState, Endpoint, Progress
+from firmware_bridge import (
+    BridgeError,
+    Cancelled,
+    Device,
+    DeviceEvent,
+    DeviceState,
+    Endpoint,
+    Locked,
+    Progress,
+    Question,
+)
 from multisig import DerivationPath, Fingerprint, OriginKey, Policy, Psbt, Vault, message_hash
 from tests.support.wallets import ALICE, Signer
 
 OnProgress = Callable[[Progress], None]
+Ask = Callable[[Question], Awaitable[str | None]]
 
 
 @dataclass
@@ -31,8 +42,13 @@ class FakeBridge:
     state: DeviceState = DeviceState.READY
     firmware: str | None = None
     alter: Callable[[Psbt], Psbt] = field(default=lambda psbt: psbt)
+    # What it wants to know before it is unlocked, and the answer that it takes.
+    secrets: dict[Question, str | None] = field(default_factory=dict)
+    identified: int = 0
+    cancels: int = 0
 
     def __post_init__(self) -> None:
+        self._talking: asyncio.Task[None] | None = None
         self._events: asyncio.Queue[DeviceEvent] = asyncio.Queue()
 
     @property
@@ -64,6 +80,41 @@ class FakeBridge:
     async def events(self) -> AsyncIterator[DeviceEvent]:
         while True:
             yield await self._events.get()
+
+    async def unlock(self, device_id: str, ask: Ask, *, on_progress: OnProgress | None = None) -> Device:
+        if self.failures:
+            raise self.failures.pop(0)
+        for question, secret in self.secrets.items():
+            if on_progress is not None and question is Question.PAIRING:
+                on_progress(Progress(device_id, "compare-pairing", "Compare this code: ABCD EFGH"))
+            if await self._answer(ask, question) != secret:
+                raise Locked(detail="it was wrong, or nobody gave one")
+        self.becomes(DeviceState.READY)
+        return self.device
+
+    async def _answer(self, ask: Ask, question: Question) -> str | None:
+        """As the lane has it: beside the call, so that a cancel ends both."""
+        self._talking = talking = asyncio.ensure_future(ask(question))
+        try:
+            await asyncio.wait({talking})
+        finally:
+            self._talking = None
+            talking.cancel()
+        if talking.cancelled():
+            raise Cancelled
+        return talking.result()
+
+    async def identify(self, _device_id: str, *, on_progress: OnProgress | None = None) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.identified += 1
+        if self.gate is not None:
+            await self.gate.wait()
+
+    async def cancel(self, _device_id: str) -> None:
+        self.cancels += 1
+        if self._talking is not None:
+            self._talking.cancel()
 
     async def xpubs(self, _device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
         return tuple(self.signer.origin_key(path) for path in paths)
@@ -101,6 +152,8 @@ class FakeBridge:
         if self.showing:
             raise self.showing.pop(0)
         self.shown.append(policy.address(chain, index))
+        if self.gate is not None:
+            await self.gate.wait()
         return self.shown[-1]
 
     async def sign(

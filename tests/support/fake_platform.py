@@ -18,6 +18,7 @@ import httpx
 from custody.schemas.challenge import ChallengeLine, offered_digest
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Psbt, Vault, recover_message_key, signer_progress
+from signerd.core.tokens import Published, TokenClaim
 from signerd.core.values import Snapshot
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.wallets import ALICE
@@ -56,6 +57,16 @@ def listed_key(
     }
 
 
+def _decoded(claim: TokenClaim) -> dict[str, Any]:
+    """Its shape, with a sentence that nobody should believe."""
+    told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
+    if "decimals" in told:
+        told["decimals"] = int(told["decimals"])
+    if "whitelist_enabled" in told:
+        told["whitelist_enabled"] = told["whitelist_enabled"] == "yes"
+    return told
+
+
 @dataclass
 class FakePlatform:
     """``proposals`` as snapshots; what was submitted and declined is read from the folder each time."""
@@ -74,6 +85,9 @@ class FakePlatform:
     workspace_network: str = "testnet"
     bad_proposals: list[Any] = field(default_factory=list)
     bad_vaults: list[Any] = field(default_factory=list)
+    published: dict[int, Published] = field(default_factory=dict)
+    holdings: list[Any] = field(default_factory=list)
+    calls: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         issued = self.folder / "issued"
@@ -128,6 +142,9 @@ class FakePlatform:
             ("POST", "/api/v1/key-challenge"): lambda: httpx.Response(200, json=self._challenge(body)),
             ("POST", "/api/v1/register-key"): lambda: self._register(body),
             ("GET", "/api/v1/keys"): lambda: httpx.Response(200, json=self.keys),
+            ("GET", "/api/v1/contract"): lambda: self._contract(request),
+            ("GET", "/api/v1/get-tokens"): lambda: httpx.Response(200, json=self.holdings),
+            ("GET", "/api/v1/contract-calls"): lambda: httpx.Response(200, json=self.calls),
         }
         call = (request.method, request.url.path)
         if call in unsigned:
@@ -261,6 +278,8 @@ class FakePlatform:
             "updated_at": STAMP,
             "confirmations": snapshot.confirmations,
             "replaces_psbt_id": snapshot.replaces,
+            "contract_uid": snapshot.contract_uid,
+            "decoded_call": None if snapshot.call is None else _decoded(snapshot.call),
         }
 
     def _sign(self, body: dict[str, Any], key: str) -> httpx.Response:
@@ -291,6 +310,32 @@ class FakePlatform:
             return signer_progress(Psbt.parse(text), policy, ALICE.fingerprint).is_complete
         except MultisigError:
             return False
+
+    def _contract(self, request: httpx.Request) -> httpx.Response:
+        uid = int(request.url.params["contract_uid"])
+        if uid not in self.published:
+            return problem(404, "NOT_FOUND")
+        shown = self.published[uid]
+        deployment = None if shown.deployment is None else shown.deployment.hex()
+        told = {
+            "contract_uid": uid,
+            "vault_id": VAULT_ID,
+            "contract_id": None,
+            "symbol": "LIE",
+            "icon": "",
+            "decimals": 18,
+            "total_supply": "1",
+            "max_supply": "1",
+            "status": "CONFIRMED",
+            "bytecode_hash": None,
+            "network": "testnet",
+            "deploy_psbt_id": None,
+            "whitelist_enabled": False,
+            "signers": [],
+            "bytecode": shown.bytecode.decode(),
+            "deployment_hex": deployment,
+        }
+        return httpx.Response(200, json=told)
 
     # --- keys ------------------------------------------------------------------------------------------------------------
 

@@ -35,10 +35,10 @@ _ENTER = ("unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c"
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 
 
-def run_isolated(module, *arguments):
+def run_isolated(module, *arguments, deadline=DEADLINE):
     """Run a module of tests.support in a namespace of its own; gives the JSON that it prints last."""
     _require_namespaces()
-    done = _run(sys.executable, "-m", f"tests.support.{module}", *arguments)
+    done = _run(sys.executable, "-m", f"tests.support.{module}", *arguments, deadline=deadline)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -49,10 +49,10 @@ def isolated(*command):
     return [*_ENTER, *command], environment
 
 
-def _run(*command):
+def _run(*command, deadline=DEADLINE):
     started, environment = isolated(*command)
     return subprocess.run(
-        started, env=environment, capture_output=True, text=True, timeout=DEADLINE, check=False
+        started, env=environment, capture_output=True, text=True, timeout=deadline, check=False
     )
 
 

@@ -1,5 +1,6 @@
 """A daemon behind its real socket, on a loop in another thread, for clients and commands that block."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +11,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from signerd.client import DaemonClient
 from signerd.daemon import Daemon
+from signerd.errors import NotPaired
 from signerd.feed import Feed
+from signerd.loopback.access.ports import Reach
+from signerd.loopback.callers import Caller
 from signerd.loopback.serve import serving
 from signerd.loopback.service import DaemonService
 from tests.support.daemons import daemon_at, prepare, until
@@ -41,14 +45,45 @@ class Served:
 
 
 @contextmanager
-def served(service: AbstractAsyncContextManager[DaemonService], state: Path) -> Iterator[Served]:
+def served(
+    service: AbstractAsyncContextManager[DaemonService], state: Path, **given: Any
+) -> Iterator[Served]:
+    """``given``: what ``serving`` takes besides; without a ``port`` there is the socket alone."""
+
     @asynccontextmanager
     async def both() -> AsyncIterator[DaemonService]:
-        async with service as port, serving(port, state):
-            yield port
+        async with service as answering, serving(answering, state, **given):
+            yield answering
 
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(both()) as port:
         yield Served(state, port, portal)
+
+
+@dataclass
+class ScriptedTokens:
+    """The paired apps as the gates see them: a caller by its token and the origin that it is bound to."""
+
+    paired: dict[tuple[str, str | None], Caller] = field(default_factory=dict)
+    let_in: set[str] = field(default_factory=set)
+
+    def caller(self, token: str, origin: str | None) -> Caller:
+        try:
+            return self.paired[token, origin]
+        except KeyError:
+            raise NotPaired("no app has this token") from None
+
+    def origins(self) -> set[str]:
+        return self.let_in
+
+    async def gone(self, app_id: str) -> None:
+        await asyncio.Event().wait()
+
+
+class NothingBrought:
+    """Of a script nothing is hidden from any app."""
+
+    def hides(self, _caller: Caller, _subject: str) -> bool:
+        return False
 
 
 @dataclass
@@ -58,6 +93,9 @@ class Scripted:
     answers: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     feed: Feed = field(default_factory=Feed)
+    reach: Reach = field(default_factory=Reach)
+    apps: Any = field(default_factory=ScriptedTokens)
+    brought: Any = field(default_factory=NothingBrought)
 
     async def _answer(self, name: str, *args: Any) -> Any:
         self.calls.append((name, *args))
@@ -90,7 +128,7 @@ class Scripted:
     async def register(self, device_id: str, digest: str, *, replace: bool):
         return await self._answer("register", device_id, digest, replace)
 
-    async def vaults(self):
+    async def vaults(self, *, sparing: bool = False):
         return await self._answer("vaults")
 
     async def preview_pin(self, vault_id: str, brought: Any):
@@ -108,11 +146,11 @@ class Scripted:
     async def proposal(self, psbt_id: str):
         return await self._answer("proposal", psbt_id)
 
-    async def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str]):
-        return await self._answer("approve", psbt_id, digest, acknowledged)
+    async def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str], by: Caller):
+        return await self._answer("approve", psbt_id, digest, acknowledged, by)
 
-    async def reject(self, psbt_id: str, reason: str):
-        return await self._answer("reject", psbt_id, reason)
+    async def reject(self, psbt_id: str, reason: str, by: Caller):
+        return await self._answer("reject", psbt_id, reason, by)
 
     async def verify_audit(self):
         return await self._answer("verify_audit")
@@ -145,11 +183,13 @@ def make_outer(folder: Path) -> Outer:
 
 
 @contextmanager
-def served_daemon(state: Path, outer: Outer, *, prepared: bool = True, **given: Any) -> Iterator[Served]:
+def served_daemon(
+    state: Path, outer: Outer, *, prepared: bool = True, port: int | None = None, **given: Any
+) -> Iterator[Served]:
     """A real daemon: signed in, its device registered and its vault pinned where ``prepared``."""
     state.mkdir(mode=0o700, exist_ok=True)
     if prepared:
         prepare(state)
     daemon: AbstractAsyncContextManager[Daemon] = daemon_at(state, outer.platform, outer.bridge, **given)
-    with served(daemon, state) as found:
+    with served(daemon, state, port=port) as found:
         yield found

@@ -122,6 +122,27 @@ class SecretsSection(_Section):
     keyring_seconds: Annotated[float, Field(gt=0, le=300)] = 60.0
 
 
+class LoopbackSection(_Section):
+    """``tcp`` false: the private socket alone, without the page and without apps of browsers. ``port`` 0: any free one."""
+
+    tcp: bool = True
+    # Nothing is registered for it at IANA, no other wallet's program listens there (Trezor 21325, BitBox 8178, Specter 25441,
+    # BTCPay Vault 65092, Frame 1248, KeepKey 1646, Electrum 7777, nodes 8332 and up), and no system gives it away by itself.
+    port: Annotated[int, Field(ge=0, le=65_535)] = 17_707
+
+    def port_to_serve(self) -> int | None:
+        return self.port if self.tcp else None
+
+
+class NotificationsSection(_Section):
+    """``show``: what the desktop is told. ``plain``: that something waits, and how many; a lock screen shows it to anybody.
+
+    ``details``: also what it is about, in the daemon's words. ``off``: nothing.
+    """
+
+    show: Literal["off", "plain", "details"] = "plain"
+
+
 class Config(_Section):
     """``rules``: the rules file, where it is not ``rules.toml`` beside this one; it must then be there."""
 
@@ -131,6 +152,8 @@ class Config(_Section):
     limits: LimitsSection = LimitsSection()
     checks: ChecksSection = ChecksSection()
     secrets: SecretsSection = SecretsSection()
+    loopback: LoopbackSection = LoopbackSection()
+    notifications: NotificationsSection = NotificationsSection()
     rules: Annotated[Path, AfterValidator(_whole_path)] | None = None
     label: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "signing device"
 

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
 
 from signerd.account.backoff import Backoff
 from signerd.account.listing import Listed, Unreadable
 from signerd.account.platform import Platform
+from signerd.account.sink import Sink
+from signerd.account.tokens import TokensLearnt
 from signerd.account.wire import Workspace
-from signerd.core.effects import Effect
 from signerd.core.text import said
 from signerd.core.values import Snapshot
 from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
@@ -34,18 +34,13 @@ FOLLOWING_ROUND_SECONDS = 20
 LEFT_OUT_SECONDS = 600.0
 WORKSPACES = "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
+TOKENS = "tokens of workspace"
 UNFORESEEN = "judging it failed in a way that nobody foresaw: signerd's own messages say how."
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
 FOLLOWED_A_ROUND = 20
 
 
 _log = logging.getLogger(__name__)
-
-
-class Sink(Protocol):
-    """What takes the effects of what was learnt."""
-
-    def perform(self, effects: Iterable[Effect]) -> None: ...
 
 
 @dataclass
@@ -76,6 +71,9 @@ class Follower:
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
     _turn: str = ""
+
+    def __post_init__(self) -> None:
+        self.tokens = TokensLearnt(self.journal, self.platform, self.sink)
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""
@@ -139,7 +137,7 @@ class Follower:
                 if rest > 0:
                     await self.sleep(rest)
         finally:
-            for group in (LISTED, KNOWN, VAULTS):
+            for group in (LISTED, KNOWN, VAULTS, TOKENS):
                 self.troubles.stand(f"{group} {workspace.id}", {})
 
     async def _round(self, following: "_Following") -> None:
@@ -179,10 +177,12 @@ class Follower:
         known = {claim.vault_id for claim in self.journal.claims()}
         if any(snapshot.vault_id not in known for snapshot in listed.items):
             await self.learn_vaults(workspace)
+        unproven = await self.tokens.learn(workspace, listed.items)
+        self.troubles.stand(f"{TOKENS} {workspace.id}", unproven)
         failed = (self._poll(snapshot) for snapshot in listed.items)
         left_out = (*listed.unreadable, *(found for found in failed if found is not None))
         self._tell(LISTED, workspace, left_out)
-        following.leaves_out(bool(left_out), self.clock())
+        following.leaves_out(bool(left_out or unproven), self.clock())
         return {snapshot.psbt_id for snapshot in listed.items} | {found.name for found in listed.unreadable}
 
     def _poll(self, snapshot: Snapshot) -> Unreadable | None:
@@ -206,7 +206,7 @@ class Follower:
         open_ones = [
             record.psbt_id
             for record in self.journal.unsettled()
-            if record.snapshot.workspace_id == workspace.id and record.psbt_id not in following.listed
+            if _is_of(record.snapshot, workspace) and record.psbt_id not in following.listed
         ]
         after = [psbt_id for psbt_id in open_ones if psbt_id > self._turn]
         before = [psbt_id for psbt_id in open_ones if psbt_id <= self._turn]
@@ -229,6 +229,11 @@ class Follower:
             return None  # It is gone there, or no longer ours to see: what is known of it stays.
         except PlatformAnswersWrongly as error:
             return Unreadable(psbt_id, said(error))
+
+
+def _is_of(snapshot: Snapshot, workspace: Workspace) -> bool:
+    """Of what was brought the platform knows nothing, and is told nothing: not even its id."""
+    return snapshot.workspace_id == workspace.id and snapshot.brought is None
 
 
 def _left_out(what: str, found: Iterable[Unreadable]) -> dict[str, str]:

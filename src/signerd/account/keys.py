@@ -10,8 +10,8 @@ from datetime import datetime
 
 from custody.schemas.keys import Key
 from signerd.account.backoff import Backoff
-from signerd.account.follower import Sink
 from signerd.account.platform import Platform
+from signerd.account.sink import Sink
 from signerd.core.effects import REGISTRATION
 from signerd.core.standing import ListedKey, revocation_of
 from signerd.core.text import said

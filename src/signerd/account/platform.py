@@ -11,14 +11,16 @@ from custody.client import SignedOut as ClientSignedOut
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
 from custody.schemas.proposals import Proposal, SignPsbtRequest
+from custody.schemas.tokens import ContractCall, TokenBalance
 from custody.schemas.vaults import Vault
 from signerd.account.listing import Listed, entries, last_id, read_each, taken
 from signerd.account.person import Person, person_of, read_person
-from signerd.account.wire import Workspace, claim_of, snapshot_of
+from signerd.account.wire import Workspace, claim_of, published_of, snapshot_of
 from signerd.core import events
 from signerd.core.claims import VaultClaim
 from signerd.core.effects import Submit, SubmitDecline
 from signerd.core.text import said
+from signerd.core.tokens import Published
 from signerd.core.values import Snapshot
 from signerd.errors import (
     PlatformAnswersWrongly,
@@ -42,6 +44,8 @@ PAGE = 200
 PROPOSALS = "/api/v1/psbt"
 # A platform that never ends its list of bad entries is not followed for ever.
 MOST_LISTED = 100 * PAGE
+# Of a vault with more calls than this the newest are not shown.
+MOST_CALL_PAGES = 50
 # Answers that say nothing about the request itself: it may be repeated as it is.
 _TEMPORARY_STATUSES = frozenset({401, 408, 425, 429})
 # Said about the caller's rights today, which an administrator may give back: the signature stays ready.
@@ -173,6 +177,30 @@ class Platform:
     @translated
     async def proposal(self, psbt_id: str, workspace: Workspace) -> Snapshot:
         return snapshot_of(await self._client.proposal(psbt_id), workspace)
+
+    @translated
+    async def published(self, workspace: Workspace, contract_uid: int) -> Published:
+        """What the platform publishes of a token; nothing of it is proven yet."""
+        return published_of(await self._client.contract(workspace.id, contract_uid))
+
+    @translated
+    async def token_balances(self, workspace: Workspace, vault_id: str) -> list[TokenBalance]:
+        return await self._client.tokens(workspace.id, vault_id)
+
+    @translated
+    async def token_calls(self, workspace: Workspace, vault_id: str) -> list[ContractCall]:
+        """Oldest first: those of the last page, and of as many before it as a page has."""
+        found = await self._client.contract_calls(workspace.id, vault_id=vault_id, limit=PAGE)
+        page, asked = found, 1
+        while len(page) >= PAGE and asked < MOST_CALL_PAGES:
+            page = await self._client.contract_calls(
+                workspace.id, vault_id=vault_id, after=page[-1].uid, limit=PAGE
+            )
+            # A platform that passes over ``after`` would give the same page for ever.
+            if page and page[-1].uid <= found[-1].uid:
+                break
+            found, asked = [*found[-PAGE:], *page], asked + 1
+        return found
 
     @translated
     async def keys(self) -> list[Key]:

@@ -1,7 +1,8 @@
 """Where the session's secret is kept: never in plain text, and never where a library only pretends to keep it.
 
 Two stores with the same three calls. Each works in a child process that lives for one call and is ended at its deadline: a
-locked keyring may wait for a person, and the libraries of either would stay in the daemon's memory.
+locked keyring may wait for a person, and the libraries of either would stay in the daemon's memory. It imports nothing from
+the folder that the person is in (``-P``), which may be anybody's.
 """
 
 import base64
@@ -66,7 +67,7 @@ class KeyringStore:
         self._ask("delete")
 
     def _ask(self, verb: str, secret: str = "") -> str:
-        command = [sys.executable, "-m", "signerd.account.keyring_child", verb, SERVICE, self.account]
+        command = [sys.executable, "-P", "-m", "signerd.account.keyring_child", verb, SERVICE, self.account]
         try:
             done = subprocess.run(  # noqa: S603 - our own interpreter and module
                 command, input=secret, capture_output=True, text=True, timeout=self.seconds, check=False
@@ -148,7 +149,7 @@ class FileStore:
 
 def _sealing(verb: str, **given: bytes) -> bytes | None:
     """A step of ``sealing_child``; None where it does not open. Raises SecretsLocked where the child itself fails."""
-    command = [sys.executable, "-m", "signerd.account.sealing_child", verb]
+    command = [sys.executable, "-P", "-m", "signerd.account.sealing_child", verb]
     asked = json.dumps({name: _text(value) for name, value in given.items()})
     try:
         done = subprocess.run(  # noqa: S603 - our own interpreter and module

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from custody.schemas.common import TextId
-from custody.schemas.proposals import Proposal
+from custody.schemas.proposals import DecodedCall, Proposal
+from custody.schemas.tokens import Contract
 from custody.schemas.vaults import Vault as VaultShape
+from multisig.tokens import MAX_BYTECODE_BYTES
 from signerd.core.claims import VaultClaim
 from signerd.core.text import plain
+from signerd.core.tokens import Published, TokenClaim, flag
 from signerd.core.values import Snapshot
 from signerd.errors import PlatformAnswersWrongly
 
@@ -25,6 +28,8 @@ class Workspace:
 
 
 _ID = TypeAdapter(TextId)
+# A standard transaction has 400,000 weight units: as many bytes at most.
+_MAX_DEPLOYMENT_HEX = 2 * 400_000
 
 
 def known_id(text: str) -> str:
@@ -61,7 +66,34 @@ def snapshot_of(shape: Proposal, workspace: Workspace) -> Snapshot:
         txid=shape.txid,
         confirmations=shape.confirmations,
         replaces=shape.replaces_psbt_id,
+        call=_claim(shape.decoded_call),
+        contract_uid=shape.contract_uid,
     )
+
+
+def _claim(told: DecodedCall | None) -> TokenClaim | None:
+    if told is None:
+        return None
+    members = told.model_dump(exclude_none=True, exclude={"words"})
+    return TokenClaim(tuple((name, _word(value)) for name, value in sorted(members.items())))
+
+
+def _word(value: str | int | bool) -> str:
+    return flag(value) if isinstance(value, bool) else str(value)
+
+
+def published_of(shape: Contract) -> Published:
+    """Raises PlatformAnswersWrongly where it shows none, or more than there may be."""
+    if shape.bytecode is None:
+        raise PlatformAnswersWrongly("the platform does not show the token's bytecode")
+    deployment = shape.deployment_hex
+    if len(shape.bytecode) > MAX_BYTECODE_BYTES or len(deployment or "") > _MAX_DEPLOYMENT_HEX:
+        raise PlatformAnswersWrongly("the platform shows a token that is longer than a token may be")
+    try:
+        raw = None if deployment is None else bytes.fromhex(deployment)
+    except ValueError:
+        raise PlatformAnswersWrongly("the platform shows a deployment that is no hex") from None
+    return Published(shape.bytecode.encode(), raw)
 
 
 def _psbt_bytes(text: str) -> bytes:

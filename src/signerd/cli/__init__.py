@@ -10,7 +10,7 @@ def main() -> NoReturn:
     plain = _plain_run(sys.argv[1:])
     if plain is not None:
         _run(*plain)
-    from signerd.cli.main import program
+    from signerd.cli.program import program
 
     program()
 

@@ -17,8 +17,8 @@ class Answers(Protocol):
 
     def line(self, question: str) -> str: ...
 
-    def secret(self, question: str, *, fresh: bool = False) -> str:
-        """``fresh``: it is being chosen now, so that a slip of the hand would lock its owner out."""
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
+        """``fresh``: a slip of the hand would lock its owner out, or open what they do not mean. ``empty``: nothing is an answer, too."""
         ...
 
     def yes(self, question: str) -> bool: ...
@@ -32,10 +32,10 @@ class Person:
 
         return str(typer.prompt(question, err=True))
 
-    def secret(self, question: str, *, fresh: bool = False) -> str:
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:
         while True:
             given = getpass.getpass(f"{question}: ", sys.stderr)
-            if not given:
+            if not given and not empty:
                 continue
             if not fresh or getpass.getpass("Repeat for confirmation: ", sys.stderr) == given:
                 return given
@@ -56,7 +56,7 @@ class Script:
             raise AnswerMissing(f"nobody answered the question: {question}")
         return given.rstrip("\r\n")
 
-    def secret(self, question: str, *, fresh: bool = False) -> str:  # noqa: ARG002 - a pipe makes no slips
+    def secret(self, question: str, *, fresh: bool = False, empty: bool = False) -> str:  # noqa: ARG002 - a pipe makes no slips
         return self.line(question)
 
     def yes(self, question: str) -> bool:

@@ -7,7 +7,7 @@ import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
 from signerd.cli.exits import Exit
-from signerd.cli.output import answer, say
+from signerd.cli.output import answer, aside, say
 from signerd.loopback.shapes import AuditReport
 
 if TYPE_CHECKING:
@@ -41,21 +41,25 @@ def verify(context: typer.Context, as_json: Json = False) -> None:
 
 
 @app.command("start-over")
-def begin_anew(context: typer.Context, yes: Yes = False) -> None:
+def begin_anew(context: typer.Context, yes: Yes = False, as_json: Json = False) -> None:
     """Begin with an empty journal, where the old one is lost or was set aside as damaged."""
     from signerd.journal.folder import StateFolder
     from signerd.journal.storage import start_over
 
-    desk = desk_of(context)
+    desk, tell = desk_of(context), aside if as_json else say
     with StateFolder.hold(desk.state):
-        say("What was signed before will be unknown here: a payment that was made already is not recognised.")
-        say(
+        tell(
+            "What was signed before will be unknown here: a payment that was made already is not recognised."
+        )
+        tell(
             "Registered keys and pinned vaults are forgotten too. A journal that was set aside stays where it is."
         )
         if not yes and not desk.answers.yes("Begin with an empty journal?"):
             raise typer.Exit(Exit.DECLINED)
         start_over(desk.state)
-    say("The next start begins with an empty journal.")
+    tell("The next start begins with an empty journal.")
+    if as_json:
+        answer({"begun_anew": True})
 
 
 def _directly(state: Path) -> AuditReport:

@@ -6,7 +6,7 @@ import typer
 
 from signerd.cli.desk import Json, desk_of
 from signerd.cli.output import answer, say
-from signerd.cli.words import network_words
+from signerd.loopback.words import network_words
 
 
 def run(
@@ -38,7 +38,8 @@ def status(context: typer.Context, as_json: Json = False) -> None:
         f"  vaults     {found.vaults_pinned} pinned\n"
         f"  proposals  {found.waiting_for_you} wait for you\n"
         f"  journal    {found.journal_entries} entries, head {found.journal_head}\n"
-        f"  state      {found.state_folder}"
+        f"  state      {found.state_folder}\n"
+        f"  page       {found.page_url or 'not served'}"
     )
     for note in found.notes:
         say(f"! {note}")

@@ -1,4 +1,4 @@
-"""devices, register."""
+"""devices, and what is done with one by hand; register."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,12 +7,23 @@ import typer
 from signerd.cli.desk import Json, Yes, desk_of
 from signerd.cli.exits import Exit
 from signerd.cli.output import answer, aside, say, table
-from signerd.cli.words import network_words
+from signerd.errors import NoSuchDevice
+from signerd.loopback.words import network_words
 
 if TYPE_CHECKING:
     from signerd.loopback.shapes import DeviceView, RegistrationPreview
 
+DeviceId = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="As `signerd devices` lists it; where there are several.")
+]
+
 REGISTRATION = "registration"
+LOCKED = frozenset({"locked", "needs-passphrase"})
+READY = frozenset({"ready"})
+OTHER_KEYS = (
+    "  THIS IS NOT the key that is registered here ({registered}): another device, or another passphrase. "
+    "Nothing is signed with it."
+)
 REPLACING = (
     "\n  This device takes the place of the one that is registered now, for good. A vault keeps the keys it was made with:\n"
     "  of those that hold the former device's key nothing is signed here any more. Have their coins moved on."
@@ -22,8 +33,14 @@ _STOP, _FLAW = "STOP USING IT", "KNOWN FLAW"
 _WORDS = {"stop-using": _STOP}
 
 
+app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+@app.callback()
 def devices(context: typer.Context, as_json: Json = False) -> None:
-    """List the devices that are connected, and what each needs."""
+    """List the devices that are connected, and what each needs; or do something with one."""
+    if context.invoked_subcommand is not None:
+        return
     with desk_of(context).daemon() as daemon:
         found = daemon.devices()
     if as_json:
@@ -32,6 +49,69 @@ def devices(context: typer.Context, as_json: Json = False) -> None:
         say("No device is connected.")
     else:
         table(("ID", "MODEL", "FIRMWARE", "FINGERPRINT", "STATE", ""), [_row(device) for device in found])
+
+
+@app.command()
+def unlock(
+    context: typer.Context,
+    device: DeviceId = None,
+    on_device: Annotated[
+        bool, typer.Option("--on-device", help="Leave what it asks to the device, where that can be.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Give a device its PIN, its passphrase or its password; nothing of it stands in the command line."""
+    from signerd.cli.unlocking import follow_to_its_end
+
+    desk, tell = desk_of(context), aside if as_json else say
+    with desk.daemon() as daemon:
+        chosen = _chosen(daemon.devices(), device, LOCKED)
+        registered = daemon.status().fingerprint
+        unlocked = follow_to_its_end(daemon, chosen, desk.answers, tell, on_device=on_device)
+    if as_json:
+        answer(unlocked)
+        return
+    say(f"Unlocked. Its fingerprint is {unlocked.fingerprint}.")
+    if registered not in {None, unlocked.fingerprint}:
+        say(OTHER_KEYS.format(registered=registered))
+
+
+@app.command()
+def identify(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
+    """Have a device show something harmless, so that you see which one it is."""
+    from signerd.cli.follow import told
+
+    with desk_of(context).daemon() as daemon:
+        chosen = _chosen(daemon.devices(), device, READY)
+        with told(daemon, chosen.id, aside if as_json else say):
+            daemon.identify_device(chosen.id)
+    if as_json:
+        answer({"device_id": chosen.id, "shown": True})
+
+
+@app.command()
+def cancel(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
+    """Give up what runs on a device."""
+    with desk_of(context).daemon() as daemon:
+        chosen = _chosen(daemon.devices(), device, None)
+        daemon.cancel_device(chosen.id)
+    if as_json:
+        answer({"device_id": chosen.id, "cancelled": True})
+
+
+def _chosen(
+    found: "tuple[DeviceView, ...]", device_id: str | None, wanted: frozenset[str] | None
+) -> "DeviceView":
+    """The named one; else the only one, or the only one in such a state. Raises NoSuchDevice."""
+    if device_id is not None:
+        fitting = [device for device in found if device.id == device_id]
+    else:
+        fitting = [device for device in found if wanted is None or device.state in wanted] or list(found)
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise NoSuchDevice("several devices are connected", hint="Name one, as `signerd devices` lists it.")
+    raise NoSuchDevice(f"there is no device '{device_id}'" if device_id else "no device is connected")
 
 
 def _row(device: "DeviceView") -> tuple[str, ...]:
@@ -109,4 +189,4 @@ def _warnings(preview: "RegistrationPreview") -> list[str]:
     return [*lines, *([""] if preview.notes else []), *(f"  {note}" for note in preview.notes)]
 
 
-COMMANDS = (devices, register)
+COMMANDS = (register,)

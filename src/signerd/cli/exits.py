@@ -50,6 +50,7 @@ STATUSES: Mapping[type[e.SignerdError], Exit] = MappingProxyType(
         e.SecretsError: Exit.SIGNED_OUT,
         e.SessionError: Exit.SIGNED_OUT,
         e.PlatformError: Exit.PLATFORM,
+        e.PairingError: Exit.NOT_DECIDED,
         e.LoopbackError: Exit.FAILED,
         e.InvalidRequest: Exit.USAGE,
         e.SocketUnusable: Exit.STATE,

@@ -5,18 +5,15 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from signerd.cli.words import state_words
 from signerd.errors import DaemonNotRunning, SignerdError
 from signerd.loopback.shapes import Happened, ProposalView
+from signerd.loopback.words import ON_THE_WAY, state_words
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient, Following
 
 Tell = Callable[[str], None]
 
-# Still on the way from a yes to the platform; in any other state the command has its outcome.
-ON_THE_WAY = frozenset({"waiting-for-device", "signing", "verifying", "signed", "submitting"})
-DELIVERED = frozenset({"submitted", "broadcast", "confirmed"})
 # What was said a moment ago is on its way through a socket of this machine.
 _PATIENCE_SECONDS = 5.0
 

@@ -14,11 +14,12 @@ from signerd.app import open_daemon
 from signerd.cli.answers import Answers
 from signerd.cli.output import put, say
 from signerd.cli.secrets import opened_store
-from signerd.cli.words import network_words, state_words
 from signerd.daemon import Daemon
 from signerd.feed import Line
 from signerd.journal.folder import StateFolder
 from signerd.loopback.serve import serving
+from signerd.loopback.words import network_words, state_words
+from signerd.notifying.notifier import notifying
 
 # Told of what happens: the subject, the kind of line, the text.
 Log = Callable[[str, str, str], None]
@@ -38,11 +39,15 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log) -> N
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_daemon(config, state, store) as daemon, serving(daemon, state) as socket:
+    port = config.loopback.port_to_serve()
+    async with open_daemon(config, state, store) as daemon, serving(daemon, state, port=port) as socket:
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
+        if daemon.reach.page_url is not None:
+            log("signerd", "state", f"serves the page at {daemon.reach.page_url}: `signerd open` opens it")
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
-        await _until(stop, daemon, log)
+        async with notifying(daemon.feed, config.notifications.show):
+            await _until(stop, daemon, log)
         log("signerd", "state", "stops")
 
 

@@ -7,17 +7,17 @@ import typer
 from signerd.cli.desk import Desk, Json, Yes, desk_of
 from signerd.cli.exits import Exit
 from signerd.cli.output import answer, aside, say, table
-from signerd.cli.words import network_words, proposal_text, state_words
+from signerd.cli.words import proposal_text
 from signerd.core.text import amount
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
+from signerd.loopback.words import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
 
 if TYPE_CHECKING:
+    from signerd.cli.follow import Tell
     from signerd.client import DaemonClient
     from signerd.loopback.shapes import ProposalLine, ProposalView
 
 PsbtId = Annotated[str, typer.Argument(metavar="ID", help="The proposal, as `signerd proposals` lists it.")]
-# The states in which the person is asked.
-ASKED = frozenset({"waiting-for-person", "interrupted"})
 
 
 def proposals(
@@ -40,10 +40,10 @@ def _row(line: "ProposalLine") -> tuple[str, ...]:
     return (
         line.psbt_id,
         line.network,
-        line.vault_name or "(not pinned)",
+        "(your profile)" if line.from_profile and line.brought_by else line.vault_name or "(not pinned)",
         "not known" if line.paid_sats is None else amount(line.paid_sats),
         "not known" if line.fee_sats is None else amount(line.fee_sats),
-        f"{line.collected} of {line.required}",
+        f"brought by {line.brought_by}" if line.brought_by else f"{line.collected} of {line.required}",
         f"{state_words(line.state)}{f': {line.reason}' if line.reason else ''}",
     )
 
@@ -73,24 +73,36 @@ def approve(
     desk, tell = desk_of(context), aside if as_json else say
     with desk.daemon() as daemon:
         view = daemon.proposal(psbt_id)
-        tell(proposal_text(view) + "\n")
-        position = daemon.status().position
-        if not _already_approved(view):
-            named = _acknowledged(desk, view, frozenset(acknowledge or ()), ask=not yes)
-            if not yes and not desk.answers.yes(f"Sign this on {network_words(view.network)}?"):
-                tell("Nothing was approved.")
-                raise typer.Exit(Exit.DECLINED)
-            daemon.approve(psbt_id, view.digest, named)
-        final = _outcome(daemon, psbt_id, position, wait=wait, as_json=as_json)
+        final = decided(desk, daemon, view, frozenset(acknowledge or ()), tell, wait=wait, yes=yes)
     if as_json:
         answer(final)
-    raise typer.Exit(_status(final))
+    raise typer.Exit(status_of(final))
+
+
+def decided(
+    desk: Desk,
+    daemon: "DaemonClient",
+    view: "ProposalView",
+    acknowledged: frozenset[str],
+    tell: "Tell",
+    *,
+    wait: bool,
+    yes: bool,
+) -> "ProposalView":
+    """Show it, ask, and wait for the device; how it stands then. Raises typer.Exit where the person says no."""
+    tell(proposal_text(view) + "\n")
+    position = daemon.status().position
+    if not _already_approved(view):
+        named = _acknowledged(desk, view, acknowledged, ask=not yes)
+        if not yes and not desk.answers.yes(f"Sign this on {network_words(view.network)}?"):
+            tell("Nothing was approved.")
+            raise typer.Exit(Exit.DECLINED)
+        daemon.approve(view.psbt_id, view.digest, named)
+    return _outcome(daemon, view.psbt_id, position, tell, wait=wait)
 
 
 def _already_approved(view: "ProposalView") -> bool:
     """Whether there is nothing left to ask. Raises IllegalEvent, RefusedByChecks where asking would be in vain."""
-    from signerd.cli.follow import ON_THE_WAY
-
     if view.state in ON_THE_WAY:
         return True
     if view.state in ASKED and view.allowed:
@@ -113,14 +125,14 @@ def _acknowledged(desk: Desk, view: "ProposalView", named: frozenset[str], *, as
 
 
 def _outcome(
-    daemon: "DaemonClient", psbt_id: str, position: int, *, wait: bool, as_json: bool
+    daemon: "DaemonClient", psbt_id: str, position: int, tell: "Tell", *, wait: bool
 ) -> "ProposalView":
     from signerd.cli.follow import until_decided
 
     if not wait:
         return daemon.proposal(psbt_id)
     try:
-        return until_decided(daemon, psbt_id, position, aside if as_json else say)
+        return until_decided(daemon, psbt_id, position, tell)
     except KeyboardInterrupt:
         aside(
             "Your approval stands, and signerd goes on with it. `signerd reject` takes it back until it is signed."
@@ -128,9 +140,7 @@ def _outcome(
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def _status(final: "ProposalView") -> Exit:
-    from signerd.cli.follow import DELIVERED, ON_THE_WAY
-
+def status_of(final: "ProposalView") -> Exit:
     return Exit.OK if final.state in DELIVERED | ON_THE_WAY else Exit.NOT_SIGNED
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from signerd.cli.words import network_words
+from signerd.loopback.words import network_words
 
 if TYPE_CHECKING:
     from signerd.loopback.shapes import CosignerView, PinPreview, VaultView

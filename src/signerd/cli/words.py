@@ -1,48 +1,18 @@
 """A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
 
 from signerd.core.text import amount
-from signerd.loopback.shapes import CheckView, DataView, MoneyView, ProposalView, TokenView
+from signerd.loopback.shapes import CheckView, DataView, MoneyView, ProposalView, PsbtReview, TokenView
+from signerd.loopback.words import network_words, state_words
 
-# By State's values. What the person reads beside the reason.
-STATES = {
-    "received": "received",
-    "inspected": "inspected",
-    "refused": "refused by a check here",
-    "waiting-for-person": "waits for your decision",
-    "waiting-for-device": "approved, waits for your device",
-    "signing": "your device is asked",
-    "verifying": "your device's answer is being checked",
-    "signed": "signed, not submitted yet",
-    "submitting": "being submitted",
-    "submitted": "the platform has your signature",
-    "broadcast": "out of your hands: complete, or on the network",
-    "confirmed": "confirmed",
-    "declined": "declined",
-    "interrupted": "not signed; you may approve it again",
-    "quarantined": "set aside: something is wrong with it",
-    "expired": "expired",
-    "superseded": "replaced by another proposal",
-    "withdrawn": "withdrawn",
-}
-# The kind of a proposal that moves the person's own money into the vault, and the check that compares with what is replaced.
-FORWARD = "forward"
+PROFILE = "your own profile"
+# The check that compares with what is replaced.
 REPLACEMENT = "replacement"
 _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
-def network_words(network: str) -> str:
-    return (
-        "MAINNET: real bitcoin" if network == "mainnet" else f"{network.upper()}: test coins, no real bitcoin"
-    )
-
-
-def state_words(state: str) -> str:
-    return STATES.get(state, state)
-
-
 def proposal_text(view: ProposalView) -> str:
     """All that an approval is bound to, and what the platform says beside it, marked as such."""
-    blocks = [_head(view), _money(view), _checks(view.checks), _claims(view), _verdict(view)]
+    blocks = [_head(view), _money(view), check_lines(view.checks), _claims(view), _verdict(view)]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -50,10 +20,15 @@ def _head(view: ProposalView) -> list[str]:
     vault = "a vault that is not pinned here" if view.vault_name is None else f"'{view.vault_name}'"
     code = f", verification code {view.verification_code}" if view.verification_code else ""
     lines = [
-        f"Proposal {view.psbt_id}    {network_words(view.network)}",
+        f"{'PSBT' if view.brought_by else 'Proposal'} {view.psbt_id}    {network_words(view.network)}",
         f"  State: {state_words(view.state)}",
-        f"  Vault: {vault}{code}",
     ]
+    if view.brought_by:
+        lines.append(f"  Not the platform's: brought by {view.brought_by}")
+    # A forward goes into a vault; what was brought and is from the profile has nothing to do with one.
+    lines.append(
+        f"  From:  {PROFILE}" if view.brought_by and view.from_profile else f"  Vault: {vault}{code}"
+    )
     # Only where the check has found out that it is so: what the platform says of it stands at the end.
     lines += [
         f"  {c.sentence}" for c in view.checks if c.name == REPLACEMENT and "replaced_fee_sats" in c.figures
@@ -66,7 +41,11 @@ def _head(view: ProposalView) -> list[str]:
 
 
 def _money(view: ProposalView) -> list[str]:
-    money, whose = view.money, "your own profile" if view.kind == FORWARD else "the vault"
+    return money_lines(view.money, PROFILE if view.from_profile else "the vault")
+
+
+def money_lines(money: MoneyView | None, whose: str) -> list[str]:
+    """``whose`` money it is: what comes back comes back there."""
     if money is None:
         return ["Where the money goes: NOT KNOWN. The transaction was not judged; the checks say why."]
     coins = "1 coin" if money.inputs == 1 else f"{money.inputs} coins"
@@ -90,11 +69,19 @@ def _data(output: DataView) -> list[str]:
 
 def _token(token: TokenView) -> list[str]:
     """The hex stands again on a line of its own: it is what the device prints, to be compared digit for digit."""
-    rows = (*token.details, ("on the device", token.hex))
+    rows = (*token.details, ("token", _token_name(token)), ("on the device", token.hex))
     return [
         f"         A token's data: {token.sentence}",
         *(f"           {label}: {value}" for label, value in rows),
+        *(f"           {note}" for note in token.notes),
     ]
+
+
+def _token_name(token: TokenView) -> str:
+    if not token.proven:
+        return "NOT PROVEN: amounts are raw units"
+    supplies = f"first supply {token.first_supply}, never more than {token.max_supply}"
+    return f"proven by its deployment, {supplies} {token.ticker} tokens"
 
 
 def _terms(money: MoneyView) -> str:
@@ -102,11 +89,13 @@ def _terms(money: MoneyView) -> str:
     return f"{replaceable}, not before {money.locktime} (locktime)" if money.locktime else replaceable
 
 
-def _checks(checks: tuple[CheckView, ...]) -> list[str]:
+def check_lines(checks: tuple[CheckView, ...]) -> list[str]:
     return ["Checks", *(f"  {_MARKS.get(c.outcome, c.outcome)}  {c.sentence}  [{c.name}]" for c in checks)]
 
 
 def _claims(view: ProposalView) -> list[str]:
+    if view.brought_by:
+        return ["The platform says nothing about it: it does not know it, and is not told."]
     lines = [
         "What the platform says (not believed)",
         f"  {view.kind}, made by {view.created_by}, {view.platform_status}: {view.collected} of {view.required} signatures",
@@ -118,9 +107,19 @@ def _claims(view: ProposalView) -> list[str]:
     return lines
 
 
-def _verdict(view: ProposalView) -> list[str]:
+def _verdict(view: ProposalView | PsbtReview) -> list[str]:
     if not view.allowed:
         return ["It cannot be approved: a check refuses it."]
     if view.to_acknowledge:
         return [f"It is held until you name these warnings: {', '.join(view.to_acknowledge)}"]
     return []
+
+
+def psbt_text(view: PsbtReview) -> str:
+    """What signing a PSBT would do, before anybody is asked."""
+    whose = f"the vault '{view.vault_name}'" if view.vault_id else PROFILE
+    head = [f"A PSBT that the platform says nothing about    {network_words(view.network)}"]
+    if view.proposal_id is not None:
+        head.append(f"  It is the platform's proposal {view.proposal_id}: approve that one instead.")
+    blocks = [head, money_lines(view.money, whose), check_lines(view.checks), _verdict(view)]
+    return "\n\n".join("\n".join(block) for block in blocks if block)

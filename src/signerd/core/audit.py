@@ -45,9 +45,14 @@ def link(sequence: int, at: str, note: Note, previous: bytes) -> Entry:
     return Entry(sequence, at, note, previous, hashlib.sha256(DOMAIN + previous + body).digest())
 
 
-def first_fault(entries: Iterable[Entry]) -> tuple[int, str] | None:
-    """The place of the first entry that is not what the chain says, and why; None where all are whole."""
-    previous, expected = GENESIS, 1
+def first_fault(
+    entries: Iterable[Entry], after: int = 0, previous: bytes = GENESIS
+) -> tuple[int, str] | None:
+    """The place of the first entry that is not what the chain says, and why; None where all are whole.
+
+    ``after`` and ``previous``: the place and the hash of the entry before the first of them, where that is known to be whole.
+    """
+    expected = after + 1
     for entry in entries:
         if entry.sequence != expected:
             return expected, f"entry {expected} is missing"

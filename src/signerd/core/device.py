@@ -6,6 +6,7 @@ from dataclasses import replace
 from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, signer_progress
 from signerd.core import events
 from signerd.core.audit import Note
+from signerd.core.brought import handed_over
 from signerd.core.effects import Level, Notify, SignOnDevice
 from signerd.core.following import ended, reconsidered
 from signerd.core.person import require_assent
@@ -46,7 +47,7 @@ def device_returned(record: Record, event: events.DeviceReturned, around: Surrou
     """S19: only signatures are taken from what came back, each is verified, and every input must have ours."""
     verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
     signing = signing_of(record.snapshot, around)
-    if signing is None or around.pin is None:
+    if signing is None or (around.pin is None and not record.snapshot.is_of_profile):
         return _verify_failed(verifying, "the vault is no longer pinned.")
     try:
         signed = _with_verified_signatures(record, event.psbt, signing)
@@ -56,7 +57,7 @@ def device_returned(record: Record, event: events.DeviceReturned, around: Surrou
     stored = replace(verifying, state=advance(verifying.state, Move.VERIFIED), signature=signature, reason="")
     facts = {"idempotency_key": signature.idempotency_key, "psbt_sha256": hashlib.sha256(signed).hexdigest()}
     step = Step(stored, standing_effects(stored, around), (Note("signed", record.psbt_id, facts),))
-    return go_on(step, ended)
+    return go_on(step, lambda r: handed_over(r) or ended(r))
 
 
 def _with_verified_signatures(record: Record, returned: bytes, signing: Signing) -> bytes:

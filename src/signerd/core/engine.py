@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from signerd.core import delivery, device, events, following, person
+from signerd.core import brought, delivery, device, events, following, person
 from signerd.core.audit import Note
 from signerd.core.following import ended, receive
 from signerd.core.states import TABLE, Move, State, advance
@@ -53,5 +53,7 @@ HANDLERS: Mapping[type, Callable[[Record, Any, Surroundings], Step]] = MappingPr
         events.SubmitTurnedDown: delivery.submit_turned_down,
         events.DeclineDelivered: delivery.decline_delivered,
         events.Restarted: restarted,
+        events.TakenBack: brought.taken_back,
+        events.Lapsed: brought.lapsed,
     }
 )

@@ -19,17 +19,22 @@ class Reconsidered:
 
 @dataclass(frozen=True)
 class Approved:
-    """The person's yes to exactly what ``digest`` covers, naming the warnings that hold it."""
+    """The person's yes to exactly what ``digest`` covers, naming the warnings that hold it.
+
+    ``by``: where it was said, or which app said it; nothing where that is not known.
+    """
 
     digest: str
     acknowledged: frozenset[str] = frozenset()
+    by: str = ""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """The person's no. ``reason`` goes to the platform."""
+    """The person's no. ``reason`` goes to the platform; ``by``: as ``Approved``."""
 
     reason: str
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,16 @@ class Restarted:
     """The daemon starts, and does not know how far an effect went."""
 
 
+@dataclass(frozen=True)
+class TakenBack:
+    """Whoever brought it asks for no signature any more."""
+
+
+@dataclass(frozen=True)
+class Lapsed:
+    """Nobody decided about what was brought in the time that it had."""
+
+
 Event = (
     Polled
     | Reconsidered
@@ -109,4 +124,6 @@ Event = (
     | SubmitTurnedDown
     | DeclineDelivered
     | Restarted
+    | TakenBack
+    | Lapsed
 )

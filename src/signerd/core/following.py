@@ -25,6 +25,8 @@ ENDS = {
 }
 # After six confirmations a reorganisation that undoes one would be news everywhere.
 SETTLED_CONFIRMATIONS = 6
+# Nobody tells what becomes of a brought one after these.
+BROUGHT_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, State.WITHDRAWN})
 # The threshold was met by the others: our signature is not wanted any more.
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
 
@@ -32,12 +34,19 @@ MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
 def receive(snapshot: Snapshot, around: Surroundings) -> Step:
     """A proposal seen for the first time: judged at once."""
     record = Record(snapshot, State.RECEIVED, identity_of(snapshot.psbt))
-    first = Note("received", snapshot.psbt_id, {"transaction": record.identity, "vault": snapshot.vault_id})
+    facts = {"transaction": record.identity, "vault": snapshot.vault_id, **_brought_by(snapshot)}
+    first = Note("received", snapshot.psbt_id, facts)
     return go_on(Step(record, notes=(first,)), lambda r: ended(r) or judged(r, around))
 
 
+def _brought_by(snapshot: Snapshot) -> dict[str, str]:
+    brought = snapshot.brought
+    return {} if brought is None else {"app": brought.app_id or "", "brought_by": brought.by}
+
+
 def polled(record: Record, event: events.Polled, around: Surroundings) -> Step:
-    if event.snapshot == record.snapshot:
+    # The platform knows nothing of what was brought: whatever it shows under that id is none of it.
+    if event.snapshot == record.snapshot or record.snapshot.brought is not None:
         return Step(record)
     if _belongs_elsewhere(record, event.snapshot) or identity_of(event.snapshot.psbt) != record.identity:
         return _altered(record, event.snapshot)
@@ -134,7 +143,14 @@ def judged(record: Record, around: Surroundings) -> Step:
         return Step(waiting, standing_effects(waiting, around), (note,))
     reason = " ".join(verdict.sentence for verdict in found.refusals)
     refused = replace(record, state=advance(state, Move.REFUSE), reason=reason)
-    return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, f"Refused: {reason}"),), (note,))
+    return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, _refusal(record, reason)),), (note,))
+
+
+def _refusal(record: Record, reason: str) -> str:
+    """An app hears what is told of what it brought, and neither the person's rules nor what else was signed is its business."""
+    brought = record.snapshot.brought
+    told = brought is None or brought.app_id is None
+    return f"Refused: {reason}" if told else "Refused by a check or by your rules: look at it for the reason."
 
 
 def reconsidered(record: Record, _event: events.Reconsidered, around: Surroundings) -> Step:
@@ -147,6 +163,8 @@ def reconsidered(record: Record, _event: events.Reconsidered, around: Surroundin
 
 def is_settled(record: Record) -> bool:
     """Nothing is left to do here, and nothing that the platform could still say about it matters."""
+    if record.snapshot.brought is not None:
+        return record.state in BROUGHT_ENDS
     if record.state is State.CONFIRMED:
         return record.snapshot.confirmations >= SETTLED_CONFIRMATIONS
     ended = record.state in (State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)

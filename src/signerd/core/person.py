@@ -20,7 +20,7 @@ def approved(record: Record, event: events.Approved, around: Surroundings) -> St
     require_assent(found, Approval(event.digest, event.acknowledged))
     approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
     approved = replace(record, state=state, approval=approval, reason="")
-    note = Note("approved", record.psbt_id, _shown(found, approval))
+    note = Note("approved", record.psbt_id, {**_shown(found, approval), **_who(event.by)})
     return Step(approved, standing_effects(approved, around), (note,))
 
 
@@ -50,6 +50,10 @@ def _shown(found: Review, approval: Approval) -> dict[str, Any]:
     }
 
 
+def _who(by: str) -> dict[str, str]:
+    return {"by": by} if by else {}
+
+
 def refused(record: Record, event: events.Refused, around: Surroundings) -> Step:
     if record.signature is not None:
         raise IllegalEvent("you already signed it: declining now changes nothing")
@@ -57,8 +61,9 @@ def refused(record: Record, event: events.Refused, around: Surroundings) -> Step
         record,
         state=advance(record.state, Move.DECLINE),
         approval=None,
-        decline=Decline(event.reason),
+        # Of what was brought the platform knows nothing: there is nobody to tell.
+        decline=Decline(event.reason, delivered=record.snapshot.brought is not None),
         reason=f"Declined: {plain(event.reason)}" if event.reason else "Declined.",
     )
-    note = Note("declined", record.psbt_id, {"reason": event.reason})
+    note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
     return Step(declined, standing_effects(declined, around), (note,))

@@ -3,17 +3,11 @@
 import hashlib
 from dataclasses import dataclass
 
-from custody.schemas.proposals import TxType
-from multisig import FeeLimits, Inspection, MultisigError, Psbt, Severity, inspect
-from signerd.core.checks import (
-    AFTER_INSPECTION,
-    BEFORE_INSPECTION,
-    FORWARD_AFTER_INSPECTION,
-    FORWARD_BEFORE_INSPECTION,
-    Case,
-    InspectedCase,
-)
+from multisig import FeeLimits, Inspection, MultisigError, Policy, Psbt, Severity, Vault, inspect
+from multisig.tokens import Bytecode, bytecode_hash
+from signerd.core.checks import Case, InspectedCase, checks_of
 from signerd.core.checks.table import lower
+from signerd.core.checks.tokens import token_of_payload
 from signerd.core.rules.judge import judge
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
@@ -27,13 +21,17 @@ HARD_LIMITS = FeeLimits(warn_share_percent=100)
 
 @dataclass(frozen=True)
 class Review:
-    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the platform's."""
+    """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the platform's.
+
+    ``token``: that of its payload, where bytes have proven it.
+    """
 
     snapshot: Snapshot
     pin: Pin | None
     inspection: Inspection | None
     verdicts: tuple[Verdict, ...]
     digest: str
+    token: Bytecode | None = None
 
     @property
     def refusals(self) -> tuple[Verdict, ...]:
@@ -56,24 +54,22 @@ def review(snapshot: Snapshot, around: Surroundings) -> Review:
     except MultisigError as error:
         unreadable = refuse("psbt-readable", f"The PSBT cannot be read: {said(error)}", code=error.code)
         return _sealed(snapshot, around, None, (unreadable,))
-    case = Case(snapshot, psbt, around)
-    forward = snapshot.kind is TxType.FORWARD
-    before = (*BEFORE_INSPECTION, *(FORWARD_BEFORE_INSPECTION if forward else ()))
+    case, (before, after) = Case(snapshot, psbt, around), checks_of(snapshot, psbt)
     verdicts: tuple[Verdict, ...] = tuple(check(case) for check in before)
     signing = signing_of(snapshot, around)
-    if signing is None or around.pin is None or any(v.outcome is Outcome.REFUSE for v in verdicts):
+    if signing is None or any(v.outcome is Outcome.REFUSE for v in verdicts):
         return _sealed(snapshot, around, None, verdicts)
+    assert around.pin is not None or snapshot.is_of_profile, "a vault that is not pinned is refused above"
     inspection = inspect(psbt, signing.policy, network=around.network, limits=HARD_LIMITS)
     inspected = InspectedCase(snapshot, psbt, around, around.pin, inspection, signing)
-    after = (*AFTER_INSPECTION, *(FORWARD_AFTER_INSPECTION if forward else ()))
-    verdicts += (_provenance(inspection, forward=forward), *_findings(inspection))
+    verdicts += (_provenance(inspection, signing.policy), *_findings(inspection))
     verdicts += tuple(check(inspected) for check in after)
     verdicts += judge(inspected)
     return _sealed(snapshot, around, inspection, verdicts)
 
 
-def _provenance(inspection: Inspection, *, forward: bool) -> Verdict:
-    name, whose = "transaction", "your own profile's" if forward else "the vault's"
+def _provenance(inspection: Inspection, policy: Policy) -> Verdict:
+    name, whose = "transaction", "the vault's" if isinstance(policy, Vault) else "your own profile's"
     if inspection.ok:
         return allow(
             name, f"Every input is {whose}, every amount is proven, and all change comes back to it."
@@ -95,7 +91,7 @@ def _sealed(
     snapshot: Snapshot, around: Surroundings, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> Review:
     """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
-    pin, verdicts = around.pin, lower(judged, around.lowered)
+    pin, verdicts, token = around.pin, lower(judged, around.lowered), _token(around, inspection)
     shown = {
         "created_by": plain(snapshot.created_by),
         "description": plain(snapshot.description),
@@ -104,6 +100,14 @@ def _sealed(
         "vault": None if pin is None else [pin.vault_id, pin.name, pin.vault.descriptor],
         "verdicts": [[v.name, v.outcome.value, v.sentence, v.acknowledge] for v in verdicts],
         "workspace": snapshot.workspace_id,
+        **({} if snapshot.brought is None else {"brought": plain(snapshot.brought.by)}),
+        **({} if token is None else {"token": bytecode_hash(token.blob).hex()}),
     }
     digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
-    return Review(snapshot, pin, inspection, verdicts, digest)
+    return Review(snapshot, pin, inspection, verdicts, digest, token)
+
+
+def _token(around: Surroundings, inspection: Inspection | None) -> Bytecode | None:
+    """In whose decimals the payload is shown: never in those of a token that it is not of."""
+    payloads = () if inspection is None else [found.token for found in inspection.op_returns if found.token]
+    return token_of_payload(payloads[0], around.token) if payloads else None

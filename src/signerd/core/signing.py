@@ -19,8 +19,8 @@ class Signing:
 
 
 def signing_of(snapshot: Snapshot, around: Surroundings) -> Signing | None:
-    """None where the vault is not pinned, or a forward is from no profile of ours."""
-    if snapshot.kind is TxType.FORWARD:
+    """None where the vault is not pinned, or what is said to be from a profile is from none of ours."""
+    if snapshot.kind is TxType.FORWARD or snapshot.is_of_profile:
         return _profile_of(snapshot, around)
     pin = around.pin
     return None if pin is None else Signing(pin.vault, pin.own_key)

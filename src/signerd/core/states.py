@@ -23,6 +23,7 @@ class State(StrEnum):
     SIGNED = "signed"
     SUBMITTING = "submitting"
     SUBMITTED = "submitted"
+    HANDED_OVER = "handed-over"
     BROADCAST = "broadcast"
     CONFIRMED = "confirmed"
     DECLINED = "declined"
@@ -49,6 +50,7 @@ class Move(StrEnum):
     DEVICE_FAILED = "device-failed"
     VERIFIED = "verified"
     VERIFY_FAILED = "verify-failed"
+    HAND_OVER = "hand-over"
     SUBMIT = "submit"
     ACCEPTED = "accepted"
     UNDELIVERED = "undelivered"
@@ -69,8 +71,9 @@ UNDECIDED = (S.RECEIVED, S.INSPECTED, S.REFUSED, S.WAITING_PERSON, S.WAITING_DEV
 # While a device works the platform's word waits: the record takes it up when the device has answered.
 AT_THE_DEVICE = (S.SIGNING, S.VERIFYING)
 # Where the platform's word about the proposal's end moves us. Ends are soft: a transaction whose signatures are
-# out may confirm whatever was said before, and a reorganisation takes a confirmation back.
-FOLLOWING = tuple(state for state in State if state not in AT_THE_DEVICE)
+# out may confirm whatever was said before, and a reorganisation takes a confirmation back. Of what was brought and
+# handed over nobody tells anything.
+FOLLOWING = tuple(state for state in State if state not in {*AT_THE_DEVICE, S.HANDED_OVER})
 # The person may still say no. After a signature went out, a no changes nothing.
 DECLINABLE = (*UNDECIDED[2:], S.QUARANTINED)
 
@@ -98,6 +101,7 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
         (S.VERIFYING, M.VERIFIED): S.SIGNED,
         (S.VERIFYING, M.VERIFY_FAILED): S.INTERRUPTED,
         (S.VERIFYING, M.RESTARTED): S.INTERRUPTED,
+        (S.SIGNED, M.HAND_OVER): S.HANDED_OVER,
         (S.SIGNED, M.SUBMIT): S.SUBMITTING,
         (S.SUBMITTING, M.ACCEPTED): S.SUBMITTED,
         (S.SUBMITTING, M.UNDELIVERED): S.SIGNED,
@@ -112,7 +116,7 @@ TABLE: Mapping[tuple[State, Move], State] = MappingProxyType(
 )
 
 # States in which a signature of ours may be out of this machine's hands and may yet confirm.
-DECIDED_YES = frozenset({S.SIGNED, S.SUBMITTING, S.SUBMITTED, S.BROADCAST, S.CONFIRMED})
+DECIDED_YES = frozenset({S.SIGNED, S.HANDED_OVER, S.SUBMITTING, S.SUBMITTED, S.BROADCAST, S.CONFIRMED})
 
 
 def advance(state: State, move: Move) -> State:

@@ -5,14 +5,33 @@ from datetime import datetime
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Vault
+from multisig.tokens import Bytecode
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
+from signerd.core.tokens import TokenClaim
+
+
+@dataclass(frozen=True)
+class Brought:
+    """Who brought a PSBT here, which the platform knows nothing of. ``app_id`` None: the person did.
+
+    ``by``: as the person is told. ``expires_at``: Unix seconds, after which nobody is asked about it any more.
+    """
+
+    by: str
+    app_id: str | None
+    expires_at: int
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the platform said about a proposal when it was last asked. None of it is believed without a check."""
+    """What the platform said about a proposal when it was last asked. None of it is believed without a check.
+
+    ``call``: what it says that the token data says; ``contract_uid``: under which number it knows the token.
+    ``brought``: it is no proposal of the platform's, and says nothing but its PSBT and whose coins it seems to spend; its
+    ``vault_id`` is empty where those are no vault's.
+    """
 
     psbt_id: str
     workspace_id: int
@@ -33,6 +52,19 @@ class Snapshot:
     txid: str | None = None
     confirmations: int = 0
     replaces: str | None = None
+    brought: Brought | None = None
+    call: TokenClaim | None = None
+    contract_uid: int | None = None
+
+    @property
+    def is_of_token(self) -> bool:
+        """The platform says that it makes or calls a token."""
+        return self.kind in (TxType.DEPLOY, TxType.CALL)
+
+    @property
+    def is_of_profile(self) -> bool:
+        """It was brought, and spends from the person's own profile if from anything: no vault has to do with it."""
+        return self.brought is not None and not self.vault_id
 
 
 @dataclass(frozen=True)
@@ -173,7 +205,8 @@ class Surroundings:
     otherwise, while the person has not looked.
     ``moment`` None: nobody told the time, and whatever hangs on it says so.
     ``former_keys``: those of devices that were replaced. ``revoked``: what the platform has said against the registered key,
-    in words; empty where it has said nothing.
+    in words; empty where it has said nothing. ``lapsed``: the time is over in which the person is asked about what was brought.
+    ``token``: that which its payload names, where bytes have proven it.
     """
 
     network: Network
@@ -190,3 +223,5 @@ class Surroundings:
     vault_changes: tuple[str, ...] = ()
     former_keys: tuple[FormerKey, ...] = ()
     revoked: str = ""
+    lapsed: bool = False
+    token: Bytecode | None = None

@@ -14,7 +14,7 @@ import anyio
 from signerd.demo.buttons import DemoDevice
 from signerd.demo.programs import DemoFailed, Programs
 
-MAIL_SECONDS = 20.0
+MAIL_SECONDS = 60.0
 READY_SECONDS = 30.0
 _CODE = re.compile(r"\b[0-9]{6}\b")
 
@@ -82,6 +82,8 @@ class Signer:
             f'[platform]\nurl = "{platform_url}"\n'
             f'[devices]\nusb = false\nendpoints = ["{self.device.endpoint}"]\n'
             '[secrets]\nstore = "file"\n'
+            # Two signers on one machine, beside whatever signerd runs there.
+            "[loopback]\nport = 0\n"
         )
 
     @property

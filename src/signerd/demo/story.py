@@ -20,9 +20,10 @@ from multisig import Network, encode_address, format_btc, p2wpkh, sats
 from signerd.demo.buttons import Finger, start_device
 from signerd.demo.people import Account, Mailbox, Signer, new_account
 from signerd.demo.programs import DemoFailed, Programs, tail
+from signerd.demo.tokens import TokenStory
 
-START_SECONDS = 30.0
-STEP_SECONDS = 60.0
+START_SECONDS = 60.0
+STEP_SECONDS = 120.0
 FUNDED_BTC = "0.5"
 PAID_SATS = 12_345_678
 # The generator point's public key: nobody's coins, the same address in every run.
@@ -101,7 +102,9 @@ async def _run(demo: Demo) -> str:
             await _fund(demo, owner, vault)
             psbt_id = await _propose(demo, owner, vault)
             await _approve(demo, psbt_id)
-            return await _confirm(demo, owner, psbt_id)
+            txid = await _confirm(demo, owner, psbt_id)
+            await _token(demo, owner, vault)
+            return txid
     finally:
         await demo.programs.stop()
 
@@ -164,6 +167,17 @@ async def _desks(demo: Demo) -> None:
         await asyncio.gather(*desks, return_exceptions=True)
     for signer in demo.signers:
         await _register(demo, signer)
+    await _pages(demo)
+
+
+async def _pages(demo: Demo) -> None:
+    """Where each signer's page is while the demo runs. Its door wants a code, which ``signerd open`` fetches."""
+    program = Path(sys.executable).parent / "signerd"
+    for signer in demo.signers:
+        status = await signer.run("look at the status", "status")
+        demo.tell(f"The page of {signer.name}: {status['page_url'] or 'not served here'}")
+        if not demo.auto:
+            demo.tell(f"  enter it with: {program} --state {signer.state} open")
 
 
 async def _desk(demo: Demo, name: str, maker: str) -> Signer:
@@ -298,17 +312,57 @@ async def _propose(demo: Demo, owner: AsyncClient, vault: Vault) -> str:
     return created.psbt_id
 
 
+async def _token(demo: Demo, owner: AsyncClient, vault: Vault) -> None:
+    holder = encode_address(p2wpkh(PAYEE_KEY), Network.REGTEST)
+    assert holder is not None
+
+    async def approve(psbt_id: str, acknowledged: tuple[str, ...]) -> None:
+        await _approve_side_by_side(demo, psbt_id, acknowledged)
+
+    async def confirm(psbt_id: str) -> str:
+        return await _confirm(demo, owner, psbt_id)
+
+    async def fund(address: str, btc: str) -> None:
+        await demo.custody("fund the vault's address", "fund", address, btc)
+        await demo.custody("mine", "mine", "1")
+
+    story = TokenStory(owner, demo.workspace_id, vault, holder, demo.tell, approve, confirm, fund)
+    await story.run()
+
+
 async def _approve(demo: Demo, psbt_id: str) -> None:
     for signer in demo.signers[:2]:
-        await _until_listed(signer, psbt_id)
-        if not demo.auto:
-            shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
-            typer.echo(f"\n{signer.name}'s signerd shows:\n{shown}")
-            if not typer.confirm(f"You are {signer.name}. Approve?", default=None):
-                await signer.run("reject", "reject", psbt_id, "--reason", "declined in the demo")
-                raise DemoFailed(f"{signer.name} declined the proposal, so it is not signed")
-        demo.tell(f"{signer.name.capitalize()} approves; {signer.device.title} is asked")
-        await signer.run("approve", "approve", psbt_id, "--yes")
+        await _approve_at(demo, signer, psbt_id)
+
+
+async def _approve_side_by_side(demo: Demo, psbt_id: str, acknowledged: tuple[str, ...]) -> None:
+    """Where nobody presses the buttons, nobody has to read one desk after the other."""
+    if not demo.auto:
+        for signer in demo.signers[:2]:
+            await _approve_at(demo, signer, psbt_id, acknowledged)
+        return
+    desks = [
+        asyncio.create_task(_approve_at(demo, signer, psbt_id, acknowledged)) for signer in demo.signers[:2]
+    ]
+    try:
+        await asyncio.gather(*desks)
+    finally:
+        for desk in desks:
+            desk.cancel()
+        await asyncio.gather(*desks, return_exceptions=True)
+
+
+async def _approve_at(demo: Demo, signer: Signer, psbt_id: str, acknowledged: tuple[str, ...] = ()) -> None:
+    await _until_listed(signer, psbt_id)
+    if not demo.auto:
+        shown = await demo.programs.command("show", "signerd", ["show", psbt_id], env=signer.environment)
+        typer.echo(f"\n{signer.name}'s signerd shows:\n{shown}")
+        if not typer.confirm(f"You are {signer.name}. Approve?", default=None):
+            await signer.run("reject", "reject", psbt_id, "--reason", "declined in the demo")
+            raise DemoFailed(f"{signer.name} declined the proposal, so it is not signed")
+    demo.tell(f"{signer.name.capitalize()} approves; {signer.device.title} is asked")
+    named = [word for name in acknowledged for word in ("--acknowledge", name)]
+    await signer.run("approve", "approve", psbt_id, "--yes", *named)
 
 
 async def _until_listed(signer: Signer, psbt_id: str) -> None:

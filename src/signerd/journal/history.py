@@ -64,7 +64,7 @@ def _case(
         network=network, limits=Limits(), pin=pin, claimed_descriptor=None, own_keys=own_keys
     )
     signing = signing_of(snapshot, around)
-    if pin is None or signing is None:
+    if signing is None or (pin is None and not snapshot.is_of_profile):
         return None
     try:
         psbt = Psbt.parse(snapshot.psbt)

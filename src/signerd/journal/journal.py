@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from multisig import Network
+from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
 from signerd.core.effects import REGISTRATION, Effect, Level, Notify
@@ -21,13 +22,18 @@ from signerd.core.review import Review, review
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.standing import Revocation
 from signerd.core.states import TABLE, Move, State
-from signerd.core.values import Limits, OwnKey, Pin, Record, Snapshot, Surroundings
+from signerd.core.tokens import Published, subject_of
+from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Record, Snapshot, Surroundings
 from signerd.errors import JournalUnwritable, UnknownProposal
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
+from signerd.journal.apps import AppBook
+from signerd.journal.brought import BroughtBook
+from signerd.journal.figures import JournalFigures, figures_of
 from signerd.journal.keys import KeyBook
 from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
+from signerd.journal.tokens import TokenBook
 from signerd.journal.vaults import AtDevice, VaultBook, facts_of
 
 # The states that a restart changes: how far an effect went is not known there.
@@ -36,6 +42,10 @@ INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TAB
 UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED)
 NOT_AT_DEVICE = AtDevice()
 Now = Callable[[], datetime]
+
+
+def _nobody(_before: Record | None, _after: Record) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -75,10 +85,16 @@ class Journal:
         self.lowered = lowered
         self._now = now
         self._fault = fault
+        # Told of each record that was stored, with what it was before, once it is on the disk.
+        self.stored: Callable[[Record | None, Record], None] = _nobody
+        self._moves: list[tuple[Record | None, Record]] = []
         self._db = open_journal(folder, now())
         self._book = SpendingBook(self._db)
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
+        self.apps = AppBook(self._db, self.noted)
+        self.brought = BroughtBook(self._db)
+        self.tokens = TokenBook(self._db)
 
     def close(self) -> None:
         self._db.close()
@@ -98,10 +114,29 @@ class Journal:
             return Step(known)
         with self._transaction("Polled"):
             if known is None:
-                rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""))
-                rows.write_coins(self._db, snapshot)
+                self._begin_record(snapshot)
                 return self._stored(None, receive(snapshot, self.surroundings(snapshot)))
             return self._stored(known, decide(known, Polled(snapshot), self.surroundings(snapshot)))
+
+    def preview(self, snapshot: Snapshot) -> Review:
+        """What the person would be shown of something that is not here. Nothing is stored."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            # Its neighbours are found by the coins of rows: they are written, and never committed.
+            self._begin_record(snapshot)
+            return review(snapshot, self.surroundings(snapshot))
+        finally:
+            self._db.execute("ROLLBACK")
+
+    def bring(self, snapshot: Snapshot) -> Step:
+        """Store what somebody brings, judged at once. ``snapshot.psbt_id`` is fresh: sqlite3.IntegrityError is a bug above."""
+        with self._transaction("Brought"):
+            self._begin_record(snapshot)
+            return self._stored(None, receive(snapshot, self.surroundings(snapshot)))
+
+    def _begin_record(self, snapshot: Snapshot) -> None:
+        rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""))
+        rows.write_coins(self._db, snapshot)
 
     def decide(self, psbt_id: str, event: Event) -> Step:
         """Apply an event and record what follows from it.
@@ -268,15 +303,39 @@ class Journal:
         """In what the platform has shown a pinned vault otherwise since, while the person has not looked."""
         return self._vaults.changes(vault_id)
 
+    def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
+        """Keep the token that these bytes prove, and judge anew what waits. Raises NotProven: nothing is kept."""
+        with self._transaction("token"):
+            proven = self.tokens.write(payload, published)
+            facts = {"hash": bytecode_hash(published.bytecode).hex(), "ticker": proven.ticker}
+            self._append(Note("token-proven", subject_of(payload), facts))
+            return self._judge_anew()
+
     # --- the audit chain -------------------------------------------------------------------------------------------
 
     def note(self, note: Note) -> None:
         """Record something that changes no proposal."""
-        with self._transaction("note"):
+        with self.noted("note", note):
+            pass
+
+    @contextmanager
+    def noted(self, name: str, note: Note) -> Iterator[None]:
+        """One transaction around what the body writes, with its note: for the books that write by themselves."""
+        with self._transaction(name):
+            yield
             self._append(note)
 
     def audit(self, after: int = 0) -> Iterator[Entry]:
         return rows.audit_entries(self._db, after)
+
+    def audit_page(
+        self, search: str, limit: int, *, after: int | None, before: int | None
+    ) -> tuple[Entry, ...]:
+        """As ``rows.audit_page``."""
+        return tuple(rows.audit_page(self._db, search, limit, after=after, before=before))
+
+    def figures(self) -> JournalFigures:
+        return figures_of(self._db)
 
     def head(self) -> tuple[int, bytes]:
         """How long the chain is, and its last hash: writing both down elsewhere shows a cut tail."""
@@ -287,6 +346,7 @@ class Journal:
 
     @contextmanager
     def _transaction(self, name: str) -> Iterator[None]:
+        self._moves = []
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -301,6 +361,8 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise JournalUnwritable(f"the journal cannot be written: {error}") from error
         self._fault(f"journal:after:{name}")
+        for before, after in self._moves:
+            self.stored(before, after)
 
     def _find(self, psbt_id: str) -> Record | None:
         query = f"{rows.RECORD_COLUMNS} WHERE p.psbt_id = ?"
@@ -310,6 +372,7 @@ class Journal:
     def _stored(self, before: Record | None, step: Step) -> Step:
         if step.record != before:
             rows.write_record(self._db, step.record)
+            self._moves.append((before, step.record))
         held = None if before is None else before.signature
         if step.record.signature is not None and step.record.signature != held:
             # The table takes one signature for a proposal: a second one ends the transaction.
@@ -322,12 +385,17 @@ class Journal:
         sequence, digest = self.head()
         rows.write_entry(self._db, link(sequence + 1, self._stamp(), note, digest))
 
+    def now(self) -> datetime:
+        """By the clock that dates the chain, in UTC."""
+        return self._now().astimezone(UTC)
+
     def _stamp(self) -> str:
-        return self._now().astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return self.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def surroundings(self, snapshot: Snapshot) -> Surroundings:
         """What this machine knows that bears on a proposal."""
         claim, revoked = self._vaults.claim(snapshot.vault_id), self.keys.revocation()
+        brought = snapshot.brought
         return Surroundings(
             network=self.network,
             limits=self.limits,
@@ -338,9 +406,15 @@ class Journal:
             own_keys=self.own_keys(),
             former_keys=self.keys.former(),
             revoked="" if revoked is None else revoked.sentence,
-            neighbours=rows.read_neighbours(self._db, snapshot.psbt_id, snapshot.vault_id, snapshot.replaces),
+            neighbours=self._neighbours(snapshot),
             lowered=self.lowered,
             rules=self.rules,
             spent=self._book.spent() if self.rules.rules else (),
             moment=self._book.moment(self._now(), to_the_minute=self.rules.hang_on_time),
+            lapsed=brought is not None and self.now().timestamp() >= brought.expires_at,
+            token=self.tokens.named_by(snapshot),
         )
+
+    def _neighbours(self, snapshot: Snapshot) -> tuple[Neighbour, ...]:
+        is_brought, at = snapshot.brought is not None, (snapshot.psbt_id, snapshot.vault_id)
+        return rows.read_neighbours(self._db, *at, snapshot.replaces, brought=is_brought)

@@ -59,7 +59,8 @@ def write_record(connection: sqlite3.Connection, record: Record) -> None:
     snapshot = asdict(record.snapshot)
     psbt = snapshot.pop("psbt")
     connection.execute(
-        "INSERT INTO proposals VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
+        "INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval, decline, reason, "
+        "alarm, settled, brought_by) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
         "state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
         "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm, settled=excluded.settled",
         (
@@ -75,8 +76,13 @@ def write_record(connection: sqlite3.Connection, record: Record) -> None:
             record.reason,
             record.alarm,
             int(is_settled(record)),
+            _brought_by(record.snapshot),
         ),
     )
+
+
+def _brought_by(snapshot: Snapshot) -> str | None:
+    return None if snapshot.brought is None else snapshot.brought.app_id or ""
 
 
 def _approval_text(approval: Approval | None) -> str | None:
@@ -107,7 +113,8 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
     )
 
 
-# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same vault.
+# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same vault. What was brought
+# counts beside everything: whoever is asked to pay a bill again by another way is asked to pay it from another purse too.
 _NEIGHBOURS = f"""
 SELECT other.psbt_id, p.state, coalesce(s.psbt, p.psbt) AS psbt, s.psbt_id IS NOT NULL AS signed,
   (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id) AS signed_at
@@ -115,7 +122,7 @@ FROM (
   SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
   UNION
   SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
-  JOIN proposals p ON p.psbt_id = theirs.psbt_id AND p.vault_id = :vault
+  JOIN proposals p ON p.psbt_id = theirs.psbt_id AND (p.vault_id = :vault OR p.brought_by IS NOT NULL OR :brought)
   LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
   WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}))
   UNION
@@ -128,10 +135,18 @@ WHERE other.psbt_id <> :id ORDER BY other.psbt_id
 
 
 def read_neighbours(
-    connection: sqlite3.Connection, psbt_id: str, vault_id: str, replaces: str | None = None
+    connection: sqlite3.Connection,
+    psbt_id: str,
+    vault_id: str,
+    replaces: str | None = None,
+    *,
+    brought: bool = False,
 ) -> tuple[Neighbour, ...]:
-    """Other proposals that spend a same coin, that may confirm and pay the same from the vault, or that ``replaces`` names."""
-    named = {"id": psbt_id, "vault": vault_id, "replaces": replaces}
+    """Others that spend a same coin, that may confirm and pay the same from the vault, or that ``replaces`` names.
+
+    Of two of which one was brought, they need not be of one vault to pay the same.
+    """
+    named = {"id": psbt_id, "vault": vault_id, "replaces": replaces, "brought": brought}
     return tuple(_neighbour(connection, row) for row in connection.execute(_NEIGHBOURS, named).fetchall())
 
 
@@ -182,11 +197,32 @@ def _vault(descriptor: str, network: Network) -> Vault:
 
 def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:
     """The chain in order. Raises sqlite3.DatabaseError, ValueError or KeyError where a row cannot be read."""
-    rows = connection.execute("SELECT * FROM audit WHERE sequence > ? ORDER BY sequence", (after,))
-    for row in rows:
+    return _entries(connection.execute("SELECT * FROM audit WHERE sequence > ? ORDER BY sequence", (after,)))
+
+
+def _entries(found: sqlite3.Cursor) -> Iterator[Entry]:
+    for row in found:
         facts: dict[str, Any] = json.loads(row["facts"])
         note = Note(row["kind"], row["subject"], facts)
         yield Entry(row["sequence"], row["at"], note, row["previous"], row["digest"])
+
+
+# ASCII letters match in either case: that is what kinds, ids and addresses are made of.
+_AUDIT_PAGE = """
+SELECT * FROM audit WHERE sequence > :after AND sequence < :before
+  AND instr(lower(kind || ' ' || subject || ' ' || facts), lower(:search)) > 0
+ORDER BY sequence {order} LIMIT :limit
+"""
+
+
+def audit_page(
+    connection: sqlite3.Connection, search: str, limit: int, *, after: int | None, before: int | None
+) -> Iterator[Entry]:
+    """Entries that hold ``search``: onwards from ``after`` where given, else the newest first, from below ``before``."""
+    order = "DESC" if after is None else "ASC"
+    last = 2**63 - 1
+    named = {"after": after or 0, "before": before or last, "search": search, "limit": limit}
+    return _entries(connection.execute(_AUDIT_PAGE.format(order=order), named))
 
 
 def write_entry(connection: sqlite3.Connection, entry: Entry) -> None:

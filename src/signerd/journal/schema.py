@@ -131,7 +131,56 @@ CREATE TABLE revocations (
 ) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+# Paired apps, each with the hash of its token, and the origins whose pages may ask. What was granted is never widened in place.
+_SIXTH = """
+CREATE TABLE apps (
+  app_id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  origin TEXT,
+  rights TEXT NOT NULL,
+  token_hash BLOB NOT NULL UNIQUE,
+  created TEXT NOT NULL,
+  expires TEXT NOT NULL,
+  revoked TEXT,
+  used TEXT
+) STRICT;
+CREATE TRIGGER apps_stay BEFORE UPDATE OF app_id, name, origin, rights, token_hash, created, expires ON apps
+BEGIN SELECT RAISE(ABORT, 'what an app was granted never changes'); END;
+CREATE TRIGGER apps_stay_revoked BEFORE UPDATE OF revoked ON apps WHEN OLD.revoked IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'a revoked app stays revoked'); END;
+
+CREATE TABLE origins (
+  origin TEXT PRIMARY KEY,
+  until TEXT NOT NULL
+) STRICT;
+"""
+
+# Who brought it: an app's id, nothing for the person; NULL for what the platform proposed. A transaction is found by its id.
+_SEVENTH = """
+ALTER TABLE proposals ADD COLUMN brought_by TEXT;
+CREATE INDEX proposals_brought ON proposals (brought_by) WHERE brought_by IS NOT NULL;
+CREATE INDEX proposals_by_identity ON proposals (identity);
+"""
+
+# Tokens that bytes have proven: what a hash is of, and which contract commits to it, never become others.
+_EIGHTH = """
+CREATE TABLE bytecodes (
+  hash BLOB PRIMARY KEY,
+  blob BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER bytecodes_stay BEFORE UPDATE ON bytecodes
+BEGIN SELECT RAISE(ABORT, 'a proven bytecode never changes'); END;
+
+CREATE TABLE tokens (
+  contract_id TEXT PRIMARY KEY,
+  hash BLOB NOT NULL REFERENCES bytecodes (hash),
+  deployment BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER tokens_stay BEFORE UPDATE ON tokens
+BEGIN SELECT RAISE(ABORT, 'a proven token never changes'); END;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:

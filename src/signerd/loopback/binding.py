@@ -14,9 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from signerd.errors import InvalidRequest
+from signerd.loopback.callers import SCOPE_KEY, STRANGER, Caller, Right
 
 JSON = "application/json"
 Endpoint = Callable[..., Awaitable[Any]]
+Called = Callable[[Request], Awaitable[Response]]
 
 
 class In(StrEnum):
@@ -28,6 +30,11 @@ class In(StrEnum):
     BODY = "body"
     # Not in the request: the application's own, by the argument's name.
     STATE = "state"
+    # Not in the request either: who asks, as the door found it out.
+    CALLER = "caller"
+
+
+_NOT_SENT = frozenset({In.STATE, In.CALLER})
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class Argument:
 def arguments(endpoint: Endpoint) -> tuple[Argument, ...]:
     """Those of the request, in the endpoint's order."""
     given = inspect.signature(endpoint).parameters.values()
-    return tuple(argument for one in given if (argument := _argument(one)).place is not In.STATE)
+    return tuple(argument for one in given if (argument := _argument(one)).place not in _NOT_SENT)
 
 
 def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
@@ -85,18 +92,21 @@ def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
     return TypeAdapter(kind)
 
 
-def bind(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint as Starlette calls one."""
+def bind(endpoint: Endpoint, needs: Right) -> Called:
+    """The endpoint as Starlette calls one. Who may not ask is told so before anything of the request is read."""
     asked, adapter = arguments(endpoint), answer_of(endpoint)
-    given = [
-        name for name in inspect.signature(endpoint).parameters if name not in {one.name for one in asked}
-    ]
+    given = {name: _place(one.annotation) for name, one in inspect.signature(endpoint).parameters.items()}
+    owned = tuple(name for name, place in given.items() if place is In.STATE)
+    callers = tuple(name for name, place in given.items() if place is In.CALLER)
     reads_body = any(one.place is In.BODY for one in asked)
 
     async def call(request: Request) -> Response:
+        caller: Caller = request.scope.get(SCOPE_KEY, STRANGER)
+        caller.require(needs)
         body = await _body(request) if reads_body else b""
         values = {one.name: one.read(request, body) for one in asked}
-        found = await endpoint(**{name: getattr(request.app.state, name) for name in given}, **values)
+        values |= {name: getattr(request.app.state, name) for name in owned}
+        found = await endpoint(**values, **dict.fromkeys(callers, caller))
         return found if adapter is None else Response(adapter.dump_json(found), media_type=JSON)
 
     return call
@@ -114,7 +124,7 @@ def _argument(given: inspect.Parameter) -> Argument:
     place = _place(given.annotation)
     alias = given.name.replace("_", "-") if place is In.HEADER else given.name
     # The application's own objects are no shapes.
-    adapter: TypeAdapter[Any] = TypeAdapter(Any if place is In.STATE else given.annotation)
+    adapter: TypeAdapter[Any] = TypeAdapter(Any if place in _NOT_SENT else given.annotation)
     return Argument(given.name, alias, place, adapter, given.default)
 
 

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from pydantic import TypeAdapter
@@ -9,9 +11,22 @@ from pydantic.json_schema import JsonSchemaMode
 
 from multisig._version import __version__
 from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
-from signerd.loopback.errors import CONTENT_TYPE
+from signerd.loopback.callers import Right
+from signerd.loopback.errors import CONTENT_TYPE, STATUSES
 
 _REFERENCE = "#/components/schemas/{model}"
+_WORD, _NUMBER = {"type": "string"}, {"type": "integer"}
+_SAID = {"type": _WORD, "title": _WORD, "status": _NUMBER, "code": _WORD, "detail": _WORD, "hint": _WORD}
+# What ``loopback.errors.problem`` writes.
+PROBLEM: Mapping[str, Any] = MappingProxyType(
+    {
+        "type": "object",
+        "description": "A problem (RFC 9457). `code` is stable; `detail` and `hint` are for a person.",
+        "properties": {**_SAID, "platform_code": _WORD, "platform_status": _NUMBER},
+        "required": list(_SAID),
+        "additionalProperties": False,
+    }
+)
 # By the endpoint's name and the argument's; the answer has no name.
 _Key = tuple[str, str]
 _ANSWER = ""
@@ -28,6 +43,10 @@ class Row(Protocol):
     def endpoint(self) -> Endpoint: ...
     @property
     def summary(self) -> str: ...
+    @property
+    def needs(self) -> Right: ...
+    @property
+    def answers(self) -> str | None: ...
 
 
 def describe(table: Sequence[Row], prefix: str) -> dict[str, Any]:
@@ -42,7 +61,19 @@ def describe(table: Sequence[Row], prefix: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "signerd", "version": __version__},
         "paths": dict(paths),
-        "components": {"schemas": shared.get("$defs", {})},
+        "components": {
+            "schemas": {**shared.get("$defs", {}), "Problem": dict(PROBLEM)},
+            "responses": _problems(),
+        },
+    }
+
+
+def _problems() -> dict[str, Any]:
+    """Each status that an error of ours has. What is not there is known by its code, not by its status alone."""
+    content = {CONTENT_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}}
+    return {
+        str(status.value): {"description": status.phrase, "content": content}
+        for status in sorted(set(STATUSES.values()))
     }
 
 
@@ -56,20 +87,30 @@ def _shapes(endpoint: Endpoint) -> list[tuple[_Key, JsonSchemaMode, TypeAdapter[
 
 def _operation(row: Row, schemas: Mapping[_Key, Any]) -> dict[str, Any]:
     name, asked = row.endpoint.__name__, arguments(row.endpoint)
-    answer = schemas.get((name, _ANSWER))
     described: dict[str, Any] = {
         "operationId": name,
         "summary": row.summary,
+        "x-needs": row.needs.value,
         "parameters": [_parameter(one, schemas[name, one.name]) for one in asked if one.place is not In.BODY],
         "responses": {
-            "2XX": {"description": "The answer", **({} if answer is None else _json(answer))},
-            "default": {"description": "A problem (RFC 9457)", "content": {CONTENT_TYPE: {}}},
+            **_answer(row, schemas),
+            **{status: {"$ref": f"#/components/responses/{status}"} for status in _problems()},
         },
     }
     for one in asked:
         if one.place is In.BODY:
             described["requestBody"] = {"required": True, **_json(schemas[name, one.name])}
     return described
+
+
+def _answer(row: Row, schemas: Mapping[_Key, Any]) -> dict[str, Any]:
+    schema = schemas.get((row.endpoint.__name__, _ANSWER))
+    if schema is not None:
+        return {str(HTTPStatus.OK.value): {"description": "The answer", **_json(schema)}}
+    if row.answers is not None:
+        content = {row.answers: {"schema": {"type": "string"}}}
+        return {str(HTTPStatus.OK.value): {"description": "The answer", "content": content}}
+    return {str(HTTPStatus.NO_CONTENT.value): {"description": "Done"}}
 
 
 def _parameter(one: Argument, schema: Any) -> dict[str, Any]:

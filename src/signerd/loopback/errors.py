@@ -18,6 +18,8 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.StaleApproval: HTTPStatus.CONFLICT,
         e.RefusedByChecks: HTTPStatus.CONFLICT,
         e.NeedsAcknowledgement: HTTPStatus.CONFLICT,
+        e.AlreadyProposed: HTTPStatus.CONFLICT,
+        e.TooManyBrought: HTTPStatus.TOO_MANY_REQUESTS,
         e.UnknownVault: HTTPStatus.NOT_FOUND,
         e.NotOurVault: HTTPStatus.CONFLICT,
         e.VaultDiffers: HTTPStatus.CONFLICT,
@@ -31,6 +33,8 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.DeviceUnready: HTTPStatus.CONFLICT,
         e.DeviceFailed: HTTPStatus.CONFLICT,
         e.AddressNotShown: HTTPStatus.CONFLICT,
+        e.NoSuchQuestion: HTTPStatus.NOT_FOUND,
+        e.NothingUnlocked: HTTPStatus.CONFLICT,
         e.AlreadyRunning: HTTPStatus.SERVICE_UNAVAILABLE,
         e.JournalCorrupted: HTTPStatus.SERVICE_UNAVAILABLE,
         e.JournalTooNew: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -52,8 +56,22 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         e.RequestTooSlow: HTTPStatus.REQUEST_TIMEOUT,
         e.NotForBrowsers: HTTPStatus.FORBIDDEN,
+        e.NotPaired: HTTPStatus.UNAUTHORIZED,
+        e.NotAllowed: HTTPStatus.FORBIDDEN,
+        e.UnknownPairing: HTTPStatus.NOT_FOUND,
+        e.AlreadyAsking: HTTPStatus.CONFLICT,
+        e.TooManyPairings: HTTPStatus.TOO_MANY_REQUESTS,
+        e.WrongPairingCode: HTTPStatus.CONFLICT,
+        e.UnknownApp: HTTPStatus.NOT_FOUND,
         e.NoSuchRoute: HTTPStatus.NOT_FOUND,
         e.TooManyStreams: HTTPStatus.TOO_MANY_REQUESTS,
+        e.TooManyPrompts: HTTPStatus.TOO_MANY_REQUESTS,
+        e.TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
+        e.HostRefused: HTTPStatus.FORBIDDEN,
+        e.OriginRefused: HTTPStatus.FORBIDDEN,
+        e.FormStale: HTTPStatus.FORBIDDEN,
+        e.EntryRefused: HTTPStatus.FORBIDDEN,
+        e.PageNotServed: HTTPStatus.CONFLICT,
         e.SocketUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
         e.DaemonNotRunning: HTTPStatus.SERVICE_UNAVAILABLE,
         e.DaemonFailed: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -89,6 +107,13 @@ def problem(error: e.SignerdError) -> dict[str, Any]:
     if isinstance(error, e.PlatformRefused):
         body |= {"platform_code": plain(error.platform_code), "platform_status": error.status}
     return body
+
+
+def headers_of(error: e.SignerdError) -> dict[str, str]:
+    """What belongs to the status itself: how to be let in (RFC 6750, section 3), when to come again (RFC 6585, section 4)."""
+    if isinstance(error, e.NotPaired):
+        return {"WWW-Authenticate": "Bearer"}
+    return {"Retry-After": str(error.seconds)} if isinstance(error, e.TooManyRequests) else {}
 
 
 def error_from(body: Mapping[str, Any]) -> e.SignerdError:

@@ -9,6 +9,11 @@ from signerd.errors import DaemonNotRunning, UnsafeFolder
 SOCKET = "signerd.sock"
 # The only name by which the daemon is called; an http URL must have one.
 HOST = "signerd"
+# Where the page is entered, with a code that the socket gave out.
+ENTER = "/enter"
+LEAVE = "/leave"
+# Where the page follows what happens.
+EVENTS = "/v1/events"
 
 
 def socket_path(state: Path) -> Path:

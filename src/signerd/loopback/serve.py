@@ -1,23 +1,36 @@
-"""Serve the application on the private socket, inside the daemon's own event loop."""
+"""Serve the application on the private socket, and on a port for the page and for apps, inside the daemon's own event loop."""
 
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterator
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from signerd.loopback.access import Door, peer_uid, private_socket
+from signerd.loopback.access.door import Door
+from signerd.loopback.access.gates import Gate, PortGate, SocketGate
+from signerd.loopback.access.peers import Whose, peer_uid
+from signerd.loopback.access.ports import listening_ports
+from signerd.loopback.access.rates import Rates
+from signerd.loopback.access.sockets import private_socket
+from signerd.loopback.api import PREFIX, ROUTES
 from signerd.loopback.events import Streams
+from signerd.loopback.page.sessions import Sessions
 from signerd.loopback.place import socket_path
 from signerd.loopback.routes import make_app
 from signerd.loopback.service import DaemonService
 
-# Enough for a hundred event streams and a burst of commands beside them (L11).
+# What a row of the table says that its body may have more than others.
+LARGER = {(row.method, PREFIX + row.path): row.max_body for row in ROUTES if row.max_body is not None}
+# Enough for a hundred event streams and a burst of commands beside them (L11). The port has as many of its own: what
+# floods it does not keep the person's command line out.
 MAX_CONNECTIONS = 128
 # The longest request line and headers that a program of ours sends are under 1 KiB.
 MAX_HEADER_BYTES = 16 * 1024
@@ -28,33 +41,69 @@ REQUEST_SECONDS = 10.0
 GRACE_SECONDS = 3
 
 
-@contextlib.asynccontextmanager
-async def serving(service: DaemonService, state: Path) -> AsyncIterator[Path]:
-    """Answer on the socket while the body runs; at its end every stream is ended and every answer is finished.
+def seconds_awake_or_not() -> float:
+    """A session of the page ends while the machine sleeps, too; Linux's monotonic clock stands still then, macOS's goes on."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
 
-    The caller holds the state folder. Yields the socket's path.
+
+@contextlib.asynccontextmanager
+async def serving(
+    service: DaemonService,
+    state: Path,
+    *,
+    port: int | None = None,
+    clock: Callable[[], float] = seconds_awake_or_not,
+    sessions: Sessions | None = None,
+) -> AsyncIterator[Path]:
+    """Answer while the body runs; at its end every stream is ended and every answer is finished.
+
+    The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None for none; where
+    it cannot be served, the socket is, and ``service.reach`` says why. ``sessions``: of the page; None: new ones.
 
     Raises:
-        UnsafeFolder, SocketUnusable: as ``access.private_socket``.
+        UnsafeFolder, SocketUnusable: as ``private_socket``.
     """
-    streams = Streams()
-    with private_socket(state) as listening:
-        server = _Server(_config(service, streams))
-        task = asyncio.create_task(server.serve(sockets=[listening]))
-        try:
-            await server.ready.wait()
+    streams, rates = Streams(), Rates(clock)
+    seated = Sessions(clock) if sessions is None else sessions
+    app = make_app(service, streams, seated)
+    with contextlib.ExitStack() as stack:
+        private = stack.enter_context(private_socket(state))
+        servers = [_Server(_config(app, SocketGate(service.apps, rates), _of_the_socket), (private,))]
+        if port is not None:
+            found = stack.enter_context(listening_ports(port))
+            service.reach.tell(found.port, found.notes)
+            if found.whose is not None and found.port is not None:
+                gate = PortGate(found.port, service.apps, seated, rates)
+                servers.append(_Server(_config(app, gate, found.whose), found.sockets))
+        async with _answering(servers, streams):
             yield socket_path(state)
-        finally:
+
+
+@contextlib.asynccontextmanager
+async def _answering(servers: "Sequence[_Server]", streams: Streams) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(server.serve(sockets=list(server.listening))) for server in servers]
+    try:
+        for server in servers:
+            await server.ready.wait()
+        yield
+    finally:
+        # All of them before a stream ends: its reader would be back at once, and find a server that is about to go.
+        for server in servers:
             server.leave()
-            streams.close()
-            await task
+        streams.close()
+        await asyncio.gather(*tasks)
 
 
-def _config(service: DaemonService, streams: Streams) -> uvicorn.Config:
+def _of_the_socket(connection: Any) -> int | None:
+    return peer_uid(connection)
+
+
+def _config(app: Starlette, gate: Gate, whose: Whose) -> uvicorn.Config:
     return uvicorn.Config(
-        Door(make_app(service, streams)),
+        Door(app, gate, larger=LARGER, refused=app.state.refused),
         # The interface is typed as a class; a way to make one is what is called.
-        http=partial(OwnerProtocol, owner=os.getuid()),  # type: ignore[arg-type]
+        http=partial(OwnerProtocol, owner=os.getuid(), whose=whose),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,
@@ -76,14 +125,14 @@ class _Server(uvicorn.Server):
     It sleeps until it is told to leave; uvicorn itself looks ten times a second, all day long.
     """
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, listening: tuple[socket.socket, ...]) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
         self._leaving = asyncio.Event()
+        self.listening = listening
 
     def leave(self) -> None:
         """Take no more connections, finish what is being answered, and end."""
-        # Before a stream ends: its reader would be back at once, and find a server that no longer looks after it.
         for server in self.servers:
             server.close()
         self._leaving.set()
@@ -105,23 +154,41 @@ class _Server(uvicorn.Server):
 class OwnerProtocol(H11Protocol):
     """HTTP for one user: a connection of anybody else is dropped before a byte of it is read (L12)."""
 
-    def __init__(self, *args: Any, owner: int, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, owner: int, whose: Whose, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._owner = owner
+        self._whose = whose
         self._refused = False
+        self._last: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if peer_uid(transport.get_extra_info("socket")) == self._owner:
+        if self._whose(transport.get_extra_info("socket")) == self._owner:
             super().connection_made(transport)
-            self.loop.call_later(REQUEST_SECONDS, self._require_a_request, transport)
+            self._await_a_request(None)
             return
         self._refused = True
         transport.abort()
 
-    def _require_a_request(self, transport: asyncio.Transport) -> None:
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # What came after an answer is no whole request yet, and uvicorn would wait for the rest of it for ever.
+        cycle = self.cycle
+        if cycle is not None and cycle.response_complete and cycle is not self._last:
+            self._await_a_request(cycle)
+
+    def _await_a_request(self, last: RequestResponseCycle | None) -> None:
+        """``last``: what was answered before it, if anything."""
+        self._last = last
+        self.loop.call_later(REQUEST_SECONDS, self._require_another, last)
+
+    def _require_another(self, last: RequestResponseCycle | None) -> None:
         # uvicorn declares it as always there; it is None until the first request is whole.
-        if getattr(self, "cycle", None) is None:
-            transport.abort()
+        if self.cycle is last:
+            self.transport.abort()
+
+    def _get_upgrade(self) -> bytes | None:
+        # The gate refuses whoever asks for one; uvicorn would write two lines into the log for each.
+        return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._refused:

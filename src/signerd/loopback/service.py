@@ -9,6 +9,17 @@ is done; what the device shows meanwhile is in ``feed`` under the subject "regis
 from typing import Protocol
 
 from signerd.feed import Feed
+from signerd.loopback.access.ports import Reach
+from signerd.loopback.callers import Caller
+from signerd.loopback.ports.addresses import AddressPort
+from signerd.loopback.ports.apps import Apps
+from signerd.loopback.ports.brought import BroughtPort
+from signerd.loopback.ports.handling import HandlingPort
+from signerd.loopback.ports.history import HistoryPort
+from signerd.loopback.ports.metrics import MetricsPort
+from signerd.loopback.ports.settings import SettingsPort
+from signerd.loopback.ports.tokens import TokenPort
+from signerd.loopback.ports.unlocking import UnlockPort
 from signerd.loopback.shapes import (
     AuditReport,
     BroughtQuorum,
@@ -30,6 +41,38 @@ class DaemonService(Protocol):
     @property
     def feed(self) -> Feed: ...
 
+    @property
+    def unlocking(self) -> UnlockPort: ...
+
+    @property
+    def handling(self) -> HandlingPort: ...
+
+    @property
+    def addresses(self) -> AddressPort: ...
+
+    @property
+    def apps(self) -> Apps: ...
+
+    @property
+    def brought(self) -> BroughtPort: ...
+
+    @property
+    def history(self) -> HistoryPort: ...
+
+    @property
+    def metrics(self) -> MetricsPort: ...
+
+    @property
+    def settings(self) -> SettingsPort: ...
+
+    @property
+    def tokens(self) -> TokenPort: ...
+
+    @property
+    def reach(self) -> Reach:
+        """Where it is served over TCP: whoever serves it writes it."""
+        ...
+
     async def status(self) -> Status: ...
 
     async def sign_in(self, email: str, password: str) -> SignedIn: ...
@@ -48,7 +91,9 @@ class DaemonService(Protocol):
         """Register what the preview with this digest showed; the person confirms a challenge on the device."""
         ...
 
-    async def vaults(self) -> tuple[VaultView, ...]: ...
+    async def vaults(self, *, sparing: bool = False) -> tuple[VaultView, ...]:
+        """``sparing``: the platform is not asked again where it answered a moment ago."""
+        ...
 
     async def preview_pin(self, vault_id: str, brought: BroughtQuorum | None) -> PinPreview:
         """What the person compares before pinning. Pins nothing."""
@@ -70,10 +115,12 @@ class DaemonService(Protocol):
 
     async def proposal(self, psbt_id: str) -> ProposalView: ...
 
-    async def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str]) -> ProposalLine:
-        """Record the person's yes to what ``digest`` covers (S24)."""
+    async def approve(
+        self, psbt_id: str, digest: str, acknowledged: frozenset[str], by: Caller
+    ) -> ProposalLine:
+        """Record the person's yes to what ``digest`` covers (S24), and who said it."""
         ...
 
-    async def reject(self, psbt_id: str, reason: str) -> ProposalLine: ...
+    async def reject(self, psbt_id: str, reason: str, by: Caller) -> ProposalLine: ...
 
     async def verify_audit(self) -> AuditReport: ...

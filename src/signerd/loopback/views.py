@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from custody.schemas.proposals import TxType
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
-from multisig import Change, Inspection, Network, OpReturn, OriginKey, Payment
-from multisig.tokens import Payload, token_words
+from multisig import Change, InspectedInput, Inspection, Network, OpReturn, OriginKey, Payment
+from multisig.tokens import Bytecode
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
@@ -16,10 +17,12 @@ from signerd.core.text import plain
 from signerd.core.values import OwnKey, Record
 from signerd.core.verdicts import Verdict
 from signerd.loopback.shapes import (
+    AccountKeys,
     AdvisoryView,
     AuditReport,
     ChangeView,
     CheckView,
+    CoinView,
     CosignerView,
     DataView,
     DeviceView,
@@ -30,12 +33,21 @@ from signerd.loopback.shapes import (
     ProposalLine,
     ProposalView,
     RegistrationPreview,
-    TokenView,
     VaultView,
 )
+from signerd.loopback.token_views import token_view
 
 # Nothing more is expected of a proposal in one of these.
-ENDED = frozenset({State.CONFIRMED, State.DECLINED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
+ENDED = frozenset(
+    {
+        State.HANDED_OVER,
+        State.CONFIRMED,
+        State.DECLINED,
+        State.EXPIRED,
+        State.SUPERSEDED,
+        State.WITHDRAWN,
+    }
+)
 
 ADVICE = {
     DeviceState.ABSENT: "Connect it.",
@@ -88,6 +100,15 @@ def preview_view(offer: Offer, device: Device) -> RegistrationPreview:
         firmware=_firmware(device),
         advisories=_advisories(device),
         notes=_notes(device),
+    )
+
+
+def account_keys(network: Network, keys: Sequence[OwnKey]) -> AccountKeys:
+    """Of one device."""
+    return AccountKeys(
+        network=str(network),
+        fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
+        keys=tuple(_key(own) for own in keys),
     )
 
 
@@ -171,6 +192,8 @@ def _line(record: Record, review: Review, network: Network) -> dict[str, Any]:
         "required": snapshot.required,
         "paid_sats": None if inspection is None else _paid(inspection),
         "fee_sats": None if inspection is None else int(inspection.fee),
+        "brought_by": None if snapshot.brought is None else plain(snapshot.brought.by),
+        "from_profile": snapshot.is_of_profile or snapshot.kind is TxType.FORWARD,
     }
 
 
@@ -182,8 +205,8 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
         digest=review.digest,
         allowed=review.allowed,
         to_acknowledge=tuple(sorted(review.to_acknowledge)),
-        money=None if review.inspection is None else money_view(review.inspection),
-        checks=tuple(_check(verdict) for verdict in review.verdicts),
+        money=None if review.inspection is None else money_view(review.inspection, review.token),
+        checks=tuple(check_view(verdict) for verdict in review.verdicts),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
         description=plain(snapshot.description),
@@ -194,14 +217,15 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
     )
 
 
-def money_view(inspection: Inspection) -> MoneyView:
+def money_view(inspection: Inspection, token: Bytecode | None = None) -> MoneyView:
+    """``token``: that of its payload, where bytes have proven it."""
     return MoneyView(
         txid=inspection.txid,
         inputs=len(inspection.inputs),
         total_in_sats=int(inspection.total_in),
         payments=tuple(_payment(payment) for payment in inspection.payments),
         change=tuple(_change(change) for change in inspection.change),
-        data=tuple(_data(output, inspection.network) for output in inspection.op_returns),
+        data=tuple(_data(output, inspection, token) for output in inspection.op_returns),
         paid_sats=_paid(inspection),
         change_sats=sum(int(change.amount) for change in inspection.change),
         fee_sats=int(inspection.fee),
@@ -209,6 +233,7 @@ def money_view(inspection: Inspection) -> MoneyView:
         vsize=inspection.vsize,
         locktime=inspection.locktime,
         replaceable=inspection.signals_rbf,
+        coins=tuple(_coin(spent) for spent in inspection.inputs),
     )
 
 
@@ -222,6 +247,10 @@ def audit_report(entries: Sequence[Entry]) -> AuditReport:
 
 def _paid(inspection: Inspection) -> int:
     return sum(int(payment.amount) for payment in inspection.payments)
+
+
+def _coin(spent: InspectedInput) -> CoinView:
+    return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=int(spent.amount))
 
 
 def _payment(payment: Payment) -> PaymentView:
@@ -243,7 +272,7 @@ def _change(change: Change) -> ChangeView:
     )
 
 
-def _data(output: OpReturn, network: Network) -> DataView:
+def _data(output: OpReturn, inspection: Inspection, token: Bytecode | None) -> DataView:
     try:
         text = output.data.decode()
     except UnicodeDecodeError:
@@ -253,18 +282,11 @@ def _data(output: OpReturn, network: Network) -> DataView:
         output_index=output.output_index,
         data=output.data.hex(),
         text=text if readable else None,
-        token=None if output.token is None else _token(output.token, network),
+        token=None if output.token is None else token_view(output.token, inspection, token),
     )
 
 
-def _token(payload: Payload, network: Network) -> TokenView:
-    """No bytecode is known here: amounts are raw units, and nobody's decimals make a small figure of a large one."""
-    words = token_words(payload, network)
-    details = tuple((plain(label), plain(value)) for label, value in words.details)
-    return TokenView(sentence=plain(words.sentence), details=details, hex=words.hex)
-
-
-def _check(verdict: Verdict) -> CheckView:
+def check_view(verdict: Verdict) -> CheckView:
     return CheckView(
         name=verdict.name,
         outcome=verdict.outcome.value,

@@ -7,7 +7,7 @@ goes into `tests.attacks.guards`. Coins and payees follow from a recipe's name, 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tests.attacks.recipes import change, claims, coins, outputs, quorum
+from tests.attacks.recipes import change, claims, coins, outputs, quorum, tokens
 from tests.attacks.recipes.absurd import S23
 from tests.attacks.recipes.scene import Recipe
 
@@ -49,13 +49,13 @@ PROPOSALS: Mapping[str, Sequence[Recipe]] = MappingProxyType(
         "S3": coins.S3,
         "S4": coins.S4,
         "S5": coins.S5,
-        "S6": claims.S6,
+        "S6": (*claims.S6, *tokens.TWICE),
         "S7": outputs.S7,
         "S8": coins.S8,
         "S9": change.S9,
         "S10": outputs.S10,
         "S11": claims.S11,
-        "S12": (*claims.S12, *claims.FORWARDS),
+        "S12": (*claims.S12, *claims.FORWARDS, *tokens.TOKENS),
         "S13": claims.S13,
         "S14": claims.S14,
         "S15": quorum.S15,

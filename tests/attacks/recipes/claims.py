@@ -128,7 +128,7 @@ S12 = (
     Recipe(name="a plain payment whose recorded data moves a token", psbt=lambda s: s.with_data(token()), **A_TOKENS),
     Recipe(name="a plain payment whose recorded data gives a token's ownership away", psbt=lambda s: s.with_data(token(Function.TRANSFER_OWNERSHIP)), **A_TOKENS),
     Recipe(name="a plain payment whose recorded data deploys a token", psbt=lambda s: s.with_data(DEPLOYMENT), checks=("data",), off="check:data_matches"),
-    claimed("a call of a token, of which nothing is checked", ("kind-known",), "kind_known", kind="call"),
+    claimed("a plain payment that is called a call of a token", ("kind-known",), "kind_known", kind="call"),
 )  # fmt: skip
 
 

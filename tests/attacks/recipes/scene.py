@@ -110,11 +110,15 @@ def change_to(policy: Policy, chain: int = CHANGE, index: int = CHANGE_INDEX) ->
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another proposal that is known already; ``signed`` here, or not. Its id is "other-0" and so on, in order."""
+    """Another proposal that is known already; ``signed`` here, or not. Its id is "other-0" and so on, in order.
+
+    ``tells``: in what the platform's story of it differs from that of a plain payment.
+    """
 
     psbt: Psbt
     signed: bool
     state: str
+    tells: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +130,7 @@ class Recipe:
     there: "refused", or "clean" where what is handed over says nothing but the truth. ``off``: the guard to take away, and
     ``then`` the refusals (or, for a hold, the holds) that remain without it. ``named``: the outputs that the platform names
     as payments; a hostile platform names whatever makes its story whole, and so does this one. ``says``: in what its story
-    differs from the transaction; ``around``: in what this machine's knowledge differs. ``forward``: the coins are those of this
+    differs from the transaction; ``tells``: the same where it follows from the scene, as all that is said of a token; ``around``: in what this machine's knowledge differs. ``forward``: the coins are those of this
     person's own profile. ``later``: what the platform shows under the same id after the person has looked.
     """
 
@@ -142,6 +146,7 @@ class Recipe:
     then: Sequence[str] = ()
     named: Sequence[int] | None = None
     says: Mapping[str, Any] = field(default_factory=dict)
+    tells: Callable[[Scene], Mapping[str, Any]] = lambda _scene: {}
     around: Mapping[str, Any] = field(default_factory=dict)
     neighbours: Callable[[Scene], Sequence[Neighbour]] = lambda _scene: ()
     later: Callable[[Scene], Psbt] | None = None

@@ -212,3 +212,15 @@ def test_l10_no_secret_is_in_the_childs_command_line(tmp_path, monkeypatch):
     assert [command[-1] for command in commands] == ["derive", "seal"]
     assert "hunter2" not in str(commands)
     assert "phrase" not in str(commands)
+
+
+def test_nothing_is_imported_from_the_folder_that_the_person_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('somebody else was here')")
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path).save("the refresh token")
+    assert store(tmp_path).load() == "the refresh token"
+    with pytest.raises(NoSecretStore) as refused:
+        KeyringStore("nobody", 10, "keyring").load()
+    assert "somebody else" not in str(refused.value)

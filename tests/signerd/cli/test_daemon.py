@@ -28,6 +28,8 @@ url = "http://127.0.0.1:9"
 usb = false
 [secrets]
 store = "file"
+[loopback]
+port = 0
 """
 
 
@@ -63,6 +65,7 @@ def running(state, *options: str):
 def test_run_serves_until_it_is_told_to_stop_and_leaves_nothing(state, number):
     with running(state) as program:
         assert f"serves {socket_path(state)}, REGTEST" in program.first
+        assert "serves the page at http://127.0.0.1:" in program.stdout.readline()
         assert "Nobody is signed in" in program.stdout.readline()
         for command, part in (
             (["status"], "not registered"),

@@ -4,11 +4,12 @@ import pytest
 
 from multisig import ChangeTo, TxOut, build_psbt, encode_address, op_return_script, sats
 from multisig.tokens import Function, encode_payload, token_script
-from signerd.cli.words import STATES, network_words, proposal_text, state_words
+from signerd.cli.words import proposal_text
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.loopback.views import proposal_view
+from signerd.loopback.words import STATES, network_words, state_words
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend, surroundings
 from tests.support.wallets import fund, pay

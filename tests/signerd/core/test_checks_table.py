@@ -11,8 +11,12 @@ from signerd.core import checks as package
 from signerd.core.checks import (
     AFTER_INSPECTION,
     BEFORE_INSPECTION,
+    BROUGHT_AFTER_INSPECTION,
+    BROUGHT_OF_PROFILE,
+    BROUGHT_OF_VAULT,
     FORWARD_AFTER_INSPECTION,
     FORWARD_BEFORE_INSPECTION,
+    TOKEN_AFTER_INSPECTION,
     Case,
     InspectedCase,
 )
@@ -20,9 +24,10 @@ from signerd.core.checks.table import CHECKS, LOWERABLE, LOWERED, UNTOUCHABLE, l
 from signerd.core.review import review
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.states import State
-from signerd.core.values import Neighbour, Snapshot, Surroundings
+from signerd.core.values import Brought, Neighbour, Snapshot, Surroundings
 from signerd.core.verdicts import Outcome, allow, hold, refuse, warn
 from tests.support.desk import NETWORK, VAULT, make_pin, snapshot_of, spend, surroundings
+from tests.support.tokens import call, token_snapshot
 
 HONEST = snapshot_of(spend())
 
@@ -31,8 +36,15 @@ def names_of_checks() -> set[str]:
     psbt, around = Psbt.parse(HONEST.psbt), surroundings()
     before = {check(Case(HONEST, psbt, around)).name for check in BEFORE_INSPECTION}
     before |= {check(Case(HONEST, psbt, around)).name for check in FORWARD_BEFORE_INSPECTION}
+    given = Case(replace(HONEST, brought=Brought("App", "app-1", 0)), psbt, around)
+    before |= {check(given).name for check in (*BROUGHT_OF_VAULT, *BROUGHT_OF_PROFILE)}
     case = InspectedCase(HONEST, psbt, around, make_pin(), inspect(psbt, VAULT, network=NETWORK))
-    return before | {check(case).name for check in (*AFTER_INSPECTION, *FORWARD_AFTER_INSPECTION)}
+    after = (*AFTER_INSPECTION, *FORWARD_AFTER_INSPECTION, *BROUGHT_AFTER_INSPECTION)
+    called = token_snapshot(call())
+    token_psbt = Psbt.parse(called.psbt)
+    token = InspectedCase(called, token_psbt, around, make_pin(), inspect(token_psbt, VAULT, network=NETWORK))
+    tokens = {check(token).name for check in TOKEN_AFTER_INSPECTION}
+    return before | {check(case).name for check in after} | tokens
 
 
 def names_of_the_review_itself() -> set[str]:

@@ -8,11 +8,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
-from signerd.core.effects import Effect, SignOnDevice, Submit
+from signerd.core.effects import Effect, SignOnDevice, Submit, SubmitDecline
 from signerd.core.engine import decide, receive, standing_effects
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Record, Surroundings
+from signerd.core.values import Brought, Record, Surroundings
 from signerd.errors import DecisionError
 from tests.support.desk import signed_by, snapshot_of, spend, surroundings
 from tests.support.wallets import ALICE, BOB
@@ -40,7 +40,9 @@ ANSWERS = (
     HONEST.psbt,
     ALICE.sign(spend(fee=1_001)).to_bytes(),
 )
-DIGESTS = tuple(review(s, a).digest for s in SNAPSHOTS for a in AROUNDS)
+# The same transaction, brought by an app: of the vault as above.
+BROUGHT = replace(HONEST, brought=Brought("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
+DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, BROUGHT) for a in AROUNDS)
 
 SIMPLE = (
     events.Reconsidered(),
@@ -55,6 +57,8 @@ SIMPLE = (
     events.SubmitTurnedDown("STATE_CONFLICT", "no"),
     events.DeclineDelivered(),
     events.Restarted(),
+    events.TakenBack(),
+    events.Lapsed(),
 )
 
 
@@ -161,3 +165,31 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+class BroughtLife(Life):
+    """The same of what an app brought: the platform's word is nothing to it, and it is told nothing."""
+
+    @initialize()
+    def arrive(self) -> None:  # type: ignore[override]
+        self.record = receive(BROUGHT, self.around).record
+
+    def look_at(self, effects: tuple[Effect, ...]) -> None:
+        assert not any(isinstance(effect, Submit | SubmitDecline) for effect in effects)
+        super().look_at(effects)
+
+    @rule(lapsed=st.booleans())
+    def time_passes(self, *, lapsed: bool) -> None:
+        self.around = replace(self.around, lapsed=lapsed)
+
+    @invariant()
+    def it_is_what_was_brought(self) -> None:
+        if not hasattr(self, "record"):
+            return
+        assert self.record.snapshot == BROUGHT
+        # What is signed is handed over at once, and stays so.
+        assert (self.record.state is State.HANDED_OVER) is (self.record.signature is not None)
+
+
+TestBroughtLife = BroughtLife.TestCase
+TestBroughtLife.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

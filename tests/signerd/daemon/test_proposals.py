@@ -61,6 +61,32 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(
         assert (await daemon.verify_audit()).fault is None
 
 
+async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        ours = daemon.feed.last
+        for collected, confirmations, status in (
+            (2, 0, ProposalStatus.SIGNED),
+            (2, 0, ProposalStatus.BROADCASTING),
+            (2, 1, ProposalStatus.CONFIRMED),
+            (2, 2, ProposalStatus.CONFIRMED),
+        ):
+            before = daemon.feed.last
+            said = {"collected": collected, "confirmations": confirmations, "txid": HONEST.txid_expected}
+            platform.proposals["p-1"] = replace(HONEST, status=status, **said)
+            await until(lambda before=before: daemon.feed.last > before)
+    assert [(line.kind, line.text) for line in daemon.feed.since(ours, "p-1")] == [
+        ("info", "Signatures: 1 of 2; confirmations: 0."),
+        ("state", "broadcast"),
+        ("state", "confirmed"),
+        ("info", "Signatures: 1 of 2; confirmations: 2."),
+    ]
+
+
 async def test_nothing_is_signed_without_the_person(
     prepared: Path, platform: FakePlatform, bridge: FakeBridge
 ) -> None:

@@ -308,3 +308,15 @@ def test_a_proposal_that_cannot_be_read_is_a_damaged_journal(tmp_path: Path, col
     with pytest.raises(JournalCorrupted):
         open_one(tmp_path)
     assert len(list(tmp_path.glob("damaged-*/journal.sqlite3"))) == 1
+
+
+def test_the_chain_tells_by_whom_it_was_decided_and_the_digest_covers_it_not(journal: Journal) -> None:
+    journal.poll(HONEST)
+    journal.poll(snapshot_of(spend(n_inputs=3), "p-2"))
+    found = journal.review("p-1")
+    journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge, "app a1 'Ledger of Ours'"))
+    journal.decide("p-2", events.Refused("no", "page"))
+    told = {entry.note.kind: entry.note.facts for entry in journal.audit()}
+    assert told["approved"]["by"] == "app a1 'Ledger of Ours'"
+    assert told["declined"] == {"reason": "no", "by": "page"}
+    assert told["approved"]["digest"] == found.digest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt
 from signerd.core.states import State
-from signerd.core.values import Snapshot
+from signerd.core.values import Brought, Snapshot
 from tests.signerd.journal.test_spending import NOON, Desk, paying
 
 DAY_LIMIT, WEEK_LIMIT = 100_000, 250_000
@@ -25,6 +25,8 @@ ENDS = (
     (ProposalStatus.CONFIRMED, 6),
     (ProposalStatus.CONFIRMED, 7),
 )
+# In the year 2106.
+NEVER_OVER = Brought("App", "app-1", 2**32)
 
 
 @dataclass
@@ -36,7 +38,9 @@ class Signed:
 
 @cache
 def proposal(number: int, amount: int, coin: int) -> Snapshot:
-    return paying(amount, number, coin=coin)
+    """Every second one is brought by an app: what it pays counts as a proposal's does, and the other way round."""
+    found = paying(amount, number, coin=coin)
+    return replace(found, brought=NEVER_OVER) if number % 2 else found
 
 
 class World:
@@ -53,7 +57,7 @@ class World:
         self.seen = max(self.seen, self.desk.now)
         assert refused == self.expected(amount, coin), (self.desk.now, self.seen, self.signed)
         if not refused:
-            assert self.desk.sign(snapshot) is State.SIGNED
+            assert self.desk.sign(snapshot) is (State.HANDED_OVER if snapshot.brought else State.SIGNED)
             self.signed[self.number] = Signed(coin, amount, self.seen)
 
     def expected(self, amount: int, coin: int) -> set[str]:

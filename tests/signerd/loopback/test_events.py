@@ -58,6 +58,19 @@ async def test_silence_is_told_from_death():
 
 
 @pytest.mark.anyio
+async def test_also_where_all_that_happens_is_hidden_from_the_reader():
+    feed = Feed()
+    stream = Streams(heartbeat=60).follow(feed, 0, None, hides=lambda subject: subject == "b-1")
+    async with asyncio.timeout(5):
+        for _ in range(3):
+            feed.add("b-1", "info", "another's")
+            assert await first(stream, 1) == [": still here\n\n"]
+        feed.add("p-1", "info", "its own")
+        assert numbers(await first(stream, 1)) == [4]
+    await stream.aclose()
+
+
+@pytest.mark.anyio
 async def test_l11_streams_are_counted_and_the_place_of_one_that_ended_is_free_again():
     feed, streams = Feed(), Streams(most=1)
     feed.add("p-1", "info", "x")
@@ -154,3 +167,18 @@ def test_l11_the_hundred_and_first_stream_is_refused_in_words(state, monkeypatch
             next(reading)
             with pytest.raises(TooManyStreams), client.follow(after=0):
                 pass
+
+
+@pytest.mark.anyio
+async def test_l13_a_stream_ends_with_its_readers_right_to_it():
+    feed, over = Feed(), asyncio.Event()
+
+    async def gone() -> None:
+        await over.wait()
+
+    stream = Streams().follow(feed, 0, None, gone)
+    feed.add("p-1", "info", "for its eyes")
+    assert numbers(await first(stream, 1)) == [1]
+    over.set()
+    async with asyncio.timeout(5):
+        assert [event async for event in stream] == []

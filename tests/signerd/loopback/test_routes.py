@@ -8,13 +8,16 @@ import httpx
 import pytest
 
 from multisig import Network
+from signerd.client.flow import Reply, refusal
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
 from signerd.loopback import shapes
+from signerd.loopback.api import PREFIX, ROUTES
+from signerd.loopback.callers import TERMINAL
 from signerd.loopback.errors import leaves
-from signerd.loopback.routes import PREFIX, ROUTES
+from signerd.loopback.place import HOST, socket_path
 from signerd.loopback.views import proposal_line, proposal_view
 from tests.signerd.loopback.test_errors import made
 from tests.support.desk import snapshot_of, spend, surroundings
@@ -156,8 +159,8 @@ def test_every_call_of_the_client_reaches_its_method_with_what_was_given(state):
             ("proposals", False),
             ("proposals", True),
             ("proposal", "p-1"),
-            ("approve", "p-1", DIGEST, frozenset({"fee-share"})),
-            ("reject", "p-1", "too much"),
+            ("approve", "p-1", DIGEST, frozenset({"fee-share"}), TERMINAL),
+            ("reject", "p-1", "too much", TERMINAL),
             ("verify_audit",),
         ]
         assert set(answers) == {call[0] for call in daemon.service.calls}
@@ -203,32 +206,38 @@ BAD_BODIES = [
 ]
 
 
+def sent(daemon, verb: str, path: str, **given) -> httpx.Response:
+    """A request that no client of ours would make, over the socket. Raises what the daemon's problem speaks of."""
+    transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
+    with httpx.Client(transport=transport, trust_env=False) as http:
+        answer = http.request(verb, f"http://{HOST}{PREFIX}{path}", **given)
+    if answer.is_error:
+        raise refusal(Reply(answer.status_code, answer.content))
+    return answer
+
+
 @pytest.mark.parametrize(("path", "body"), BAD_BODIES, ids=lambda value: str(value)[:60])
 def test_l10_a_bad_request_is_refused_and_not_repeated_in_the_answer(silent, path, body):
-    with silent.client() as client:
-        with pytest.raises(InvalidRequest) as refused:
-            client._send("POST", path, content=json.dumps(body), headers={"Content-Type": "application/json"})
-        assert "hunter2" not in str(refused.value)
-        assert silent.service.calls == []
+    with pytest.raises(InvalidRequest) as refused:
+        sent(silent, "POST", path, content=json.dumps(body), headers={"Content-Type": "application/json"})
+    assert "hunter2" not in str(refused.value)
+    assert silent.service.calls == []
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "", None])
 def test_l9_a_body_that_does_not_say_that_it_is_json_is_refused(silent, kind):
     headers = {} if kind is None else {"Content-Type": kind}
-    with silent.client() as client:
-        with pytest.raises(InvalidRequest, match="application/json"):
-            client._send("POST", "/proposals/p-1/reject", content=b'{"reason": ""}', headers=headers)
-        assert silent.service.calls == []
+    with pytest.raises(InvalidRequest, match="application/json"):
+        sent(silent, "POST", "/proposals/p-1/reject", content=b'{"reason": ""}', headers=headers)
+    assert silent.service.calls == []
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[" * 20_000])
 def test_a_body_that_is_no_json_is_refused(silent, content):
-    with silent.client() as client:
-        with pytest.raises(InvalidRequest):
-            client._send(
-                "POST", "/proposals/p-1/reject", content=content, headers={"Content-Type": "application/json"}
-            )
-        assert silent.service.calls == []
+    headers = {"Content-Type": "application/json"}
+    with pytest.raises(InvalidRequest):
+        sent(silent, "POST", "/proposals/p-1/reject", content=content, headers=headers)
+    assert silent.service.calls == []
 
 
 @pytest.mark.parametrize(
@@ -244,16 +253,15 @@ def test_a_body_that_is_no_json_is_refused(silent, content):
     ],
 )
 def test_what_is_not_in_the_table_is_not_served(silent, method, path):
-    with silent.client() as client:
-        with pytest.raises(NoSuchRoute):
-            client._send(method, path)
-        assert silent.service.calls == []
+    with pytest.raises(NoSuchRoute):
+        sent(silent, method, path)
+    assert silent.service.calls == []
 
 
 @pytest.mark.parametrize("query", ["after=-1", "after=x", "after=" + "9" * 400, "subject=a%20b"])
 def test_a_bad_position_is_refused(silent, query):
-    with silent.client() as client, pytest.raises(InvalidRequest):
-        client._send("GET", f"/events?{query}")
+    with pytest.raises(InvalidRequest):
+        sent(silent, "GET", f"/events?{query}")
 
 
 def test_s24_the_digest_of_what_was_shown_is_what_reaches_the_daemon(state):
@@ -263,12 +271,12 @@ def test_s24_the_digest_of_what_was_shown_is_what_reaches_the_daemon(state):
         with pytest.raises(StaleApproval) as refused:
             client.approve("p-1", shown.digest)
         assert refused.value.hint
-        assert daemon.service.calls[-1] == ("approve", "p-1", view().digest, frozenset())
+        assert daemon.service.calls[-1] == ("approve", "p-1", view().digest, frozenset(), TERMINAL)
 
 
 def test_the_description_of_the_interface_names_every_route(state):
-    with served_script(state) as daemon, daemon.client() as client:
-        found = client._send("GET", "/openapi.json")
+    with served_script(state) as daemon:
+        found = sent(daemon, "GET", "/openapi.json")
         described = found.json()["paths"]
         assert {(route.method.lower(), PREFIX + route.path) for route in ROUTES} == {
             (method, path) for path, methods in described.items() for method in methods
@@ -277,8 +285,8 @@ def test_the_description_of_the_interface_names_every_route(state):
 
 
 def test_the_description_refers_to_nothing_that_it_does_not_have(state):
-    with served_script(state) as daemon, daemon.client() as client:
-        described = client._send("GET", "/openapi.json").json()
+    with served_script(state) as daemon:
+        described = sent(daemon, "GET", "/openapi.json").json()
     schemas = described["components"]["schemas"]
     referred = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(described)))
     assert referred == set(schemas)
@@ -295,6 +303,6 @@ def test_the_description_refers_to_nothing_that_it_does_not_have(state):
 
 
 def test_head_is_not_in_the_table(silent):
-    with silent.client() as client, pytest.raises(SignerdError):
-        client._send("HEAD", "/status")
+    with pytest.raises(SignerdError):
+        sent(silent, "HEAD", "/status")
     assert silent.service.calls == []

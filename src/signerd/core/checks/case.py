@@ -23,13 +23,14 @@ class Case:
 class InspectedCase:
     """The same, with the pinned vault and what the PSBT's own bytes say against what its coins are of.
 
-    ``signing``: None for a payment from the pinned vault; for a forward the profile that it is from.
+    ``signing``: None for a payment from the pinned vault; for a forward the profile that it is from. ``pin``: None where
+    something was brought that spends from the profile.
     """
 
     snapshot: Snapshot
     psbt: Psbt
     around: Surroundings
-    pin: Pin
+    pin: Pin | None
     inspection: Inspection
     signing: Signing | None = field(default=None)
 
@@ -41,7 +42,10 @@ class InspectedCase:
     @property
     def policy(self) -> Policy:
         """What the coins are proven to be of."""
-        return self.pin.vault if self.signing is None else self.signing.policy
+        if self.signing is not None:
+            return self.signing.policy
+        assert self.pin is not None, "what is not signed for a profile is signed for a pinned vault"
+        return self.pin.vault
 
     @property
     def returning(self) -> tuple[tuple[bytes, int], ...]:

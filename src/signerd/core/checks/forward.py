@@ -32,6 +32,7 @@ def into_vault(case: InspectedCase) -> Verdict:
             f"A forward pays the vault and nobody else; this one has {len(payments)} payments.",
             payments=len(payments),
         )
+    assert case.pin is not None, "a forward whose vault is not pinned is not inspected"
     (paid,) = payments
     index = receive_index(case.pin.vault, paid.script_pubkey)
     if index is None:

@@ -32,7 +32,7 @@ HOLD, WARN = "hold", "warn"
 
 _KNOWN_VAULT = (
     Check("psbt-readable", ("S23",), "The PSBT can be read, within bounds."),
-    Check("kind-known", ("S12",), "This version can check a proposal of this kind in full."),
+    Check("kind-known", ("S12",), "It is what it is called, and this version can check such a one in full."),
     Check("vault-pinned", ("S16",), "The person pinned the vault on this machine."),
     Check("vault-unchanged", ("S16",), "The platform shows the vault as it was pinned."),
     Check("vault-alarm", ("S16",), "No change of the vault waits to be looked at."),
@@ -95,9 +95,25 @@ _INSPECTED = (
     Check("paid-twice", ("S6",), "No signed payment from other coins is the same."),
 )
 
+_TOKENS = (
+    Check("token-known", ("S12", "S13"), "The token is proven by the bytes of its deployment."),
+    Check("token-call", ("S12", "S13"), "The data is what the proposal says of it."),
+    Check("token-shape", ("S12",), "The vault's address calls, and nobody is paid beside it."),
+    Check("token-effect", ("S12",), "What cannot be taken back is named."),
+    Check("token-twice", ("S6",), "No signed call from other coins is the same."),
+)
+
 _FORWARDED = (
     Check("forward-profile", ("S12",), "A forward is from the member's registered profile."),
     Check("forward-destination", ("S12",), "A forward goes into the pinned vault only."),
+)
+
+_BROUGHT = (
+    Check(
+        "brought", ("S12", "S13"), "It is a proposal of the platform's; else it says what is not compared."
+    ),
+    Check("brought-open", ("S24",), "The time is not over in which it may be approved."),
+    Check("brought-coins", ("S3",), "What no pinned vault's is, is the registered profile's."),
 )
 
 LOWERED = "lowered"
@@ -105,7 +121,19 @@ _OWN = (Check(LOWERED, (), "Names the checks that the configuration lowers."),)
 _RULES = tuple(Check(name, (), "A rule of rules.toml.") for name in RULE_NAMES)
 
 CHECKS: Mapping[str, Check] = MappingProxyType(
-    {check.name: check for check in (*_KNOWN_VAULT, *_FINDINGS, *_INSPECTED, *_FORWARDED, *_OWN, *_RULES)}
+    {
+        check.name: check
+        for check in (
+            *_KNOWN_VAULT,
+            *_FINDINGS,
+            *_INSPECTED,
+            *_TOKENS,
+            *_FORWARDED,
+            *_BROUGHT,
+            *_OWN,
+            *_RULES,
+        )
+    }
 )
 LOWERABLE = tuple(sorted(name for name, check in CHECKS.items() if check.lowered is not None))
 

@@ -2,24 +2,40 @@
 
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, Vault
+from multisig.tokens import Call, Deploy
 from signerd.core.checks.case import Case
 from signerd.core.standing import made_with_former
 from signerd.core.text import said
+from signerd.core.tokens import payload_of, takes_back
 from signerd.core.values import FormerKey, OwnKey
 from signerd.core.verdicts import Verdict, allow, refuse
 
 CHECKED_KINDS = {
     TxType.SEND: "It is a plain payment from a vault.",
     TxType.FORWARD: "It moves your own money into a vault.",
+    TxType.DEPLOY: "It makes a token.",
+    TxType.CALL: "It is a call of a token.",
 }
+# What the transaction of such a proposal carries; a plain payment that carries any is refused by ``data``.
+_CARRIES = {TxType.DEPLOY: Deploy, TxType.CALL: Call}
 
 
 def kind_known(case: Case) -> Verdict:
-    """Only what this version can check in full may be signed."""
+    """Only what this version can check in full may be signed, and only as what it is."""
     name, kind = "kind-known", case.snapshot.kind
-    if kind in CHECKED_KINDS:
-        return allow(name, CHECKED_KINDS[kind], kind=kind.value)
-    return refuse(name, f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
+    if kind not in CHECKED_KINDS:
+        return refuse(name, f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
+    if kind in _CARRIES and case.snapshot.replaces is not None and takes_back(case.psbt):
+        return allow(
+            name, "It takes a token's transaction back, and carries no data itself.", kind=kind.value
+        )
+    if kind in _CARRIES and not isinstance(payload_of(case.psbt), _CARRIES[kind]):
+        return refuse(
+            name,
+            f"It is called a token's {kind.value}, and its transaction carries none that can be read.",
+            kind=kind.value,
+        )
+    return allow(name, CHECKED_KINDS[kind], kind=kind.value)
 
 
 def pinned(case: Case) -> Verdict:

@@ -6,6 +6,8 @@ from typing import Any
 
 from multisig import FeeRate
 from signerd.core.checks.case import InspectedCase
+from signerd.core.checks.tokens import gaining
+from signerd.core.families import payee
 from signerd.core.rules.spending import Spent, most_spent
 from signerd.core.rules.values import (
     AboveFeeRate,
@@ -15,6 +17,7 @@ from signerd.core.rules.values import (
     Always,
     ExceptTo,
     ExceptWithin,
+    OfToken,
     Rule,
 )
 from signerd.core.text import amount
@@ -85,10 +88,14 @@ def _rate(rate: FeeRate) -> str:
 
 def _address(rule: Rule, case: InspectedCase) -> Found:
     assert isinstance(rule.condition, ExceptTo)
-    others = [p for p in case.to_others if p.script_pubkey not in rule.condition.scripts]
+    others = [p.script_pubkey for p in case.to_others if p.script_pubkey not in rule.condition.scripts]
     if others:
-        named = ", ".join(p.address or f"script {p.script_pubkey.hex()}" for p in others)
+        named = ", ".join(payee(script, case.around.network) for script in others)
         return True, f"It pays somebody who is not on your list ({named})", {"others": len(others)}
+    holder = gaining(case)
+    if holder is not None and holder not in rule.condition.scripts:
+        named = payee(holder, case.around.network)
+        return True, f"It gives tokens to somebody who is not on your list ({named})", {"others": 1}
     return False, "It pays nobody who is not on your list", {"others": 0}
 
 
@@ -104,6 +111,12 @@ def _hours(rule: Rule, case: InspectedCase) -> Found:
     return True, f"It is outside your hours ({hours})", figures
 
 
+def _token(_rule: Rule, case: InspectedCase) -> Found:
+    if any(output.token is not None for output in case.inspection.op_returns):
+        return True, "It makes or calls a token", {}
+    return False, "It has nothing to do with a token", {}
+
+
 def _always(rule: Rule, _case: InspectedCase) -> Found:
     return True, "Every payment of this vault" if rule.vault_id is not None else "Every payment", {}
 
@@ -116,6 +129,7 @@ _CONDITIONS: Mapping[type, Callable[[Rule, InspectedCase], tuple[bool, str, Mapp
             AboveFeeRate: _fee_rate,
             ExceptTo: _address,
             ExceptWithin: _hours,
+            OfToken: _token,
             Always: _always,
         }
     )

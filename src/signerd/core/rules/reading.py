@@ -8,7 +8,7 @@
     [vaults.VAULT-ID.ask]
 
 and in each: ``above_per_transaction``, ``above_per_day``, ``above_per_week``, ``above_fee_rate``, ``except_to``,
-``except_within``, ``always``.
+``except_within``, ``any_token``, ``always``.
 """
 
 import tomllib
@@ -27,6 +27,7 @@ from signerd.core.rules.values import (
     Condition,
     ExceptTo,
     ExceptWithin,
+    OfToken,
     Period,
     Rule,
     Rules,
@@ -43,6 +44,10 @@ def _sats(make: Callable[[Sats], Condition]) -> Callable[[Any, Network], Conditi
     return lambda value, _network: make(amount_sats(value))
 
 
+def _token(value: Any, _network: Network) -> Condition | None:
+    return OfToken() if truth(value) else None
+
+
 def _always(value: Any, _network: Network) -> Condition | None:
     return Always() if truth(value) else None
 
@@ -56,6 +61,7 @@ KEYS: Mapping[str, Callable[[Any, Network], Condition | None]] = MappingProxyTyp
         "above_fee_rate": lambda value, _network: AboveFeeRate(fee_rate(value)),
         "except_to": lambda value, network: ExceptTo(addresses(value, network)),
         "except_within": lambda value, _network: ExceptWithin(hours(value)),
+        "any_token": _token,
         "always": _always,
     }
 )

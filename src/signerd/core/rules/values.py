@@ -68,11 +68,16 @@ class ExceptWithin:
 
 
 @dataclass(frozen=True)
+class OfToken:
+    """It makes or calls a token, whose amounts no limit in bitcoin measures."""
+
+
+@dataclass(frozen=True)
 class Always:
     """Every proposal meets it: "never" where it refuses, "always ask" where it asks."""
 
 
-Condition = AbovePerTransaction | AboveWithin | AboveFeeRate | ExceptTo | ExceptWithin | Always
+Condition = AbovePerTransaction | AboveWithin | AboveFeeRate | ExceptTo | ExceptWithin | OfToken | Always
 
 
 @dataclass(frozen=True)
@@ -110,10 +115,10 @@ class Rules:
 
 NO_RULES = Rules()
 
-KINDS = ("per-transaction", "per-day", "per-week", "fee-rate", "address", "hours", "always")
+KINDS = ("per-transaction", "per-day", "per-week", "fee-rate", "address", "hours", "token", "always")
 
 
-def kind_of(condition: Condition) -> str:
+def kind_of(condition: Condition) -> str:  # noqa: PLR0911 - one for each condition
     """One of ``KINDS``."""
     match condition:
         case AbovePerTransaction():
@@ -126,6 +131,8 @@ def kind_of(condition: Condition) -> str:
             return "address"
         case ExceptWithin():
             return "hours"
+        case OfToken():
+            return "token"
         case Always():
             return "always"
 

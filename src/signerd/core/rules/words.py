@@ -8,6 +8,7 @@ from signerd.core.rules.values import (
     Always,
     ExceptTo,
     ExceptWithin,
+    OfToken,
     Rule,
 )
 from signerd.core.text import amount
@@ -19,7 +20,7 @@ def rule_words(rule: Rule, network: Network) -> str:
     return f"{rule.action}: {_condition(rule, network)}, {whose}"
 
 
-def _condition(rule: Rule, network: Network) -> str:
+def _condition(rule: Rule, network: Network) -> str:  # noqa: PLR0911 - one for each condition
     match rule.condition:
         case AbovePerTransaction(limit):
             return f"more than {amount(limit)} in one transaction"
@@ -32,5 +33,7 @@ def _condition(rule: Rule, network: Network) -> str:
             return f"a payment to anybody but {', '.join(listed)}"
         case ExceptWithin(hours):
             return f"at any time but {hours}"
+        case OfToken():
+            return "whatever makes or calls a token"
         case Always():
             return "every payment"

@@ -89,6 +89,7 @@ def test_every_key_makes_a_rule_of_its_own_name() -> None:
         "above_fee_rate": '"1 sat/vB"',
         "except_to": f'["{ADDRESS}"]',
         "except_within": WITHIN,
+        "any_token": "true",
         "always": "true",
     }
     assert set(values) == set(KEYS)

@@ -1,0 +1,286 @@
+"""What the loopback costs a caller: ``GET /v1/devices`` beside a route that does nothing and beside ``hwi enumerate``, events, pages.
+
+The daemon is a process of its own, as is the bare route; the client is plain ``http.client`` on one connection that stays.
+The daemon has a real bridge to a virtual Trezor; the platform is a fake one in its own process.
+"""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.devices.command import hwi
+from benchmarks.devices.desk import Device
+from benchmarks.idle import cpu_ms, memory_mb
+from firmware_bridge import Bridge, DeviceState
+from firmware_bridge.model import Endpoint, Family
+from tests.support.virtual import NETWORK, spend, vault
+
+CALLS = int(os.environ.get("BENCH_CALLS", "2000"))
+STREAMS = 100
+TURN = 50
+LINES = 50
+HEADERS = {"Host": "signerd"}
+
+
+class _Unix(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("signerd", timeout=30)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(self._path)
+
+
+def timed(
+    connection: http.client.HTTPConnection, path: str, headers: dict[str, str], calls: int
+) -> list[float]:
+    """Milliseconds of each call."""
+    spent = []
+    for _ in range(calls):
+        started = time.perf_counter()
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{path}: {answer.status}")
+        spent.append((time.perf_counter() - started) * 1000)
+    return spent
+
+
+# --- the processes that are asked ------------------------------------------------------------------------------------------
+
+
+async def bare() -> None:
+    """A FastAPI route that answers a list of one device, behind uvicorn as it comes."""
+    import uvicorn
+    from fastapi import FastAPI
+
+    app = FastAPI()
+
+    @app.get("/v1/devices")
+    async def devices() -> list[dict[str, str]]:
+        return [{"id": "a", "state": "ready", "model": "Trezor"}]
+
+    # Named TCP, as ours is: asyncio sends at once only where it is, else each answer waits 40 ms.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+    print(json.dumps({"port": listening.getsockname()[1]}), flush=True)
+    await server.serve(sockets=[listening])
+
+
+async def daemon(folder: Path, endpoint: str) -> None:
+    """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest`` stops that."""
+    from signerd.loopback.access.rates import Rates
+    from signerd.loopback.page.sessions import Sessions
+    from signerd.loopback.serve import serving
+    from tests.support.daemons import daemon_at, prepare, unhurried_sleep
+    from tests.support.served import make_outer
+
+    # An app's rate is bounded; what is measured is a call.
+    Rates.take = lambda _self, _who: None  # type: ignore[method-assign]
+    state, sessions = folder / "s", Sessions(time.monotonic)
+    state.mkdir(mode=0o700)
+    prepare(state)
+    platform = make_outer(folder).platform
+    async with (
+        Bridge(network=NETWORK, endpoints=[Endpoint.parse(endpoint)], usb=False) as bridge,
+        daemon_at(state, platform, bridge, sleep=unhurried_sleep) as service,
+        serving(service, state, port=0, sessions=sessions, clock=time.monotonic) as path,
+    ):
+        while not [one for one in await bridge.refresh() if one.state is DeviceState.READY]:  # noqa: ASYNC110 - asked, as a person asks
+            await asyncio.sleep(0.1)
+        asked = await service.apps.ask("Bench", frozenset({"read"}), None)
+        await service.apps.accept(asked.id, asked.code, rights=None, days=1)
+        token = (await service.apps.collect(asked.id, asked.secret)).token
+        cookie = sessions.enter(sessions.entry()).token
+        told = {"port": service.reach.port, "token": token, "cookie": cookie, "socket": str(path)}
+        print(json.dumps(told), flush=True)
+        await _obey(service, bridge)
+
+
+async def _obey(service: Any, bridge: Bridge) -> None:
+    signing: asyncio.Task[None] | None = None
+    loop = asyncio.get_running_loop()
+    while word := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
+        if word == "line":
+            service.feed.add("bench", "info", str(time.monotonic_ns()))
+        elif word == "sign":
+            signing = asyncio.create_task(_sign(bridge))
+        elif signing is not None:
+            signing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await signing
+
+
+async def _sign(bridge: Bridge) -> None:
+    (device,) = await bridge.list()
+    payment = spend(vault(), inputs=10)
+    while True:
+        await bridge.sign(device.id, payment, vault())
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    command = [sys.executable, "-m", "benchmarks.loopback", *arguments]
+    started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    try:
+        yield started, json.loads(started.stdout.readline())
+    finally:
+        started.terminate()
+        started.wait(20)
+
+
+# --- what is measured ------------------------------------------------------------------------------------------------------
+
+
+def say(running: subprocess.Popen[str], word: str) -> None:
+    assert running.stdin is not None
+    running.stdin.write(word + "\n")
+    running.stdin.flush()
+
+
+def latencies(
+    running: subprocess.Popen[str], told: dict[str, Any], streams: int
+) -> tuple[float, float, float]:
+    """From a line in the feed to its reader: the median and the slowest of ``streams`` readers; megabytes that they cost."""
+    before = memory_mb(running.pid)[0]
+    with ExitStack() as stack:
+        readers = [stack.enter_context(_stream(told["socket"])) for _ in range(streams)]
+        spent = []
+        for _ in range(LINES):
+            say(running, "line")
+            spent += [_line(reader) for reader in readers]
+        grown = memory_mb(running.pid)[0] - before
+    return statistics.median(spent), max(spent), grown
+
+
+@contextmanager
+def _stream(path: str) -> Iterator[Any]:
+    connection = _Unix(path)
+    connection.request("GET", "/v1/events?subject=bench", headers=HEADERS)
+    try:
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
+def _line(reader: Any) -> float:
+    while True:
+        text = reader.readline()
+        if text.startswith(b"data: "):
+            sent = int(json.loads(text[6:])["text"])
+            return (time.monotonic_ns() - sent) / 1e6
+
+
+def rows(
+    told: dict[str, Any], bare_port: int
+) -> dict[str, tuple[http.client.HTTPConnection, dict[str, str]]]:
+    port = told["port"]
+    return {
+        "a bare FastAPI route": (http.client.HTTPConnection("127.0.0.1", bare_port), {}),
+        "over TCP, with a token": (
+            http.client.HTTPConnection("127.0.0.1", port),
+            {"Authorization": f"Bearer {told['token']}"},
+        ),
+        "over the socket": (_Unix(told["socket"]), HEADERS),
+    }
+
+
+def show(title: str, told: dict[str, Any], pids: tuple[int, int]) -> None:
+    """In turns, so that all meet the same noise; the processor time of the process that answers beside it."""
+    print(f"\nGET /v1/devices, {title}, {CALLS} calls each, in turns")
+    print(f"{'':>26} {'p50 ms':>8} {'p99 ms':>8} {'CPU ms':>8} {'÷ bare':>7}")
+    served, bare_port = pids[0], told["bare"]
+    asked = rows(told, bare_port)
+    spent: dict[str, list[float]] = {name: [] for name in asked}
+    cpu = dict.fromkeys(asked, 0.0)
+    for _ in range(max(CALLS // TURN, 1)):
+        for number, (name, (connection, headers)) in enumerate(asked.items()):
+            pid = pids[1] if number == 0 else served
+            before = cpu_ms(pid)
+            spent[name] += timed(connection, "/v1/devices", headers, TURN)
+            cpu[name] += cpu_ms(pid) - before
+    base = cpu["a bare FastAPI route"]
+    for name, times in spent.items():
+        times.sort()
+        p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
+        print(f"{name:>26} {p50:8.3f} {p99:8.3f} {cpu[name] / len(times):8.3f} {cpu[name] / base:7.2f}")
+        asked[name][0].close()
+
+
+def pages(told: dict[str, Any]) -> None:
+    print(f"\n{'a page':>26} {'p50 ms':>8} {'p99 ms':>8}")
+    connection = http.client.HTTPConnection("127.0.0.1", told["port"])
+    cookie = {"Cookie": f"signerd-{told['port']}={told['cookie']}"}
+    for path in ("/", "/proposals/p-1", "/devices", "/vaults", "/apps", "/history", "/settings"):
+        times = sorted(timed(connection, path, cookie, max(CALLS // 20, 20)))
+        p50, p99 = statistics.median(times), times[int(len(times) * 0.99)]
+        print(f"{path:>26} {p50:8.2f} {p99:8.2f}")
+
+
+def best_enumerate_ms(rounds: int = 3) -> float:
+    def once() -> float:
+        started = time.perf_counter()
+        asyncio.run(hwi("enumerate"))
+        return (time.perf_counter() - started) * 1000
+
+    return min(once() for _ in range(rounds))
+
+
+def measure(folder: Path) -> None:
+    device = Device.start(Family.TREZOR, folder)
+    try:
+        with (
+            process("daemon", str(folder), str(device.endpoint)) as (running, told),
+            process("bare") as (plain, base),
+        ):
+            told["bare"] = base["port"]
+            print(f"load {os.getloadavg()[0]:.1f} when it began")
+            show("at rest", told, (running.pid, plain.pid))
+            print(f"{'hwi enumerate':>26} {best_enumerate_ms():8.1f}")
+            say(running, "sign")
+            show("while a virtual Trezor signs ten inputs, again and again", told, (running.pid, plain.pid))
+            say(running, "rest")
+            for streams in (1, STREAMS):
+                middle, slowest, grown = latencies(running, told, streams)
+                print(
+                    f"\n{streams} event streams: a line reaches its reader in {middle:.2f} ms (slowest {slowest:.1f}); "
+                    f"{grown:.1f} MB more resident"
+                )
+            pages(told)
+    finally:
+        device.stop()
+
+
+def main() -> None:
+    if sys.platform != "linux":
+        print("loopback: only Linux tells what a process costs")
+        return
+    with tempfile.TemporaryDirectory(prefix="bench") as folder:
+        measure(Path(folder))
+
+
+PARTS: dict[str, Callable[..., Any]] = {
+    "bare": bare,
+    "daemon": lambda folder, place: daemon(Path(folder), place),
+}
+
+if __name__ == "__main__":
+    asyncio.run(PARTS[sys.argv[1]](*sys.argv[2:]))

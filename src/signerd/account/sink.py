@@ -1,0 +1,10 @@
+"""What takes the effects of what the platform told."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from signerd.core.effects import Effect
+
+
+class Sink(Protocol):
+    def perform(self, effects: Iterable[Effect]) -> None: ...

@@ -1,0 +1,204 @@
+"""The use cases of pairing, behind the port ``loopback.ports.apps``: each change is recorded, and then told."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import datetime, timedelta
+from hmac import compare_digest
+
+from signerd.apps.names import clean_name
+from signerd.apps.origins import exact_origin
+from signerd.apps.requests import LIFE_SECONDS, Answer, Asked, Clock, Entropy, Requests, Stage
+from signerd.apps.tokens import PREFIX, Tokens, token_hash
+from signerd.apps.views import app_view, collected, open_pairing, origin_view, stamp
+from signerd.errors import InvalidRequest, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
+from signerd.feed import Feed
+from signerd.journal import Journal
+from signerd.journal.apps import App, answer_note
+from signerd.loopback.callers import Caller, Kind
+from signerd.loopback.rights_words import granted
+from signerd.loopback.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
+
+# What the feed calls all of this.
+PAIRING = "pairing"
+
+
+class PairedApps:
+    """One loop uses it. ``clock``: monotonic seconds. ``entropy(n)``: n random bytes."""
+
+    def __init__(self, journal: Journal, feed: Feed, clock: Clock, entropy: Entropy) -> None:
+        self._journal = journal
+        self._feed = feed
+        self._entropy = entropy
+        self._requests = Requests(clock, entropy)
+        self._tokens = Tokens(journal)
+
+    # --- for the doors -----------------------------------------------------------------------------------------------
+
+    def caller(self, token: str, origin: str | None) -> Caller:
+        return self._tokens.caller(token, origin)
+
+    def origins(self) -> AbstractSet[str]:
+        # Whoever asked while it was let in may hear the answer.
+        return self._tokens.origins() | self._requests.origins()
+
+    async def gone(self, app_id: str) -> None:
+        await self._tokens.gone(app_id)
+
+    # --- for an app --------------------------------------------------------------------------------------------------
+
+    async def ask(self, name: str, rights: AbstractSet[str], origin: str | None) -> Pairing:
+        if origin is not None and origin not in self._tokens.let_in_now():
+            raise NotAllowed(
+                "the person has not let this site in",
+                hint="Let it in on the page, or with `signerd pair --origin` and its address.",
+            )
+        asked, secret = self._requests.ask(clean_name(name), frozenset(granted(rights)), origin)
+        whose = f" from {origin}" if origin else ", a program of this machine,"
+        self._tell("ask", f"'{asked.name}'{whose} asks to be paired: {', '.join(granted(asked.rights))}.")
+        return Pairing(id=asked.pairing_id, secret=_text(secret), code=asked.code, seconds=int(LIFE_SECONDS))
+
+    async def collect(self, pairing_id: str, secret: str) -> Collected:
+        asked = self._requests.to_collect(pairing_id, _bytes(secret))
+        if asked.stage is Stage.WAITING:
+            return Collected(state="waiting")
+        if asked.stage is Stage.REFUSED:
+            self._requests.forget(asked)
+            return Collected(state="refused")
+        token = PREFIX + _text(self._entropy(32))
+        app = self._granted(asked, token)
+        self._journal.apps.pair(app)
+        self._requests.forget(asked)
+        self._tokens.refresh()
+        self._tell("info", f"'{app.name}' is paired until {stamp(app.expires)}.")
+        return collected(app, token)
+
+    async def me(self, caller: Caller) -> Me:
+        if caller.kind is Kind.STRANGER:
+            raise NotPaired("nobody let you in")
+        app = None if caller.app_id is None else self._app(caller.app_id)
+        return Me(
+            kind=caller.kind.value,
+            name=caller.name,
+            network=str(self._journal.network),
+            rights=granted(caller.rights),
+            id=caller.app_id,
+            origin=None if app is None else app.origin,
+            expires=None if app is None else stamp(app.expires),
+        )
+
+    # --- for the person: requests ------------------------------------------------------------------------------------
+
+    async def open_requests(self) -> tuple[OpenPairing, ...]:
+        return tuple(self._view(asked) for asked in self._requests.waiting())
+
+    async def accept(
+        self, pairing_id: str, code: str, *, rights: AbstractSet[str] | None, days: int
+    ) -> OpenPairing:
+        asked = self._requests.to_answer(pairing_id)
+        given = asked.rights if rights is None else frozenset(granted(rights))
+        if not given or not given <= asked.rights:
+            raise InvalidRequest(
+                "rights can only be taken away from those that were asked for, and one must be left",
+                hint=f"It asked for: {', '.join(granted(asked.rights))}.",
+            )
+        self._require_code(asked, code)
+        self._journal.note(answer_note("app-accepted", pairing_id, asked.name, asked.origin, given))
+        accepted = self._requests.answer(asked, Answer.YES, granted=given, days=days)
+        self._tell("info", f"'{asked.name}' may fetch its token.")
+        return self._view(replace(accepted, rights=given))
+
+    async def refuse(self, pairing_id: str) -> OpenPairing:
+        asked = self._requests.to_answer(pairing_id)
+        self._journal.note(answer_note("app-refused", pairing_id, asked.name, asked.origin, asked.rights))
+        self._tell("info", f"'{asked.name}' was refused.")
+        return self._view(self._requests.answer(asked, Answer.NO))
+
+    # --- for the person: apps and origins ----------------------------------------------------------------------------
+
+    async def list(self) -> tuple[AppView, ...]:
+        now = self._journal.now()
+        return tuple(app_view(app, now) for app in self._journal.apps.all())
+
+    async def revoke(self, app_id: str) -> AppView:
+        app = self._app(app_id)
+        if app.revoked is None:
+            self._journal.apps.revoke(app, self._now())
+            self._tokens.refresh()
+            self._tell("info", f"'{app.name}' is not paired any more.")
+        return app_view(self._app(app_id), self._journal.now())
+
+    async def list_origins(self) -> tuple[OriginView, ...]:
+        return tuple(self._origin(origin) for origin in sorted(self._tokens.origins()))
+
+    async def let_in(self, origin: str, minutes: int) -> OriginView:
+        exact = exact_origin(origin)
+        self._journal.apps.let_in(exact, self._now() + timedelta(minutes=minutes))
+        self._tokens.refresh()
+        self._tell("info", f"{exact} may ask to be paired for {minutes} minutes.")
+        return self._origin(exact)
+
+    async def shut_out(self, origin: str) -> OriginView:
+        exact = exact_origin(origin)
+        self._journal.apps.shut_out(exact, self._now())
+        self._requests.drop(exact)
+        self._tokens.refresh()
+        self._tell("info", f"{exact} is shut out.")
+        return self._origin(exact)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _require_code(self, asked: Asked, code: str) -> None:
+        """Raises WrongPairingCode; the third time the request is over, and the app is told that it was refused."""
+        typed = code.replace(" ", "").encode()
+        if compare_digest(typed, asked.code.encode()):
+            return
+        counted = self._requests.mistyped(asked)
+        if counted.tries_left:
+            raise WrongPairingCode(f"this is not the code that it shows; {counted.tries_left} tries are left")
+        note = answer_note("app-refused", asked.pairing_id, asked.name, asked.origin, asked.rights)
+        self._journal.note(replace(note, facts={**note.facts, "why": "wrong code"}))
+        self._tell("attention", f"'{asked.name}' was refused: its code was given wrongly too often.")
+        raise WrongPairingCode("this is not the code that it shows: the request is over")
+
+    def _granted(self, asked: Asked, token: str) -> App:
+        now = self._now()
+        return App(
+            app_id=self._entropy(16).hex(),
+            name=asked.name,
+            origin=asked.origin,
+            rights=asked.granted,
+            token_hash=token_hash(token),
+            created=now,
+            expires=now + timedelta(days=asked.days),
+        )
+
+    def _app(self, app_id: str) -> App:
+        """Raises UnknownApp."""
+        found = next((app for app in self._journal.apps.all() if app.app_id == app_id), None)
+        if found is None:
+            raise UnknownApp(f"no app '{app_id}' was ever paired here")
+        return found
+
+    def _origin(self, origin: str) -> OriginView:
+        now = self._journal.now()
+        live = (app for app in self._journal.apps.all() if app.revoked is None and now < app.expires)
+        apps = tuple(app.app_id for app in live if app.origin == origin)
+        return origin_view(origin, self._tokens.let_in_now().get(origin), apps)
+
+    def _view(self, asked: Asked) -> OpenPairing:
+        return open_pairing(asked, self._requests.seconds_left(asked))
+
+    def _now(self) -> datetime:
+        return self._journal.now().replace(microsecond=0)
+
+    def _tell(self, kind: str, sentence: str) -> None:
+        self._feed.add(PAIRING, kind, sentence)
+
+
+def _text(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _bytes(secret: str) -> bytes:
+    return urlsafe_b64decode(secret + "=" * (-len(secret) % 4))

@@ -1,0 +1,168 @@
+"""Requests to be paired, from the question to the answer: in memory, for minutes, and few of them (L6, L7)."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum, unique
+from hashlib import sha256
+from hmac import compare_digest
+
+from signerd.errors import AlreadyAsking, TooManyPairings, UnknownPairing
+
+# The person has to look at two places and type six digits; what is forgotten is over soon.
+LIFE_SECONDS = 120.0
+# More than anybody answers side by side; whoever asks for nothing fills a page with no more than these.
+MAX_OPEN = 3
+# A prompt each ten seconds is already a nuisance.
+MAX_PER_MINUTE = 6
+# One refused or mistyped, one again, and one more.
+MAX_PER_ASKER_AND_MINUTE = 3
+# Of a million codes: who guesses has three in a million.
+MAX_TRIES = 3
+MINUTE = 60.0
+
+Clock = Callable[[], float]
+Entropy = Callable[[int], bytes]
+
+
+@unique
+class Stage(StrEnum):
+    WAITING = "waiting"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+
+
+@unique
+class Answer(StrEnum):
+    YES = "yes"
+    NO = "no"
+    MISTYPED_TOO_OFTEN = "mistyped-too-often"
+
+
+# From every other stage nothing leads on: a request is answered once, and goes when it is collected or over.
+TABLE = {
+    (Stage.WAITING, Answer.YES): Stage.ACCEPTED,
+    (Stage.WAITING, Answer.NO): Stage.REFUSED,
+    (Stage.WAITING, Answer.MISTYPED_TOO_OFTEN): Stage.REFUSED,
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``until``: by the monotonic clock. ``granted`` and ``days``: of an accepted one."""
+
+    pairing_id: str
+    name: str
+    origin: str | None
+    rights: frozenset[str]
+    code: str = field(repr=False)
+    secret_hash: bytes = field(repr=False)
+    until: float
+    stage: Stage = Stage.WAITING
+    tries_left: int = MAX_TRIES
+    granted: frozenset[str] = frozenset()
+    days: int = 0
+
+    @property
+    def asker(self) -> str:
+        """Who counts as the same one: the origin, where a browser vouches for it, else whoever uses the name."""
+        return f"program {self.name.casefold()}" if self.origin is None else self.origin
+
+
+class Requests:
+    """One loop uses it. ``clock`` is monotonic, in seconds; ``entropy(n)`` gives n random bytes."""
+
+    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._kept: dict[str, Asked] = {}
+        self._lately: deque[tuple[float, str]] = deque()
+
+    def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[Asked, bytes]:
+        """A new request and its secret. Raises AlreadyAsking, TooManyPairings."""
+        secret = self._entropy(32)
+        asked = Asked(
+            pairing_id=self._entropy(16).hex(),
+            name=name,
+            origin=origin,
+            rights=rights,
+            code=f"{int.from_bytes(self._entropy(8)) % 1_000_000:06d}",
+            secret_hash=sha256(secret).digest(),
+            until=self._clock() + LIFE_SECONDS,
+        )
+        self._require_room(asked.asker)
+        self._kept[asked.pairing_id] = asked
+        self._lately.append((self._clock(), asked.asker))
+        return asked, secret
+
+    def waiting(self) -> tuple[Asked, ...]:
+        """Those that the person has not answered, the oldest first."""
+        self._forget_what_is_over()
+        return tuple(asked for asked in self._kept.values() if asked.stage is Stage.WAITING)
+
+    def to_answer(self, pairing_id: str) -> Asked:
+        """Raises UnknownPairing, also for one that is answered."""
+        found = next((asked for asked in self.waiting() if asked.pairing_id == pairing_id), None)
+        if found is None:
+            raise _unknown()
+        return found
+
+    def to_collect(self, pairing_id: str, secret: bytes) -> Asked:
+        """Raises UnknownPairing, in the same words for an unknown id and another secret."""
+        self._forget_what_is_over()
+        found = self._kept.get(pairing_id)
+        if found is None or not compare_digest(found.secret_hash, sha256(secret).digest()):
+            raise _unknown()
+        return found
+
+    def mistyped(self, asked: Asked) -> Asked:
+        """A wrong code was given; the last one ends the request."""
+        counted = replace(asked, tries_left=asked.tries_left - 1)
+        self._kept[asked.pairing_id] = counted
+        return counted if counted.tries_left else self.answer(counted, Answer.MISTYPED_TOO_OFTEN)
+
+    def answer(
+        self, asked: Asked, given: Answer, *, granted: frozenset[str] = frozenset(), days: int = 0
+    ) -> Asked:
+        """The app has its time anew, to hear it."""
+        stage, until = TABLE[asked.stage, given], self._clock() + LIFE_SECONDS
+        answered = replace(asked, stage=stage, granted=granted, days=days, until=until)
+        self._kept[asked.pairing_id] = answered
+        return answered
+
+    def forget(self, asked: Asked) -> None:
+        del self._kept[asked.pairing_id]
+
+    def drop(self, origin: str) -> None:
+        """Whatever this origin asked for, answered or not."""
+        self._kept = {key: asked for key, asked in self._kept.items() if asked.origin != origin}
+
+    def origins(self) -> set[str]:
+        """Those of the requests that are not over."""
+        self._forget_what_is_over()
+        return {asked.origin for asked in self._kept.values() if asked.origin is not None}
+
+    def seconds_left(self, asked: Asked) -> int:
+        return max(0, int(asked.until - self._clock()))
+
+    def _require_room(self, asker: str) -> None:
+        """Raises AlreadyAsking, TooManyPairings."""
+        waiting, now = self.waiting(), self._clock()
+        if any(asked.asker == asker for asked in waiting):
+            raise AlreadyAsking("this app asks already, and the person has not answered yet")
+        if len(waiting) >= MAX_OPEN:
+            raise TooManyPairings(f"{MAX_OPEN} apps ask already, and the person has not answered yet")
+        while self._lately and self._lately[0][0] <= now - MINUTE:
+            self._lately.popleft()
+        if sum(who == asker for _at, who in self._lately) >= MAX_PER_ASKER_AND_MINUTE:
+            raise TooManyPairings(f"this app asked {MAX_PER_ASKER_AND_MINUTE} times within a minute")
+        if len(self._lately) >= MAX_PER_MINUTE:
+            raise TooManyPairings(f"apps asked {MAX_PER_MINUTE} times within a minute")
+
+    def _forget_what_is_over(self) -> None:
+        now = self._clock()
+        self._kept = {key: asked for key, asked in self._kept.items() if asked.until > now}
+
+
+def _unknown() -> UnknownPairing:
+    return UnknownPairing("there is no such request to be paired, or it is over")

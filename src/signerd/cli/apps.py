@@ -1,0 +1,177 @@
+"""pair, apps: who may ask this machine for what."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from signerd.cli.app_words import app_row, pairing_text
+from signerd.cli.desk import Desk, Json, desk_of
+from signerd.cli.exits import Exit
+from signerd.cli.output import answer, aside, say, table
+from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
+
+if TYPE_CHECKING:
+    from signerd.cli.follow import Tell
+    from signerd.client import DaemonClient
+    from signerd.loopback.shapes import OpenPairing
+
+# As long as a request lasts: who needs longer to find the app's button starts the command again.
+WAIT_SECONDS = 120.0
+PAIRING = "pairing"
+# As ``shapes.DAYS``, which is not loaded for the help.
+DAYS = 90
+QUESTION = "Type the six digits that the app shows, or 'no' to refuse it"
+NO = frozenset({"n", "no"})
+
+app = typer.Typer(help="The apps that are paired.", rich_markup_mode=None)
+
+
+def pair(
+    context: typer.Context,
+    pairing_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Which request, where several are open.")
+    ] = None,
+    origin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Let the pages of this site ask for five minutes, and wait for them."
+        ),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="RIGHTS", help="Grant no more than these: read,xpub")
+    ] = None,
+    days: Annotated[int, typer.Option(help="How long its token is good.")] = DAYS,
+    code: Annotated[
+        str | None, typer.Option(help="The six digits that the app shows; else they are asked for.")
+    ] = None,
+    refuse: Annotated[bool, typer.Option("--refuse", help="Refuse it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Let an app in: see what it asks for, take rights away, and type the code that it shows."""
+    desk, tell = desk_of(context), aside if as_json else say
+    with desk.daemon() as daemon:
+        asked = _asked(daemon, pairing_id, origin, tell)
+        rights = _left(asked, only)
+        tell(pairing_text(asked, rights, days))
+        typed = "no" if refuse else _code(desk, code)
+        declined = typed.strip().lower() in NO
+        if declined:
+            answered = daemon.refuse_pairing(asked.id)
+        else:
+            answered = daemon.accept_pairing(asked.id, typed, rights, days)
+    if as_json:
+        answer(answered)
+    else:
+        say("Refused." if declined else "Accepted: the app may fetch its token now.")
+    raise typer.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
+
+
+def _code(desk: Desk, given: str | None) -> str:
+    return desk.answers.line(QUESTION) if given is None else given
+
+
+def _asked(daemon: "DaemonClient", pairing_id: str | None, origin: str | None, tell: "Tell") -> "OpenPairing":
+    after = daemon.status().position
+    exact = None
+    if origin is not None:
+        exact = daemon.let_in(origin).origin
+        tell(f"The pages of {exact} may ask for five minutes.")
+    found = _found(daemon, pairing_id, exact)
+    if found is None and pairing_id is not None:
+        raise UnknownPairing(f"no request '{pairing_id}' is open")
+    return found or _awaited(daemon, exact, after, tell)
+
+
+def _awaited(daemon: "DaemonClient", origin: str | None, after: int, tell: "Tell") -> "OpenPairing":
+    """Raises UnknownPairing where nobody asks in time, DaemonNotRunning where signerd stops."""
+    ends = time.monotonic() + WAIT_SECONDS
+    tell("Waiting for an app to ask, two minutes at most. Ctrl-C ends it.")
+    with daemon.follow(after=after, subject=PAIRING) as lines:
+        for _line in lines:
+            found, left = _found(daemon, None, origin), ends - time.monotonic()
+            if found is not None:
+                return found
+            if left <= 0:
+                raise UnknownPairing("no app asked", hint="Start pairing in the app, then run this again.")
+            tell(f"Waiting, {left:.0f} seconds more.")
+    raise DaemonNotRunning("signerd stopped while this waited for an app")
+
+
+def _found(daemon: "DaemonClient", pairing_id: str | None, origin: str | None) -> "OpenPairing | None":
+    """Raises InvalidRequest where several could be meant."""
+    found = [
+        asked
+        for asked in daemon.pairings()
+        if pairing_id in {None, asked.id} and origin in {None, asked.origin}
+    ]
+    if len(found) > 1:
+        told = "; ".join(f"{asked.id} ('{asked.name}')" for asked in found)
+        raise InvalidRequest(f"{len(found)} apps ask: {told}", hint="Name one of them: `signerd pair ID`.")
+    return found[0] if found else None
+
+
+def _left(asked: "OpenPairing", only: str | None) -> tuple[str, ...]:
+    """What is granted of what was asked for. Raises InvalidRequest."""
+    if only is None:
+        return asked.rights
+    named = {word.strip() for word in only.split(",")}
+    if not named <= set(asked.rights):
+        raise InvalidRequest(
+            "--only can name no right that the app did not ask for",
+            hint=f"It asks for: {','.join(asked.rights)}.",
+        )
+    return tuple(right for right in asked.rights if right in named)
+
+
+@app.callback(invoke_without_command=True)
+def apps(
+    context: typer.Context,
+    ended: Annotated[bool, typer.Option("--all", help="Also those that are revoked or expired.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the apps that are paired, and what each may do."""
+    if context.invoked_subcommand is not None:
+        return
+    with desk_of(context).daemon() as daemon:
+        found = [one for one in daemon.apps() if ended or one.state == "live"]
+    if as_json:
+        answer(found)
+    elif not found:
+        say("No app is paired. Let one in with `signerd pair`.")
+    else:
+        header = ("ID", "NAME", "FROM", "RIGHTS", "UNTIL", "LAST USED", "STATE")
+        table(header, [app_row(one) for one in found])
+
+
+@app.command()
+def revoke(
+    context: typer.Context,
+    app_id: Annotated[str, typer.Argument(metavar="ID", help="As `signerd apps` lists it.")],
+    as_json: Json = False,
+) -> None:
+    """Make an app's token worth nothing, at once and for good."""
+    with desk_of(context).daemon() as daemon:
+        gone = daemon.revoke_app(app_id)
+    if as_json:
+        answer(gone)
+    else:
+        say(f"'{gone.name}' is not paired any more.")
+
+
+@app.command("shut-out")
+def shut_out(
+    context: typer.Context,
+    origin: Annotated[str, typer.Argument(metavar="URL", help="Of the site, as `signerd apps` shows it.")],
+    as_json: Json = False,
+) -> None:
+    """Take back that a site's pages may ask, and revoke its apps."""
+    with desk_of(context).daemon() as daemon:
+        shut = daemon.shut_out(origin)
+    if as_json:
+        answer(shut)
+    else:
+        say(f"{shut.origin} is shut out, and no app of it is paired any more.")
+
+
+COMMANDS = (pair,)

@@ -1,0 +1,36 @@
+"""The daemon, for another program of the same person: its interface as typed calls, sync and async from one description.
+
+::
+
+    with DaemonClient(state_folder) as daemon:
+        for line in daemon.proposals():
+            print(line.psbt_id, line.state)
+
+The awaiting shell is imported when it is first named: a command that waits starts without an event loop.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from signerd.client.pairing import Granted, store_token, stored_token
+from signerd.client.waiting import DaemonClient, Following
+
+if TYPE_CHECKING:
+    from signerd.client.awaiting import AsyncDaemonClient, AsyncFollowing
+
+__all__ = [
+    "AsyncDaemonClient",
+    "AsyncFollowing",
+    "DaemonClient",
+    "Following",
+    "Granted",
+    "store_token",
+    "stored_token",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from signerd.client import awaiting
+
+        return getattr(awaiting, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,149 @@
+"""The shell for programs that await. All that is said is in ``calls``."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+
+from signerd.client import events
+from signerd.client.api import Api
+from signerd.client.door import Door, timeout
+from signerd.client.flow import QUICK_SECONDS, Plan, Reply, Send, Wait, refusal
+from signerd.errors import SignerdError
+from signerd.loopback.shapes import Happened
+
+R = TypeVar("R")
+
+
+class AsyncDaemonClient(Api):
+    """One connection pool to one daemon. Use as an async context manager. Otherwise as ``DaemonClient``."""
+
+    def __init__(self, at: Path | Door, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that somebody else could have made."""
+        self.door = at if isinstance(at, Door) else Door.of_folder(at)
+        self._sleep = sleep
+        self._http = _connection(self.door, QUICK_SECONDS)
+
+    @classmethod
+    def at(cls, url: str, token: str | None = None) -> Self:
+        """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another machine."""
+        return cls(Door.of_address(url, token))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def run(self, plan: Plan[R]) -> R:
+        """Drive a plan to its answer."""
+        reply: Reply | None = None
+        while True:
+            try:
+                step = plan.send(reply)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]  # StopIteration does not carry the plan's type
+            match step:
+                case Send():
+                    reply = await self._perform(step)
+                case Wait(seconds):
+                    reply = None
+                    await self._sleep(seconds)
+
+    async def _perform(self, send: Send) -> Reply:
+        with self.door.translated():
+            answer = await self._http.request(
+                send.verb,
+                self.door.base + send.path,
+                params=dict(send.query),
+                json=send.body,
+                timeout=timeout(send.seconds),
+            )
+        return Reply(answer.status_code, answer.content)
+
+    def follow(self, *, after: int | None = None, subject: str | None = None) -> "AsyncFollowing":
+        """What happens after the position ``after`` (None: from now on). Use the answer as an async context manager."""
+        return AsyncFollowing(self.door, events.asked(after, subject))
+
+    async def events(
+        self,
+        *,
+        after: int | None = None,
+        subject: str | None = None,
+        patience: float = events.PATIENCE_SECONDS,
+    ) -> AsyncIterator[Happened]:
+        """What happens, for ever: a stream that breaks off is taken up where it was.
+
+        Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience`` seconds.
+        """
+        place = events.Resumption(after, patience)
+        while True:
+            trouble: SignerdError | None = None
+            try:
+                async with AsyncFollowing(self.door, events.asked(None, subject), place.headers()) as lines:
+                    async for line in lines:
+                        place.hear(line)
+                        if line is not None:
+                            yield line
+            except events.BROKEN as error:
+                trouble = error
+            await self._sleep(place.pause(trouble))
+
+
+class AsyncFollowing:
+    """An open stream on a connection of its own. Yields, ends and raises as ``Following``; leave it to stop it."""
+
+    def __init__(
+        self, door: Door, query: Mapping[str, str | int], headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._door = door
+        self._query = dict(query)
+        self._headers = dict(headers or {})
+        self._exit = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        http = await self._exit.enter_async_context(_connection(self._door, events.SILENCE_SECONDS))
+        async with self._exit:
+            with self._door.translated():
+                url = self._door.base + events.PATH
+                stream = http.stream("GET", url, params=self._query, headers=self._headers)
+                self._answer = await self._exit.enter_async_context(stream)
+                if self._answer.is_error:
+                    await self._answer.aread()
+                    raise refusal(Reply(self._answer.status_code, self._answer.content))
+            self._exit = self._exit.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        await self._exit.aclose()
+
+    async def __aiter__(self) -> AsyncIterator[Happened | None]:
+        with self._door.translated():
+            async for line in self._answer.aiter_lines():
+                if events.is_news(line):
+                    yield events.heard(line)
+
+
+def _connection(door: Door, seconds: float) -> httpx.AsyncClient:
+    # As the waiting shell has it: to the daemon or nowhere.
+    transport = httpx.AsyncHTTPTransport(uds=None if door.socket is None else str(door.socket))
+    return httpx.AsyncClient(
+        transport=transport, timeout=timeout(seconds), headers=dict(door.headers), trust_env=False
+    )

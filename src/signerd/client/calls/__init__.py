@@ -1,0 +1,1 @@
+"""Every call of the loopback, one file for each of ``loopback.api``."""

@@ -1,0 +1,106 @@
+"""One call as a conversation without I/O: a plan yields what to do and is sent what came back (ADR 7).
+
+Nothing here is repeated by itself, and nobody's session is renewed: the daemon is on this machine, and either answers or does not.
+"""
+
+import re
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import Any, Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from signerd.errors import DaemonFailed, InvalidRequest, SignerdError
+from signerd.loopback.errors import error_from
+from signerd.loopback.shapes import ID_PATTERN
+
+T = TypeVar("T")
+
+# An answer from memory takes milliseconds; the platform may be asked on the way.
+QUICK_SECONDS: Final = 40.0
+# Nine keys from a device that has to be woken first.
+DEVICE_SECONDS: Final = 120.0
+# firmware_bridge gives a person ten minutes at the device.
+PERSON_SECONDS: Final = 15 * 60.0
+_FIRST_ERROR: Final = 400
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a call puts into its row: ids for the path, the query (None is left out), the body as JSON.
+
+    A body may hold a password or a PIN, and stays out of ``repr``.
+    """
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str | int | None] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send this; a ``Reply`` comes back. ``path``: below ``/v1``, its ids filled in."""
+
+    verb: str
+    path: str
+    query: Mapping[str, str | int] = field(default_factory=dict)
+    body: Mapping[str, Any] | None = field(default=None, repr=False)
+    seconds: float = QUICK_SECONDS
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait before the next step."""
+
+    seconds: float
+
+
+Plan = Generator[Send | Wait, Reply | None, T]
+
+
+def to_send(verb: str, template: str, asked: Asked, seconds: float) -> Send:
+    """Raises InvalidRequest for an id that could lead elsewhere than its row."""
+    path = template.format_map({name: segment(text) for name, text in asked.path.items()})
+    query = {name: value for name, value in asked.query.items() if value is not None}
+    return Send(verb, path, query, asked.body, seconds)
+
+
+def segment(text: str) -> str:
+    """An id as a part of the path: one that could lead elsewhere is no id. Raises InvalidRequest."""
+    if not re.fullmatch(ID_PATTERN, text):
+        raise InvalidRequest(f"'{text}' cannot be the id of anything", hint="Copy it as it is listed.")
+    return text
+
+
+def read(reply: Reply, path: str, shape: type[T]) -> T:
+    """The answer in its shape; ``str``: its text as it is.
+
+    Raises:
+        DaemonFailed: it makes no sense. The leaf of SignerdError that a problem document speaks of.
+    """
+    if reply.status >= _FIRST_ERROR:
+        raise refusal(reply)
+    if shape is NoneType:
+        return None  # type: ignore[return-value]  # the shape was None's
+    try:
+        if shape is str:
+            return reply.content.decode()  # type: ignore[return-value]  # the shape was str
+        return TypeAdapter(shape).validate_json(reply.content)
+    except (ValidationError, UnicodeDecodeError):
+        raise DaemonFailed(f"the daemon's answer to {path} makes no sense") from None
+
+
+def refusal(reply: Reply) -> SignerdError:
+    """The daemon's no, as the error that it was there."""
+    try:
+        body = TypeAdapter(dict[str, Any]).validate_json(reply.content)
+    except ValidationError:
+        return DaemonFailed(f"the daemon answered {reply.status} and no more")
+    return error_from(body)

@@ -1,0 +1,178 @@
+"""S12: does a token's transaction do what the proposal says it does, and nothing beside it?
+
+What is called, by which function, how much and for whom, is in the transaction's own data. The platform's words about it
+are compared with these bytes and never shown in their place; the token's name and decimals are proven or there are none.
+"""
+
+from multisig import RECEIVE, MultisigError, Sats
+from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, check_deployment, token_words
+from signerd.core.checks.case import InspectedCase
+from signerd.core.text import amount, plain, said
+from signerd.core.tokens import facts_of, payload_of
+from signerd.core.verdicts import Verdict, allow, hold, refuse
+
+# What a platform says of the data, name by name; its sentence in words is not compared, and not shown.
+SAID = frozenset(
+    {
+        *("function", "contract_id", "data_hex", "ticker", "decimals", "amount_raw", "amount", "address"),
+        *("total_supply_raw", "total_supply", "max_supply_raw", "max_supply"),
+        *("whitelist_enabled", "bytecode_hash"),
+    }
+)
+OF_BYTECODE = frozenset({"ticker", "decimals", "amount"})
+GIVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
+# Without these it has not said what the call does.
+REQUIRED = frozenset({"function", "contract_id", "amount_raw", "address"})
+
+
+def token_of_case(case: InspectedCase) -> Payload:
+    payload = payload_of(case.psbt)
+    assert payload is not None, "a proposal about a token that carries none is refused before it is inspected"
+    return payload
+
+
+def token_of_payload(payload: Payload, known: Bytecode | None) -> Bytecode | None:
+    """The token in whose decimals a payload may be told; None where it is not proven to be of this one."""
+    if known is None or isinstance(payload, Call):
+        return known
+    try:
+        check_deployment(payload, known)
+    except MultisigError:
+        return None
+    return known
+
+
+def gaining(case: InspectedCase) -> bytes | None:
+    """The output script of whoever else gets tokens, or control of one, by this call."""
+    payload = payload_of(case.psbt)
+    if not isinstance(payload, Call) or payload.function not in GIVING:
+        return None
+    return None if payload.address == case.policy.script_pubkey(RECEIVE, 0) else payload.address
+
+
+def token_known(case: InspectedCase) -> Verdict:
+    """S12, S13: amounts in the decimals of a token that nobody has proven would be somebody's word."""
+    name, payload, known = "token-known", token_of_case(case), case.around.token
+    if known is None:
+        return refuse(
+            name,
+            "This machine could not prove which token it is about: the platform has not shown the bytecode to which "
+            "its deployment commits. Without it nobody can say what the amounts mean.",
+        )
+    if isinstance(payload, Deploy):
+        try:
+            check_deployment(payload, known)
+        except MultisigError as error:
+            return refuse(name, said(error))
+    return allow(
+        name,
+        f"The token '{plain(known.name)}' ({known.ticker}) is proven by the bytes of its deployment: "
+        f"{known.decimals} decimals, first supply {known.total_supply}, never more than {known.max_supply} raw units.",
+        ticker=known.ticker,
+        decimals=known.decimals,
+    )
+
+
+def token_call(case: InspectedCase) -> Verdict:
+    """S12: what the platform says that the data says, word by word."""
+    name, payload = "token-call", token_of_case(case)
+    recorded, carried = case.snapshot.op_return, [output.data.hex() for output in case.inspection.op_returns]
+    if [(recorded or "").removeprefix("0x")] != carried:
+        return refuse(name, "The data in the transaction is not the data that the proposal records.")
+    token = token_of_payload(payload, case.around.token)
+    differing = _differing(case, payload, token)
+    if differing:
+        what = ", ".join(differing)
+        return refuse(
+            name, f"The transaction's data differs from what the proposal says of it: {what}.", differs=what
+        )
+    sentence = token_words(payload, case.around.network, token).sentence
+    return allow(name, f"It does what the proposal says. {sentence}")
+
+
+def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) -> tuple[str, ...]:
+    """The names of what is said otherwise, and of what must be said and is not."""
+    told = {} if case.snapshot.call is None else dict(case.snapshot.call.told)
+    facts = facts_of(payload, case.around.network, token)
+    # Of a deployment everything stands in its data, and of its contract nothing can: the id is that of the transaction itself.
+    if isinstance(payload, Deploy):
+        facts = {**facts, "contract_id": case.psbt.tx.txid}
+    # What only the bytecode says cannot be compared without it; ``token-known`` refuses then.
+    compared = SAID if token is not None or isinstance(payload, Deploy) else SAID - OF_BYTECODE
+    otherwise = {name for name, value in told.items() if name in compared and facts.get(name) != value}
+    return tuple(sorted(otherwise | (REQUIRED & facts.keys()) - told.keys()))
+
+
+def token_shape(case: InspectedCase) -> Verdict:
+    """The vault's address is the caller and gets all that comes back; nobody is paid beside it.
+
+    The first input says who calls: from another coin of the vault it would be a call of somebody who owns and holds nothing.
+    """
+    name, home = "token-shape", (RECEIVE, 0)
+    first = case.inspection.inputs[0]
+    if (first.chain, first.address_index) != home:
+        return refuse(
+            name, "Its first coin does not lie at the vault's address, which owns and holds its tokens."
+        )
+    if case.inspection.payments:
+        return refuse(
+            name,
+            f"It pays {amount(case.paid)} to somebody; a token's transaction pays nobody.",
+            paid_sats=case.paid,
+        )
+    if len(case.inspection.change) != 1 or any((c.chain, c.index) != home for c in case.inspection.change):
+        return refuse(name, "What comes back does not go to the vault's address, as one coin.")
+    (back,) = case.inspection.change
+    return allow(
+        name,
+        f"The vault's address calls, {amount(back.amount)} come back to it, and nobody is paid.",
+        back_sats=int(Sats(back.amount)),
+    )
+
+
+def token_effect(case: InspectedCase) -> Verdict:
+    """What no later call takes back is named by the person."""
+    name, payload, token = "token-effect", token_of_case(case), case.around.token
+    if isinstance(payload, Deploy):
+        owner = case.policy.script_pubkey(RECEIVE, 0)
+        if token is not None and token.owner_script != owner:
+            return refuse(
+                name,
+                "The token's first owner would not be this vault: on chain the deployment has no effect.",
+            )
+        return hold(
+            name,
+            f"It makes a new token, {payload.ticker}, for good: its supply, decimals and name never change again.",
+        )
+    if payload.function is Function.TRANSFER_OWNERSHIP:
+        return hold(
+            name,
+            "It hands control of the token over: afterwards this vault can neither mint, burn nor stop it.",
+        )
+    if payload.function is Function.MINT and token is not None:
+        return allow(
+            name, f"It makes new tokens; there may never be more than {token.max_supply} raw units in all."
+        )
+    return allow(name, "It gives no control of the token away.")
+
+
+def token_twice(case: InspectedCase) -> Verdict:
+    """S6: the same amount to the same holder once more, from other coins. What moves no amount does no more the second time."""
+    name, payload = "token-twice", token_of_case(case)
+    scripts = {case.psbt.outputs[output.output_index].script_pubkey for output in case.inspection.op_returns}
+    same = [
+        other.psbt_id
+        for other in case.around.neighbours
+        if other.may_confirm
+        and not case.shares_coins(other)
+        and not scripts.isdisjoint(script for script, _sats in other.payments)
+    ]
+    if same and isinstance(payload, Call) and payload.amount is not None:
+        listed = ", ".join(sorted(same))
+        return hold(
+            name,
+            f"The very same call is signed already, from other coins ({listed}): both would count. "
+            "Sign it only if that is to happen once more.",
+            proposals=listed,
+        )
+    return allow(name, "No signed transaction makes the same call from other coins.")

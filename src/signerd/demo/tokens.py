@@ -1,0 +1,115 @@
+"""A token's life in the demo: made, started, sent to its first holder, stopped, and in part destroyed."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from custody.client import ApiError, AsyncClient
+from custody.schemas.tokens import (
+    CallContractRequest,
+    CreateTokenRequest,
+    FunctionName,
+    NumberArg,
+    TextArg,
+)
+from custody.schemas.vaults import Vault
+from signerd.demo.programs import DemoFailed
+
+NAME, TICKER, DECIMALS = "Gold of the House", "GOLD", 2
+FIRST_SUPPLY, MOST = "100000", "500000"
+# Below the vault's limit of one whole token in a transaction: until a token has limits of its own, the vault's count for it.
+SENT, BURNT = 40, 10
+# What a token's transactions cost here, many times over.
+COIN_BTC = "0.01"
+STEP_SECONDS = 60.0
+
+Approve = Callable[[str, tuple[str, ...]], Awaitable[None]]
+Confirm = Callable[[str], Awaitable[str]]
+
+
+@dataclass
+class TokenStory:
+    """``approve`` has two signers sign a proposal, naming the checks that hold it; ``confirm`` mines it; ``fund`` sends a coin."""
+
+    owner: AsyncClient
+    workspace_id: int
+    vault: Vault
+    holder: str
+    tell: Callable[[str], None]
+    approve: Approve
+    confirm: Confirm
+    fund: Callable[[str, str], Awaitable[None]]
+
+    async def run(self) -> None:
+        self.tell(f"A coin for the vault's address, which owns its tokens: {self.vault.address}")
+        await self.fund(self.vault.address, COIN_BTC)
+        contract_uid = await self._deploy()
+        await self._call(contract_uid, "init", "Starting it: the first supply goes to the vault")
+        to = TextArg(type="str", value=self.holder)
+        sent, burnt = (NumberArg(type="int", value=raw) for raw in (SENT, BURNT))
+        await self._call(contract_uid, "transfer", f"Sending 0.40 {TICKER} to {self.holder}", to, sent)
+        await self._call(contract_uid, "pause", "Stopping all transfers")
+        home = TextArg(type="str", value=self.vault.address)
+        await self._call(contract_uid, "burn", f"Destroying 0.10 {TICKER}", home, burnt)
+        await self._until_held(contract_uid, str(int(FIRST_SUPPLY) - SENT - BURNT))
+
+    async def _deploy(self) -> int:
+        self.tell(f"Making a token: {TICKER}, 1,000.00 at first, never more than 5,000.00")
+        made = await self.owner.create_token(
+            CreateTokenRequest(
+                token_name=NAME,
+                ticker=TICKER,
+                icon="",
+                decimals_num=DECIMALS,
+                total_supply=FIRST_SUPPLY,
+                max_supply=MOST,
+                whitelist_enabled=False,
+                vault_id=self.vault.id,
+                workspace_id=self.workspace_id,
+                network="testnet",
+            ),
+            idempotency_key="demo-token",
+        )
+        await self.approve(made.psbt_id, ("token-effect",))
+        contract = await self.confirm(made.psbt_id)
+        self.tell(f"    its contract is {contract}")
+        return made.contract_uid
+
+    async def _call(
+        self, contract_uid: int, function: FunctionName, what: str, *args: TextArg | NumberArg
+    ) -> None:
+        self.tell(what)
+        body = CallContractRequest(
+            contract_uid=contract_uid,
+            wallet_id=self.vault.id,
+            function_name=function,
+            args=list(args),
+            workspace_id=self.workspace_id,
+        )
+        proposed = await self._proposed(body)
+        await self.approve(proposed, ())
+        await self.confirm(proposed)
+
+    async def _proposed(self, body: CallContractRequest) -> str:
+        """What a block did to tokens is known a moment after the block is: until then a call is refused."""
+        deadline = time.monotonic() + STEP_SECONDS
+        while True:
+            try:
+                return (await self.owner.call_contract(body)).psbt_id
+            except ApiError as error:
+                if time.monotonic() > deadline:
+                    raise DemoFailed(f"the platform does not propose {body.function_name}: {error}") from None
+            await asyncio.sleep(0.2)
+
+    async def _until_held(self, contract_uid: int, raw: str) -> None:
+        deadline = time.monotonic() + STEP_SECONDS
+        while True:
+            held = await self.owner.tokens(self.workspace_id, self.vault.id)
+            balance = next((token.balance for token in held if token.contract_uid == contract_uid), None)
+            if balance == raw:
+                self.tell(f"The vault holds 999.50 {TICKER}, as the chain says")
+                return
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"the vault holds {balance} raw units, not {raw}")
+            await asyncio.sleep(0.1)

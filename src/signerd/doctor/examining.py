@@ -1,0 +1,89 @@
+"""All checks beside each other, each with a deadline: a keyring, a disk or a network that hangs keeps none of the others waiting."""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from signerd.doctor import devices, machine, platform, state
+from signerd.doctor.finding import Check, Finding, Outcome, Patient, of_error
+from signerd.errors import ConfigError, SignerdError
+
+CHECKS = (
+    Check("configuration", state.configuration),
+    Check("state-folder", state.folder),
+    Check("disk", state.disk),
+    Check("daemon", state.daemon),
+    Check("journal", state.journal),
+    Check("libraries", machine.libraries),
+    Check("permissions", machine.permissions),
+    Check("devices", devices.readiness),
+    Check("firmware", devices.firmware),
+    Check("secrets", platform.secrets),
+    Check("session", platform.session),
+    Check("platform", platform.reach),
+    Check("clock", platform.clock),
+    Check("port", machine.port),
+    Check("desktop", machine.desktop),
+    Check("notes", devices.notes),
+)
+# The longest of them waits six seconds for a keyring or for an answer.
+SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+def examine(
+    patient: Patient,
+    checks: Sequence[Check] = CHECKS,
+    *,
+    seconds: float = SECONDS,
+    waiting: Callable[[Sequence[str]], None] = lambda _names: None,
+) -> dict[str, Finding]:
+    """By name, in the table's order. ``waiting`` is told once after a second which are not done."""
+    done: queue.SimpleQueue[tuple[str, Finding]] = queue.SimpleQueue()
+    for check in checks:
+        # A thread that hangs must not keep the program from its end.
+        threading.Thread(target=_look, args=(check, patient, done), daemon=True).start()
+    found: dict[str, Finding] = {}
+    for patience in _patience(seconds):
+        _collect(found, done, len(checks), patience)
+        missing = [check.name for check in checks if check.name not in found]
+        if not missing:
+            break
+        waiting(missing)
+    late = Finding(Outcome.UNKNOWN, f"No answer in {seconds:.0f} seconds.")
+    return {check.name: found.get(check.name, late) for check in checks}
+
+
+def _patience(seconds: float) -> Iterator[float]:
+    first = min(1.0, seconds)
+    yield first
+    yield seconds - first
+
+
+def _collect(
+    found: dict[str, Finding], done: "queue.SimpleQueue[tuple[str, Finding]]", most: int, seconds: float
+) -> None:
+    end = time.monotonic() + seconds
+    while len(found) < most:
+        try:
+            name, finding = done.get(timeout=max(0.0, end - time.monotonic()))
+        except queue.Empty:
+            return
+        found[name] = finding
+
+
+def _look(check: Check, patient: Patient, done: "queue.SimpleQueue[tuple[str, Finding]]") -> None:
+    try:
+        finding = check.look(patient)
+    except ConfigError:
+        # Told once, by the check of the configuration.
+        finding = Finding(Outcome.UNKNOWN, "Known once the configuration can be read.")
+    except SignerdError as error:
+        finding = of_error(error, "")
+    except Exception:  # noqa: BLE001 - whatever a machine in trouble does, the other checks are told
+        _log.debug("%s", check.name, exc_info=True)
+        finding = Finding(Outcome.UNKNOWN, "It could not be looked at.")
+    done.put((check.name, finding))

@@ -1,0 +1,64 @@
+"""What a check is, what it looks at, and what it says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from functools import cached_property
+from pathlib import Path
+
+from signerd.account.config import Config, find_config, load_config
+from signerd.errors import SignerdError
+from signerd.loopback.shapes import Status
+
+
+@unique
+class Outcome(StrEnum):
+    WELL = "well"
+    # Worth knowing; nothing has to be done for signing.
+    NOTE = "note"
+    TROUBLE = "trouble"
+    # It could not be looked at, or took too long.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``found``: what is so. ``why``: why it matters. ``do``: what to do; both empty where it is well."""
+
+    outcome: Outcome
+    found: str
+    why: str = ""
+    do: str = ""
+
+
+def well(found: str) -> Finding:
+    return Finding(Outcome.WELL, found)
+
+
+def of_error(error: SignerdError, why: str) -> Finding:
+    return Finding(Outcome.TROUBLE, str(error), why, error.hint)
+
+
+@dataclass
+class Patient:
+    """``root``: of the file system. ``now``: seconds of the clock that is looked at. ``status``: None where no daemon answers."""
+
+    state: Path
+    root: Path
+    environment: Mapping[str, str] = field(repr=False)
+    now: Callable[[], float]
+    status: Status | None = None
+
+    @cached_property
+    def config(self) -> Config:
+        """Raises ConfigMissing, ConfigInvalid."""
+        return load_config(find_config(self.state))
+
+
+Look = Callable[[Patient], Finding]
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    look: Look

@@ -1,0 +1,138 @@
+"""The machine: its libraries, who may open a device, the port of the page, the desktop."""
+
+import errno
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from signerd.doctor.finding import Finding, Outcome, Patient, well
+from signerd.notifying.bus import session_bus
+
+LIBRARIES = ("usb1", "hid", "serial", "hwilib")
+RULE_FOLDERS = ("etc/udev/rules.d", "run/udev/rules.d", "usr/lib/udev/rules.d", "lib/udev/rules.d")
+ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+_VENDOR = re.compile(r'ATTRS?\{idVendor\}=="([0-9a-f]{4})"')
+# The vendors of ``udev/``, each by its file. A Jade is left out: the chips that it is seen by are in other things too.
+MAKERS = {
+    "d13e": "20-coldcard.rules",
+    "2b24": "20-keepkey.rules",
+    "2c97": "20-ledger.rules",
+    "534c": "20-trezor.rules",
+    "1209": "20-trezor.rules",
+    "03eb": "20-bitbox.rules",
+}
+# What ``1209`` (pid.codes) and ``03eb`` (Atmel) are signing devices with.
+PRODUCTS = {"1209": {"53c0", "53c1"}, "03eb": {"2402", "2403"}}
+
+
+def libraries(_patient: Patient) -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if not missing:
+        return well(f"Python {version}, with what speaks to devices.")
+    return Finding(
+        Outcome.TROUBLE,
+        f"Python {version} has no {', '.join(missing)}.",
+        "Devices are reached through these libraries.",
+        "Install signerd again with its desktop part: pip install 'signerd[desktop]'",
+    )
+
+
+def permissions(patient: Patient) -> Finding:
+    shut = [(node, rule) for node, rule in _present(patient.root) if not os.access(node, os.R_OK | os.W_OK)]
+    known = _vendors_with_rules(patient.root)
+    if shut:
+        rules = sorted({rule for _node, rule in shut})
+        return Finding(
+            Outcome.TROUBLE,
+            f"A device is connected that this user may not open: {', '.join(str(node) for node, _ in shut)}.",
+            "Linux lets only root open a USB device, unless a rule says otherwise.",
+            f"Install {', '.join(rules)} as udev/README.md says, and connect the device again.",
+        )
+    if sys.platform == "linux" and not known & set(MAKERS):
+        return Finding(
+            Outcome.NOTE,
+            "No udev rule for a signing device is installed.",
+            "Without one, a device that you connect cannot be opened.",
+            "Install those of udev/ for the devices that you have.",
+        )
+    return well("This user may open the devices that are connected.")
+
+
+def _present(root: Path) -> Iterator[tuple[Path, str]]:
+    """The node of each signing device on USB, and the file with its rule."""
+    for place in sorted((root / "sys/bus/usb/devices").glob("*")):
+        vendor, product = _word(place / "idVendor"), _word(place / "idProduct")
+        if vendor in MAKERS and product in PRODUCTS.get(vendor, {product}):
+            bus, number = _word(place / "busnum"), _word(place / "devnum")
+            if bus.isdigit() and number.isdigit():
+                yield root / f"dev/bus/usb/{int(bus):03}/{int(number):03}", MAKERS[vendor]
+
+
+def _word(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _vendors_with_rules(root: Path) -> set[str]:
+    files = (file for folder in RULE_FOLDERS for file in (root / folder).glob("*.rules"))
+    return {vendor for file in files for vendor in _VENDOR.findall(_word(file))}
+
+
+def port(patient: Patient) -> Finding:
+    wanted = patient.config.loopback.port_to_serve()
+    if wanted is None:
+        return Finding(Outcome.NOTE, "The page is switched off in the configuration.")
+    if patient.status is not None:
+        if patient.status.page_url is not None:
+            return well(f"The page is at {patient.status.page_url}")
+        return Finding(
+            Outcome.TROUBLE, "The page is not served.", "", "The notes of `signerd status` say why."
+        )
+    return _free(wanted)
+
+
+def _free(wanted: int) -> Finding:
+    """At both addresses: the daemon serves at neither where it cannot have one."""
+    faults = [_fault_at(family, host, wanted) for family, host in ADDRESSES]
+    error = next((fault for fault in faults if fault is not None), None)
+    if error is None:
+        return well(f"Port {wanted} is free for the page.")
+    if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
+        return Finding(Outcome.UNKNOWN, f"Port {wanted}: {error.strerror}.")
+    return Finding(
+        Outcome.TROUBLE,
+        f"Port {wanted} is taken by another program.",
+        "The page is not served then, and apps do not find signerd.",
+        "Stop that program, or name another port: [loopback] port.",
+    )
+
+
+def _fault_at(family: socket.AddressFamily, host: str, wanted: int) -> OSError | None:
+    """None also where this machine has no IPv6: the daemon does without it then."""
+    try:
+        with socket.socket(family) as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            attempt.bind((host, wanted))
+    except OSError as error:
+        absent = family == socket.AF_INET6 and error.errno in {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL}
+        return None if absent else error
+    return None
+
+
+def desktop(patient: Patient) -> Finding:
+    screen = patient.environment.get("WAYLAND_DISPLAY") or patient.environment.get("DISPLAY")
+    if session_bus(patient.environment) is not None and screen:
+        return well("The desktop can be told.")
+    return Finding(
+        Outcome.NOTE,
+        "There is no desktop session here.",
+        "Nothing is shown when a payment waits.",
+        "Look at the page or at `signerd proposals`; or start signerd in your desktop's session.",
+    )

@@ -1,0 +1,13 @@
+"""``signerd-hwi``: HWI's command line, and Bitcoin Core's ``-signer=``, answered by the running daemon.
+
+It starts quickly, because Core starts it for each question: nothing is imported here that a command does not need.
+"""
+
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """The ``signerd-hwi`` program."""
+    from signerd.hwi.program import program
+
+    program()

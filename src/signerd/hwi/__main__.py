@@ -1,0 +1,5 @@
+"""`python -m signerd.hwi`"""
+
+from signerd.hwi import main
+
+main()

@@ -1,0 +1,160 @@
+"""From the daemon's errors to HWI's, exhaustively: one code for every leaf of the tree.
+
+The codes are those of HWI 3.2.0 (``hwilib/errors.py``).
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+
+from signerd import errors as e
+
+
+class Code(IntEnum):
+    """What ``code`` says in an answer of HWI's."""
+
+    NO_DEVICE_TYPE = -1
+    MISSING_ARGUMENTS = -2
+    DEVICE_CONN_ERROR = -3
+    UNKNOWN_DEVICE_TYPE = -4
+    INVALID_TX = -5
+    NO_PASSWORD = -6
+    BAD_ARGUMENT = -7
+    NOT_IMPLEMENTED = -8
+    UNAVAILABLE_ACTION = -9
+    DEVICE_ALREADY_INIT = -10
+    DEVICE_ALREADY_UNLOCKED = -11
+    DEVICE_NOT_READY = -12
+    UNKNOWN_ERROR = -13
+    ACTION_CANCELED = -14
+    DEVICE_BUSY = -15
+    NEED_TO_BE_ROOT = -16
+    HELP_TEXT = -17
+    DEVICE_NOT_INITIALIZED = -18
+
+
+class HwiError(Exception):
+    """An answer of HWI's form that says no. ``str(error)`` is the sentence."""
+
+    def __init__(self, sentence: str, code: Code) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+# A device or a daemon that cannot be reached; a transaction that nobody here would sign; what the person has to put right
+# first (as a device that is not ready); what is not done here at all; what should not have been asked so.
+CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
+    {
+        e.IllegalEvent: Code.UNAVAILABLE_ACTION,
+        e.UnknownProposal: Code.BAD_ARGUMENT,
+        e.StaleApproval: Code.UNAVAILABLE_ACTION,
+        e.RefusedByChecks: Code.INVALID_TX,
+        e.NeedsAcknowledgement: Code.UNAVAILABLE_ACTION,
+        e.AlreadyProposed: Code.UNAVAILABLE_ACTION,
+        e.TooManyBrought: Code.DEVICE_BUSY,
+        e.UnknownVault: Code.BAD_ARGUMENT,
+        e.NotOurVault: Code.BAD_ARGUMENT,
+        e.VaultDiffers: Code.BAD_ARGUMENT,
+        e.WrongCode: Code.BAD_ARGUMENT,
+        e.AccountReused: Code.BAD_ARGUMENT,
+        e.NotPinned: Code.UNAVAILABLE_ACTION,
+        # Not the person's no: an alarm, which must not be read as one.
+        e.AddressDiffers: Code.UNKNOWN_ERROR,
+        e.NoRegisteredKey: Code.DEVICE_NOT_READY,
+        e.RegistrationStale: Code.DEVICE_NOT_READY,
+        e.NoSuchDevice: Code.DEVICE_CONN_ERROR,
+        e.DeviceUnready: Code.DEVICE_NOT_READY,
+        # Which of the device's failures, its words tell: see ``device_code``.
+        e.DeviceFailed: Code.UNKNOWN_ERROR,
+        e.AddressNotShown: Code.UNAVAILABLE_ACTION,
+        e.NoSuchQuestion: Code.DEVICE_NOT_READY,
+        e.NothingUnlocked: Code.DEVICE_NOT_READY,
+        e.AlreadyRunning: Code.UNKNOWN_ERROR,
+        e.JournalCorrupted: Code.UNKNOWN_ERROR,
+        e.JournalTooNew: Code.UNKNOWN_ERROR,
+        e.JournalUnwritable: Code.UNKNOWN_ERROR,
+        e.UnsafeFolder: Code.DEVICE_CONN_ERROR,
+        e.RegistrationsUnreadable: Code.UNKNOWN_ERROR,
+        e.ConfigMissing: Code.UNKNOWN_ERROR,
+        e.ConfigInvalid: Code.UNKNOWN_ERROR,
+        e.RulesInvalid: Code.UNKNOWN_ERROR,
+        e.NoSecretStore: Code.UNKNOWN_ERROR,
+        e.SecretsLocked: Code.UNKNOWN_ERROR,
+        e.KeyringTimedOut: Code.UNKNOWN_ERROR,
+        e.SignedOut: Code.DEVICE_NOT_READY,
+        e.SignInFailed: Code.DEVICE_NOT_READY,
+        e.PlatformUnreachable: Code.UNKNOWN_ERROR,
+        e.PlatformRefused: Code.UNKNOWN_ERROR,
+        e.PlatformAnswersWrongly: Code.UNKNOWN_ERROR,
+        e.InvalidRequest: Code.BAD_ARGUMENT,
+        e.RequestTooLarge: Code.BAD_ARGUMENT,
+        e.RequestTooSlow: Code.UNKNOWN_ERROR,
+        e.NotForBrowsers: Code.UNKNOWN_ERROR,
+        e.NotPaired: Code.UNKNOWN_ERROR,
+        e.NotAllowed: Code.UNAVAILABLE_ACTION,
+        e.UnknownPairing: Code.UNKNOWN_ERROR,
+        e.AlreadyAsking: Code.DEVICE_BUSY,
+        e.TooManyPairings: Code.DEVICE_BUSY,
+        e.WrongPairingCode: Code.BAD_ARGUMENT,
+        e.UnknownApp: Code.BAD_ARGUMENT,
+        # The daemon is older than this program.
+        e.NoSuchRoute: Code.NOT_IMPLEMENTED,
+        e.TooManyStreams: Code.DEVICE_BUSY,
+        e.TooManyPrompts: Code.DEVICE_BUSY,
+        e.TooManyRequests: Code.DEVICE_BUSY,
+        e.HostRefused: Code.UNKNOWN_ERROR,
+        e.OriginRefused: Code.UNKNOWN_ERROR,
+        e.FormStale: Code.UNKNOWN_ERROR,
+        e.EntryRefused: Code.UNKNOWN_ERROR,
+        e.PageNotServed: Code.UNKNOWN_ERROR,
+        e.SocketUnusable: Code.DEVICE_CONN_ERROR,
+        e.DaemonNotRunning: Code.DEVICE_CONN_ERROR,
+        e.DaemonFailed: Code.UNKNOWN_ERROR,
+        e.AlreadyConfigured: Code.UNKNOWN_ERROR,
+        e.AnswerMissing: Code.MISSING_ARGUMENTS,
+    }
+)
+
+# By the stable codes of ``firmware_bridge``'s outcomes, all of them.
+OUTCOMES: Mapping[str, Code] = MappingProxyType(
+    {
+        "refused-by-person": Code.ACTION_CANCELED,
+        "cancelled": Code.ACTION_CANCELED,
+        "disconnected": Code.DEVICE_CONN_ERROR,
+        "locked": Code.DEVICE_NOT_READY,
+        "wrong-app": Code.DEVICE_NOT_READY,
+        "needs-passphrase": Code.DEVICE_NOT_READY,
+        "timed-out": Code.DEVICE_CONN_ERROR,
+        "busy": Code.DEVICE_BUSY,
+        "no-permission": Code.DEVICE_CONN_ERROR,
+        "unsupported": Code.UNAVAILABLE_ACTION,
+        "not-enrolled": Code.DEVICE_NOT_READY,
+        "wrong-device": Code.BAD_ARGUMENT,
+        "address-mismatch": Code.UNKNOWN_ERROR,
+        "bad-device-signature": Code.UNKNOWN_ERROR,
+        "device-fault": Code.UNKNOWN_ERROR,
+        "worker-crashed": Code.UNKNOWN_ERROR,
+    }
+)
+
+
+def device_code(sentence: str) -> Code:
+    """Of a device's failure, which the daemon tells in the library's own words and no code."""
+    # Only where something has failed: the library is large.
+    from firmware_bridge import BridgeError
+
+    for outcome in BridgeError.__subclasses__():
+        if outcome.sentence is not BridgeError.sentence and sentence.startswith(outcome.sentence):
+            return OUTCOMES[outcome.code]
+    return Code.UNKNOWN_ERROR
+
+
+def code_of(error: e.SignerdError) -> Code:
+    return device_code(str(error)) if isinstance(error, e.DeviceFailed) else CODES[type(error)]
+
+
+def in_words(error: e.SignerdError) -> str:
+    """What is wrong, and what to do: HWI's form has one sentence for both."""
+    from signerd.core.text import said
+
+    return f"{said(error)} {error.hint}".strip()

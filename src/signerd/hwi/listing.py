@@ -1,0 +1,186 @@
+"""enumerate, and which device a command means: from the daemon's memory, no device is touched."""
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from signerd.errors import SignerdError
+from signerd.hwi.codes import Code, HwiError, code_of, in_words
+from signerd.hwi.door import Door
+from signerd.hwi.values import Accounts, Device, read, read_all
+
+# HWI's words for models: our own name of the model, as the bus or the device tells it, in its spelling.
+MODELS: Mapping[str, str] = MappingProxyType(
+    {
+        "Trezor One": "trezor_1",
+        "Trezor": "trezor_t",
+        "Trezor Model T": "trezor_t",
+        "Trezor Safe 3": "trezor_safe 3",
+        "Trezor Safe 5": "trezor_safe 5",
+        "Ledger Nano S": "ledger_nano_s",
+        "Ledger Nano X": "ledger_nano_x",
+        "Ledger Nano S Plus": "ledger_nano_s_plus",
+        "Ledger Stax": "ledger_stax",
+        "Ledger Flex": "ledger_flex",
+    }
+)
+# An emulator tells nothing but its app, and HWI takes it for this one.
+_EMULATED_LEDGER: Final = "ledger_nano_s"
+# HWI's names of networks, and ours. Testnet 3 and 4 have the same keys and addresses, and devices know one testnet.
+NETWORKS: Mapping[str, str] = MappingProxyType(
+    {"main": "mainnet", "test": "testnet4", "testnet4": "testnet4", "signet": "signet", "regtest": "regtest"}
+)
+# Their PIN is typed into the host, as places of a matrix.
+PIN_AT_THE_HOST: Final = frozenset({"trezor", "keepkey"})
+FAMILIES: Final = frozenset({"trezor", "coldcard", "ledger", "keepkey", "bitbox02", "jade", "digitalbitbox"})
+# HWI passes over what has another app open, and what it cannot drive.
+_PASSED_OVER: Final = frozenset({"absent", "wrong-app", "unsupported"})
+_STATES: Mapping[str, Code] = MappingProxyType(
+    {
+        "present": Code.DEVICE_CONN_ERROR,
+        "probing": Code.DEVICE_BUSY,
+        "busy": Code.DEVICE_BUSY,
+        "locked": Code.DEVICE_NOT_READY,
+        "needs-passphrase": Code.DEVICE_NOT_READY,
+        "no-permission": Code.DEVICE_CONN_ERROR,
+        "ready": Code.UNKNOWN_ERROR,
+    }
+)
+# Whose paths begin with the name of their transport, beside all of udp and webusb (``get_path`` of trezorlib; SIMULATOR_PATH).
+_NAMED: Final = frozenset({("tcp", "ledger"), ("tcp", "jade"), ("hid", "trezor"), ("hid", "keepkey")})
+_UNKNOWN: Final = "Could not open client or get fingerprint information:"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a command means. ``device``: None where the registered device is meant and is not there.
+
+    ``accounts``: the registered keys. ``fingerprint``: None of a device that has not told it yet.
+    """
+
+    accounts: Accounts
+    fingerprint: str | None
+    device: Device | None
+
+    @property
+    def registered(self) -> bool:
+        return self.fingerprint is not None and self.fingerprint == self.accounts.fingerprint
+
+    def require_registered(self) -> None:
+        """What signerd signs and shows is of the registered device. Raises HwiError."""
+        if self.accounts.fingerprint is None:
+            raise HwiError(
+                "no device is registered here. Connect it and run `signerd register`.", Code.DEVICE_NOT_READY
+            )
+        if not self.registered:
+            raise HwiError(
+                f"the registered device is {self.accounts.fingerprint}, and this is "
+                f"{self.fingerprint or 'one that has not told its fingerprint'}: signerd signs and shows "
+                "addresses with the registered one only",
+                Code.BAD_ARGUMENT,
+            )
+
+
+def listed(door: Door, args: Namespace) -> list[dict[str, Any]]:
+    """HWI's rows. With ``--fingerprint``, that device alone: Core cannot choose between two, and gives up at an error's row."""
+    try:
+        devices = _devices(door)
+    except SignerdError as error:
+        # An array whatever happens: Core then shows the words, and programs go on.
+        return [_daemon_row(error)]
+    wanted = args.fingerprint
+    return [_row(device) for device in devices if wanted in {None, device.fingerprint}]
+
+
+def choose(door: Door, args: Namespace) -> Chosen:
+    """Raises HwiError."""
+    if not args.fingerprint and not args.device_type:
+        raise HwiError(
+            "You must specify a device type or fingerprint for all commands except enumerate",
+            Code.NO_DEVICE_TYPE,
+        )
+    if args.device_type and args.device_path and args.device_type.split("_")[0].lower() not in FAMILIES:
+        raise HwiError("Unknown device type specified", Code.UNKNOWN_DEVICE_TYPE)
+    accounts = read(Accounts.read, door.get("/accounts"))
+    _require_chain(args.chain, accounts.network)
+    device = next((device for device in _devices(door) if _meant(device, args)), None)
+    if device is not None:
+        return Chosen(accounts, device.fingerprint, device)
+    if args.device_type or args.fingerprint != accounts.fingerprint:
+        raise HwiError("Could not find device with specified fingerprint or type", Code.DEVICE_CONN_ERROR)
+    return Chosen(accounts, args.fingerprint, None)
+
+
+def present(chosen: Chosen) -> Device:
+    """Raises HwiError."""
+    if chosen.device is None:
+        raise HwiError(f"the device {chosen.fingerprint} is not connected", Code.DEVICE_CONN_ERROR)
+    return chosen.device
+
+
+def path_of(device: Device) -> str:
+    """As HWI writes it: most transports keep their names, files stand alone."""
+    _family, kind, place = device.endpoint.split(":", 2)
+    named = kind in {"udp", "webusb"} or (kind, device.family) in _NAMED
+    return f"{kind}:{place}" if named else place
+
+
+def model_of(device: Device) -> str:
+    name = device.model.removesuffix(" (virtual)")
+    if device.virtual and device.family == "ledger":
+        return f"{_EMULATED_LEDGER}_simulator"
+    model = MODELS.get(name, device.family)
+    return f"{model}_simulator" if device.virtual else model
+
+
+def _devices(door: Door) -> tuple[Device, ...]:
+    found = read_all(Device.read, door.get("/devices"))
+    return tuple(device for device in found if device.state not in _PASSED_OVER)
+
+
+def _row(device: Device) -> dict[str, Any]:
+    asks = device.family in PIN_AT_THE_HOST
+    row: dict[str, Any] = {
+        "type": device.family,
+        "path": path_of(device),
+        "label": device.label,
+        "model": model_of(device),
+        "needs_pin_sent": asks and device.state == "locked",
+        "needs_passphrase_sent": asks and device.state == "needs-passphrase",
+    }
+    if device.fingerprint is not None:
+        return {**row, "fingerprint": device.fingerprint}
+    why = device.detail or device.advice or f"the device is {device.state}"
+    return {**row, "error": f"{_UNKNOWN} {why}", "code": _STATES[device.state]}
+
+
+def _daemon_row(error: SignerdError) -> dict[str, Any]:
+    return {
+        "type": "signerd",
+        "path": "",
+        "label": None,
+        "model": "signerd",
+        "needs_pin_sent": False,
+        "needs_passphrase_sent": False,
+        "error": in_words(error),
+        "code": code_of(error),
+    }
+
+
+def _meant(device: Device, args: Namespace) -> bool:
+    return (
+        args.fingerprint in {None, device.fingerprint}
+        and args.device_type in {None, device.family, model_of(device)}
+        and args.device_path in {None, path_of(device)}
+    )
+
+
+def _require_chain(chain: str, network: str) -> None:
+    if NETWORKS[chain] != network:
+        name = next(name for name, ours in NETWORKS.items() if ours == network)
+        raise HwiError(
+            f"signerd runs on {network} here, and --chain says {chain}: give --chain {name}",
+            Code.BAD_ARGUMENT,
+        )

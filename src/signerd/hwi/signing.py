@@ -1,0 +1,100 @@
+"""signtx: a PSBT is brought, the person is told where to approve it, and its end is waited for."""
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from signerd.core.text import amount, plain
+from signerd.errors import SignerdError
+from signerd.hwi.codes import Code, HwiError, device_code
+from signerd.hwi.door import Door, identifier
+from signerd.hwi.listing import Chosen
+from signerd.hwi.values import Brought, read, read_all
+
+Clock = Callable[[], float]
+# How what was brought may end without a signature, and what HWI would say. What was interrupted at the device could be
+# approved again; but who called waits for one attempt, as with HWI, and may call again.
+ENDS: Final = {
+    "declined": Code.ACTION_CANCELED,
+    "withdrawn": Code.ACTION_CANCELED,
+    "expired": Code.ACTION_CANCELED,
+    "refused": Code.INVALID_TX,
+    "quarantined": Code.INVALID_TX,
+    "superseded": Code.INVALID_TX,
+    "broadcast": Code.INVALID_TX,
+    "confirmed": Code.INVALID_TX,
+    "interrupted": None,
+}
+_NEWS: Final = (b"data: ", b":")
+
+
+def signed(
+    door: Door, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
+) -> dict[str, Any]:
+    """Raises HwiError, KeyboardInterrupt: what was brought for this call is taken back then."""
+    chosen.require_registered()
+    text = "".join(psbt.split())
+    before = read_all(lambda line: line["psbt_id"], door.get("/psbts"))
+    brought = read(Brought.read, door.post("/psbts", {"psbt": text}))
+    # Somebody else of the same person may wait for the same transaction.
+    ours = brought.psbt_id not in before
+    try:
+        found = _awaited(door, brought, clock() + seconds, clock)
+    except BaseException:
+        if ours:
+            _take_back(door, brought)
+        raise
+    return {"psbt": found, "signed": found != text}
+
+
+def _awaited(door: Door, brought: Brought, deadline: float, clock: Clock) -> str:
+    if brought.signed_psbt is not None:
+        return brought.signed_psbt
+    _tell(brought)
+    while clock() < deadline:
+        try:
+            # Opened before the look, so that nothing happens in between.
+            with door.happenings(brought.psbt_id) as lines:
+                if (found := _look(door, brought)) is not None:
+                    return found
+                for line in lines:
+                    if clock() >= deadline:
+                        break
+                    if line.startswith(_NEWS) and (found := _look(door, brought)) is not None:
+                        return found
+        except TimeoutError:
+            # Not even a heartbeat: another stream tells whether the daemon is there.
+            continue
+    raise HwiError(
+        "it was not approved and signed in time. Ask again when you are at the device.",
+        Code.ACTION_CANCELED,
+    )
+
+
+def _look(door: Door, brought: Brought) -> str | None:
+    """The signed PSBT; None while it is undecided. Raises HwiError."""
+    now = read(Brought.read, door.get(f"/psbts/{identifier(brought.psbt_id)}"))
+    if now.signed_psbt is not None:
+        return now.signed_psbt
+    if now.state not in ENDS:
+        return None
+    why = plain(now.reason) or f"it is {now.state}"
+    raise HwiError(f"not signed: {why}", ENDS[now.state] or device_code(now.reason))
+
+
+def _tell(brought: Brought) -> None:
+    paid = "" if brought.paid_sats is None else f", which pays {amount(brought.paid_sats)}"
+    whose = "" if brought.vault_name is None else f" from '{plain(brought.vault_name)}'"
+    sys.stderr.write(
+        f"signerd-hwi: a transaction{whose}{paid} waits for you: approve it on signerd's page "
+        f"(`signerd open`) or with `signerd approve {brought.psbt_id}`.\n"
+    )
+    sys.stderr.flush()
+
+
+def _take_back(door: Door, brought: Brought) -> None:
+    """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at last in a day."""
+    with suppress(SignerdError):
+        door.delete(f"/psbts/{identifier(brought.psbt_id)}")

@@ -1,0 +1,72 @@
+"""The headers of every answer: nothing is kept, nothing is guessed, no other site reads it unless the person let that site in."""
+
+from collections.abc import Callable
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+from starlette.types import Message, Send
+
+from signerd.loopback.access.asked import Asked
+
+# ADR 20; htmx runs without eval and without injected styles.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+# What is no page runs nothing and is framed by nobody.
+DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+# What the table's rows use; a browser asks before each of them.
+ALLOWED_METHODS = "GET, POST, PUT, DELETE"
+ALLOWED_HEADERS = "Authorization, Content-Type, Last-Event-ID"
+READABLE_HEADERS = "Retry-After"
+# Ten minutes: a site that the person turns away is refused by its next real request, whatever its browser remembers.
+PREFLIGHT_SECONDS = 600
+_ASKS_PRIVATE = "access-control-request-private-network"
+
+
+def _always() -> bool:
+    return True
+
+
+def guarded(send: Send, reader: str | None, stands: Callable[[], bool] = _always) -> Send:
+    """``reader``: the other origin that may read the answer. ``stands``: asked again before each part of an answer that goes on, which is ended where it does not (L13)."""
+    over = False
+
+    async def sending(message: Message) -> None:
+        nonlocal over
+        if message["type"] == "http.response.start":
+            _complete(MutableHeaders(scope=message), reader)
+        elif over:
+            return
+        # An answer of one part is of the moment in which it was asked for; a stream's first part may come hours later.
+        elif message.get("more_body", False) and not stands():
+            over, message = True, {"type": "http.response.body", "body": b""}
+        await send(message)
+
+    return sending
+
+
+def _complete(headers: MutableHeaders, reader: str | None) -> None:
+    kind = headers.get("content-type", "")
+    headers.setdefault("X-Content-Type-Options", "nosniff")
+    headers.setdefault("Cache-Control", "no-store")
+    headers.setdefault("Referrer-Policy", "no-referrer")
+    policy = PAGE_POLICY if kind.startswith("text/html") else DATA_POLICY
+    headers.setdefault("Content-Security-Policy", policy)
+    headers["Cross-Origin-Resource-Policy"] = "same-origin" if reader is None else "cross-origin"
+    if reader is not None:
+        headers["Access-Control-Allow-Origin"] = reader
+        headers["Access-Control-Expose-Headers"] = READABLE_HEADERS
+        headers.add_vary_header("Origin")
+
+
+def preflight(asked: Asked) -> Response:
+    """What a browser may send for a site that was let in (Fetch, section 3.2; L14: Private Network Access, section 3.2)."""
+    headers = {
+        "Access-Control-Allow-Methods": ALLOWED_METHODS,
+        "Access-Control-Allow-Headers": ALLOWED_HEADERS,
+        "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
+    }
+    if asked.first(_ASKS_PRIVATE) == "true":
+        headers["Access-Control-Allow-Private-Network"] = "true"
+    return Response(status_code=204, headers=headers)

@@ -1,0 +1,145 @@
+"""Who calls, by what a request's head says: one gate for the private socket, another for the port."""
+
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from signerd.errors import FormStale, InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
+from signerd.loopback.access.asked import Asked
+from signerd.loopback.access.origins import (
+    OPAQUE,
+    hosts_at,
+    own_origin,
+    require_host,
+    require_navigation,
+    require_our_page,
+)
+from signerd.loopback.access.rates import Rates
+from signerd.loopback.callers import PAGE, STRANGER, TERMINAL, Caller, PageSession, PageSessions, Tokens
+from signerd.loopback.place import HOST
+
+# Whatever a browser sends of its own accord; a program has no reason to.
+BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
+BROWSER_PREFIXES = ("sec-", "access-control-")
+FORM_HEADER = "x-signerd-form"
+
+
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """``stands``: whether the caller would still be let in, for an answer that goes on for long (L13)."""
+
+    caller: Caller
+    session: PageSession | None = None
+    stands: Callable[[], bool] = field(default=_always, repr=False)
+
+
+class Gate(Protocol):
+    """Reads a request's head in two steps, so that an app's own site can read why the second one failed."""
+
+    def reader(self, asked: Asked) -> str | None:
+        """The other origin that may read the answer, if any. Raises leaves of LoopbackError."""
+        ...
+
+    def admit(self, asked: Asked, reader: str | None) -> Admitted:
+        """Raises leaves of LoopbackError."""
+        ...
+
+
+def cookie_name(port: int) -> str:
+    """Browsers share cookies between the ports of a host: two daemons must not take each other's."""
+    return f"signerd-{port}"
+
+
+class SocketGate:
+    """Of the private socket: the person's own programs; no browser gets here, and what looks like one is refused (L1-L4)."""
+
+    def __init__(self, tokens: Tokens, rates: Rates) -> None:
+        self._tokens = tokens
+        self._rates = rates
+
+    def reader(self, asked: Asked) -> str | None:
+        if asked.all("host") != (HOST,):
+            raise NotForBrowsers(f"the Host must be '{HOST}'")
+        for name, _value in asked.headers:
+            if name in BROWSER_HEADERS or name.startswith(BROWSER_PREFIXES):
+                raise NotForBrowsers(f"a request with the header '{name}' is not answered")
+        _refuse_upgrade(asked)
+        return None
+
+    def admit(self, asked: Asked, reader: str | None) -> Admitted:
+        token = asked.token()
+        return Admitted(TERMINAL) if token is None else _app(self._tokens, self._rates, token, reader)
+
+
+class PortGate:
+    """Of the TCP port, where every page of the person's browser can call (ADR 19)."""
+
+    def __init__(self, port: int, tokens: Tokens, sessions: PageSessions, rates: Rates) -> None:
+        self._hosts = hosts_at(port)
+        self._cookie = cookie_name(port)
+        self._tokens = tokens
+        self._sessions = sessions
+        self._rates = rates
+
+    def reader(self, asked: Asked) -> str | None:
+        host = require_host(asked, self._hosts)
+        _refuse_upgrade(asked)
+        origin = asked.sole("origin")
+        if origin is None or origin == own_origin(host) or (origin == OPAQUE and asked.enters):
+            return None
+        if origin == OPAQUE or origin not in self._tokens.origins():
+            raise OriginRefused("this site was not let in")
+        return origin
+
+    def admit(self, asked: Asked, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
+        if asked.enters:
+            require_navigation(asked)
+            return Admitted(STRANGER)
+        token, cookie = asked.token(), asked.cookie(self._cookie)
+        if token is not None and cookie is not None:
+            raise InvalidRequest("a request speaks for an app or for the page, not for both")
+        if token is not None:
+            return _app(self._tokens, self._rates, token, asked.sole("origin"))
+        return Admitted(STRANGER) if cookie is None else self._page(asked, cookie)
+
+    def _page(self, asked: Asked, cookie: str) -> Admitted:
+        require_our_page(asked, require_host(asked, self._hosts))
+        session = self._sessions.find(cookie, by_itself=asked.is_by_itself)
+        if session is None:
+            return Admitted(STRANGER)
+        if not asked.is_safe:
+            _require_form(asked, session)
+        return Admitted(PAGE, session, lambda: self._sessions.stands(cookie))
+
+
+def _app(tokens: Tokens, rates: Rates, token: str, origin: str | None) -> Admitted:
+    """Raises NotPaired, TooManyRequests."""
+    caller = tokens.caller(token, origin)
+    rates.take(caller.app_id or caller.name)
+    return Admitted(caller, stands=lambda: _stands(tokens, token, origin))
+
+
+def _stands(tokens: Tokens, token: str, origin: str | None) -> bool:
+    try:
+        tokens.caller(token, origin)
+    except NotPaired:
+        return False
+    return True
+
+
+def _require_form(asked: Asked, session: PageSession) -> None:
+    """Raises FormStale."""
+    given = asked.sole(FORM_HEADER) or ""
+    if not hmac.compare_digest(given.encode(), session.form_token.encode()):
+        raise FormStale("the request does not carry the form token of this session")
+
+
+def _refuse_upgrade(asked: Asked) -> None:
+    """Events come as a plain answer; no WebSocket is spoken here."""
+    if asked.all("upgrade"):
+        raise InvalidRequest("no other protocol is spoken here")

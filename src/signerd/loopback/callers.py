@@ -1,0 +1,107 @@
+"""Who asks, and what they may: rights are words that a row of the table needs and a caller has.
+
+The person has all of them, at the command line as on the page; an app has those that the person granted it, and never the last.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Protocol
+
+from signerd.errors import NotAllowed, NotPaired
+
+
+@unique
+class Right(StrEnum):
+    """What a row of the table may need."""
+
+    ANYONE = "anyone"
+    """Whoever reaches the interface at all: asking to be paired."""
+    READ = "read"
+    XPUB = "xpub"
+    DISPLAY = "display"
+    PROPOSE = "propose"
+    APPROVE = "approve"
+    PERSON = "person"
+    """The person alone: signing in, pins, PINs, who is paired."""
+
+
+# What an app may ask for, in the order of what it costs to grant it wrongly.
+GRANTABLE = (Right.READ, Right.XPUB, Right.DISPLAY, Right.PROPOSE, Right.APPROVE)
+
+
+@unique
+class Kind(StrEnum):
+    TERMINAL = "terminal"
+    """A program of the same user, over the private socket."""
+    PAGE = "page"
+    APP = "app"
+    STRANGER = "stranger"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """``name``: how the audit chain and the person are told of it. ``app_id``: of a paired app alone."""
+
+    kind: Kind
+    name: str
+    rights: frozenset[Right]
+    app_id: str | None = None
+
+    @property
+    def told(self) -> str:
+        """For the chain of decisions: an app by its name and by the id that nobody else can take."""
+        return str(self.kind) if self.app_id is None else f"app {self.app_id} '{self.name}'"
+
+    def require(self, right: Right) -> None:
+        """Raises NotPaired for somebody whom nobody let in, NotAllowed for an app without that right (L13)."""
+        if right in self.rights:
+            return
+        if self.kind is Kind.STRANGER:
+            raise NotPaired("this needs a paired app's token, or the person on the page")
+        if right is Right.PERSON:
+            raise NotAllowed("only the person may do this, on the page or at the command line")
+        raise NotAllowed(f"this app was not granted '{right}'")
+
+
+TERMINAL = Caller(Kind.TERMINAL, "command line", frozenset(Right))
+PAGE = Caller(Kind.PAGE, "page", frozenset(Right))
+STRANGER = Caller(Kind.STRANGER, "stranger", frozenset({Right.ANYONE}))
+
+# Where the door writes down who asks, and by which session of the page, in the connection's scope.
+SCOPE_KEY = "signerd.caller"
+SESSION_KEY = "signerd.session"
+
+
+class Tokens(Protocol):
+    """The paired apps, as the gates ask for them at every request."""
+
+    def caller(self, token: str, origin: str | None) -> Caller:
+        """Whose token this is. ``origin``: the request's ``Origin``, to the byte; None where it has none.
+
+        Raises NotPaired, in the same words for a token that is unknown, over, or another origin's (L13).
+        """
+        ...
+
+    def origins(self) -> AbstractSet[str]:
+        """Those whose pages may send requests now."""
+        ...
+
+
+class PageSession(Protocol):
+    """``form_token``: what every request of it that changes something brings along (L4, L9)."""
+
+    @property
+    def form_token(self) -> str: ...
+
+
+class PageSessions(Protocol):
+    """The page's open sessions, as the gate of the port asks for them."""
+
+    def find(self, token: str, *, by_itself: bool = False) -> PageSession | None:
+        """Somebody is there, and the session's time without anybody begins anew; not where the page asks ``by_itself``. None: there is no such session."""
+        ...
+
+    def stands(self, token: str) -> bool:
+        """Whether there is such a session, of which this is no use."""
+        ...

@@ -1,0 +1,115 @@
+"""The page's application over its table: who may not see it is told how to enter, an error stands where it happened."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
+from signerd.loopback.callers import Caller, Kind, Right
+from signerd.loopback.page import (
+    addresses,
+    apps,
+    assets,
+    devices,
+    history,
+    home,
+    pinning,
+    proposals,
+    registration,
+    settings,
+    telling,
+    tokens,
+    unlocking,
+    vaults,
+)
+from signerd.loopback.page.asked import Asked
+from signerd.loopback.page.problems import problem_answer
+from signerd.loopback.page.table import Row
+from signerd.loopback.service import DaemonService
+
+ROWS: tuple[Row, ...] = (
+    *home.ROWS,
+    *proposals.ROWS,
+    *devices.ROWS,
+    *unlocking.ROWS,
+    *registration.ROWS,
+    *vaults.ROWS,
+    *tokens.ROWS,
+    *pinning.ROWS,
+    *addresses.ROWS,
+    *telling.ROWS,
+    *apps.ROWS,
+    *history.ROWS,
+    *settings.ROWS,
+    *assets.ROWS,
+)
+
+_NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
+_Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def make_page(service: DaemonService) -> Starlette:
+    page = Starlette(
+        routes=[_route(row, service) for row in ROWS],
+        exception_handlers={
+            SignerdError: _known(service),
+            HTTPException: _not_served(service),
+            Exception: _unknown(service),
+        },
+    )
+    page.router.redirect_slashes = False
+    return page
+
+
+def _route(row: Row, service: DaemonService) -> Route:
+    async def call(request: Request) -> Response:
+        asked = Asked(request, service)
+        _let_in(asked.caller, row.needs)
+        return await row.endpoint(asked)
+
+    made = Route(row.path, call, methods=[row.method])
+    # Starlette adds HEAD to every GET; the table does not have it.
+    made.methods = {row.method}
+    return made
+
+
+def _let_in(caller: Caller, needs: Right) -> None:
+    """A page is for eyes: a terminal has words of its own, and its answers would bear no session's form token."""
+    if needs is not Right.ANYONE and caller.kind is not Kind.PAGE:
+        raise NotPaired("this page is open to the person at this machine alone")
+    caller.require(needs)
+
+
+def _known(service: DaemonService) -> _Handler:
+    async def handle(request: Request, error: Exception) -> Response:
+        assert isinstance(error, SignerdError)
+        return await problem_answer(Asked(request, service), error)
+
+    return handle
+
+
+def _not_served(service: DaemonService) -> _Handler:
+    async def handle(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code in _NOT_IN_THE_TABLE:
+            told: SignerdError = NoSuchRoute("there is no such page", hint="Go back to the proposals.")
+        else:
+            told = InvalidRequest("the request cannot be read", hint="Load the page again.")
+        return await problem_answer(Asked(request, service), told)
+
+    return handle
+
+
+def _unknown(service: DaemonService) -> _Handler:
+    """A bug. Starlette raises it again after this answer, so that the log has it whole."""
+
+    async def handle(request: Request, _error: Exception) -> Response:
+        bug = DaemonFailed("the daemon met an error that it has no name for")
+        return await problem_answer(Asked(request, service), bug)
+
+    return handle

@@ -1,0 +1,136 @@
+"""The page's sessions, in memory alone: who enters brings a code that the private socket gave out, and gets a token for a cookie (L4, L7, L10)."""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from signerd.errors import EntryRefused
+
+# A working day, at whose end the person opens the page again.
+SESSION_SECONDS: Final = 12 * 3600.0
+# Somebody who has left the machine.
+IDLE_SECONDS: Final = 30 * 60.0
+# A person has a window or two; whoever opens one more ends the one that was used least lately.
+MAX_SESSIONS: Final = 16
+TOKEN_BYTES: Final = 32
+
+# Long enough for a slow browser to start from nothing, and to type ten letters.
+ENTRY_SECONDS: Final = 30
+# Ten letters of Crockford's alphabet: 50 bits.
+CODE_LETTERS: Final = 10
+# A slip or two of the hand; who guesses has five tries among a thousand million million.
+MAX_WRONG: Final = 5
+# Each is asked for by the person; more at once are a script that has gone wrong.
+MAX_ENTRIES: Final = 4
+_ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_READ_AS: Final = str.maketrans("OIL", "011", "- ")
+
+
+@dataclass
+class Session:
+    """``token_hash``: SHA-256 of what the cookie holds."""
+
+    token_hash: bytes = field(repr=False)
+    form_token: str = field(repr=False)
+    begun: float
+    seen: float
+
+    def over(self, now: float) -> bool:
+        return now - self.begun >= SESSION_SECONDS or now - self.seen >= IDLE_SECONDS
+
+
+@dataclass(frozen=True)
+class Entered:
+    """``token``: for the cookie; it is kept nowhere else."""
+
+    token: str = field(repr=False)
+    session: Session
+
+
+class Sessions:
+    """``clock``: seconds that only grow. ``random``: that many bytes that nobody can guess."""
+
+    def __init__(
+        self, clock: Callable[[], float], random: Callable[[int], bytes] = secrets.token_bytes
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._sessions: dict[bytes, Session] = {}
+        # Until when, by the code's hash.
+        self._entries: dict[bytes, float] = {}
+        self._wrong = 0
+
+    # --- entering ----------------------------------------------------------------------------------------------------
+
+    def entry(self) -> str:
+        """A code that is good once, for ``ENTRY_SECONDS``. The oldest of too many is void."""
+        self._forget_old_entries()
+        while len(self._entries) >= MAX_ENTRIES:
+            del self._entries[next(iter(self._entries))]
+        if not self._entries:
+            self._wrong = 0
+        code = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in self._random(CODE_LETTERS))
+        self._entries[_hash(code)] = self._clock() + ENTRY_SECONDS
+        return f"{code[:5]}-{code[5:]}"
+
+    def enter(self, code: str) -> Entered:
+        """Raises EntryRefused, in the same words for a code that is wrong, over or used: too many wrong ones void those that are open."""
+        self._forget_old_entries()
+        found = self._entries.pop(_hash(code.upper().translate(_READ_AS)), None)
+        if found is None:
+            self._count_wrong()
+            raise EntryRefused("this code is not good, or not any more")
+        return self._begin()
+
+    def _count_wrong(self) -> None:
+        self._wrong += 1
+        if self._wrong >= MAX_WRONG:
+            self._entries.clear()
+
+    def _forget_old_entries(self) -> None:
+        now = self._clock()
+        self._entries = {code: until for code, until in self._entries.items() if now < until}
+
+    def _begin(self) -> Entered:
+        self._forget_old_sessions()
+        while len(self._sessions) >= MAX_SESSIONS:
+            oldest = min(self._sessions.values(), key=lambda one: one.seen)
+            del self._sessions[oldest.token_hash]
+        now, token, form_token = (
+            self._clock(),
+            self._random(TOKEN_BYTES).hex(),
+            self._random(TOKEN_BYTES).hex(),
+        )
+        session = Session(_hash(token), form_token, now, now)
+        self._sessions[session.token_hash] = session
+        return Entered(token, session)
+
+    # --- for the gate ------------------------------------------------------------------------------------------------
+
+    def find(self, token: str, *, by_itself: bool = False) -> Session | None:
+        """Somebody is there: the session's time without anybody begins anew. ``by_itself``: the page's script asks, as it does in a room without anybody."""
+        session = self._standing(token)
+        if session is not None and not by_itself:
+            session.seen = self._clock()
+        return session
+
+    def stands(self, token: str) -> bool:
+        """An open stream of events is nobody: asking this does not make the session last."""
+        return self._standing(token) is not None
+
+    def leave(self, session: Session) -> None:
+        self._sessions.pop(session.token_hash, None)
+
+    def _standing(self, token: str) -> Session | None:
+        session = self._sessions.get(_hash(token))
+        return None if session is None or session.over(self._clock()) else session
+
+    def _forget_old_sessions(self) -> None:
+        now = self._clock()
+        self._sessions = {key: one for key, one in self._sessions.items() if not one.over(now)}
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

@@ -1,0 +1,174 @@
+// What happens, as it happens: each line of the feed makes the live parts of the page ask for themselves again.
+"use strict";
+
+(() => {
+  // A burst of lines is one look: the parts are made from what is so then.
+  const SETTLE_MS = 150;
+  const SPOKEN = new Set(["ask", "question", "progress", "device", "attention", "alarm"]);
+
+  const body = document.body;
+  const heard = document.getElementById("heard");
+  const connection = document.getElementById("connection");
+  if (!body.dataset.position) return;
+
+  let waiting = null;
+  const happened = () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => body.dispatchEvent(new CustomEvent("happened")), SETTLE_MS);
+  };
+
+  const tell = (words) => {
+    connection.hidden = words === "";
+    connection.textContent = words;
+  };
+
+  const source = new EventSource(`/v1/events?after=${body.dataset.position}`);
+  let lost = false;
+
+  source.addEventListener("open", () => {
+    tell("");
+    // What was said meanwhile comes again by its number; what a restart forgot does not.
+    if (lost) happened();
+    lost = false;
+  });
+
+  source.addEventListener("error", () => {
+    lost = true;
+    tell(
+      source.readyState === EventSource.CLOSED
+        ? "Not connected: signerd was stopped, or this page was left alone too long. What stands here may be old. Open it again with: signerd open"
+        : "Not connected to signerd. What stands here may be old. Trying again …",
+    );
+  });
+
+  source.addEventListener("happened", (event) => {
+    const line = JSON.parse(event.data);
+    if (SPOKEN.has(line.kind)) {
+      heard.className = `heard ${line.kind}`;
+      heard.textContent = line.text;
+    } else if (line.kind === "state" && heard.classList.contains("progress")) {
+      // What the device showed is over; the state stands in its own place.
+      heard.textContent = "";
+    }
+    happened();
+  });
+
+  // What the door answers itself is no HTML: its words stand in the form, and never in the place of a part.
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, elt } = event.detail;
+    if (xhr.status < 400 || (xhr.getResponseHeader("Content-Type") || "").startsWith("text/html")) return;
+    event.detail.shouldSwap = false;
+    let words = "The request was refused. Load the page again.";
+    try {
+      const problem = JSON.parse(xhr.responseText);
+      words = `${problem.detail} ${problem.hint}`;
+    } catch {
+      // The words above stand.
+    }
+    const place = elt.querySelector(".problem");
+    if (place) place.textContent = words;
+    else tell(words);
+  });
+
+  // A form that is over takes the focus with it: who sent it is led to what came of it.
+  let sent = null;
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    const { elt } = event.detail.requestConfig;
+    if (elt.tagName === "FORM") sent = elt;
+  });
+  body.addEventListener("htmx:afterSettle", () => {
+    if (sent === null || sent.isConnected) return;
+    // A form in its place says itself where to go on.
+    const field = document.querySelector("main [autofocus]");
+    if (field) {
+      sent = null;
+      field.focus();
+      return;
+    }
+    const next =
+      document.querySelector("main [role=alert]") ||
+      document.getElementById(sent.dataset.then || "main") ||
+      document.getElementById("main");
+    sent = null;
+    next.tabIndex = -1;
+    next.focus();
+  });
+
+  // A part that is made anew while the focus is in it keeps the focus where it was.
+  let kept = "";
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    const { target } = event.detail;
+    kept = target && target.contains(document.activeElement) ? document.activeElement.id : "";
+  });
+  body.addEventListener("htmx:afterSettle", () => {
+    const again = kept && document.activeElement === document.body && document.getElementById(kept);
+    kept = "";
+    if (!again) return;
+    if (!again.matches("a, button, input, select, textarea")) again.tabIndex = -1;
+    again.focus();
+  });
+
+  body.addEventListener("htmx:sendError", () => tell("Not connected to signerd. Nothing was sent."));
+
+  window.addEventListener("pagehide", () => source.close());
+  // A page that the browser had put away is of another moment.
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) location.reload();
+  });
+})();
+
+// The places of a PIN by buttons and by the number pad; a file as the text of a field. Nothing of it is kept here.
+(() => {
+  const say = (form) => {
+    const field = form.querySelector("[data-places]");
+    const typed = field.value.length;
+    form.querySelector("[data-count]").textContent = `${typed} ${typed === 1 ? "place" : "places"} typed`;
+  };
+
+  const type = (form, place) => {
+    const field = form.querySelector("[data-places]");
+    if (place === null) field.value = field.value.slice(0, -1);
+    else if (field.value.length < field.maxLength) field.value += place;
+    say(form);
+  };
+
+  document.body.addEventListener("click", (event) => {
+    const key = event.target.closest("[data-place]");
+    if (key) type(key.form, key.dataset.place);
+  });
+
+  document.body.addEventListener("keydown", (event) => {
+    if (!event.target.matches("[data-place]") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^[1-9]$/.test(event.key)) type(event.target.form, event.key);
+    else if (event.key === "Backspace") type(event.target.form, null);
+    else return;
+    event.preventDefault();
+  });
+
+  document.body.addEventListener("input", (event) => {
+    if (!event.target.matches("[data-places]")) return;
+    event.target.value = event.target.value.replace(/[^1-9]/g, "");
+    say(event.target.form);
+  });
+
+  document.body.addEventListener("reset", (event) => {
+    if (event.target.querySelector("[data-places]")) setTimeout(() => say(event.target));
+  });
+
+  const PSBT = "psbt\xff";
+  document.body.addEventListener("change", async (event) => {
+    const chooser = event.target;
+    if (!chooser.matches("input[type=file][data-into]") || !chooser.files.length) return;
+    const field = document.getElementById(chooser.dataset.into);
+    const problem = chooser.form.querySelector(".problem");
+    const file = chooser.files[0];
+    problem.textContent = "";
+    if (file.size > field.maxLength) {
+      problem.textContent = "This file is too large for the page. Give it to: signerd pin --from, or --psbt";
+      return;
+    }
+    const bytes = String.fromCharCode(...new Uint8Array(await file.arrayBuffer()));
+    field.value = bytes.startsWith(PSBT) ? btoa(bytes) : bytes;
+    if (bytes.startsWith(PSBT)) chooser.form.querySelector("[name=source][value=psbt]").checked = true;
+  });
+})();

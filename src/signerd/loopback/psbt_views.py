@@ -1,0 +1,61 @@
+"""From what was brought to its shapes. An app is told of its PSBT, and of nobody else's doings."""
+
+from datetime import UTC, datetime
+
+from multisig import Network
+from signerd.core.review import Review
+from signerd.core.rules.values import RULE_NAMES
+from signerd.core.states import State
+from signerd.core.text import plain
+from signerd.core.values import Record
+from signerd.loopback.shapes import BroughtLine, CheckView, PsbtReview
+from signerd.loopback.views import check_view, money_view
+
+# These speak of other proposals, of other apps' PSBTs, and of what was spent: an app is told how they ended, and no more.
+BETWEEN_US = frozenset({"conflict", "paid-twice", *RULE_NAMES})
+NOT_TOLD = "What this check found is for the person alone."
+
+
+def brought_line(record: Record, found: Review, network: Network, *, whole: bool) -> BroughtLine:
+    """``whole``: as of ``psbt_review``."""
+    snapshot, inspection = record.snapshot, found.inspection
+    assert snapshot.brought is not None, "only what was brought is shown so"
+    until = datetime.fromtimestamp(snapshot.brought.expires_at, UTC)
+    return BroughtLine(
+        psbt_id=record.psbt_id,
+        network=str(network),
+        brought_by=plain(snapshot.brought.by),
+        state=record.state.value,
+        reason=plain(record.reason) if whole or record.state is not State.REFUSED else NOT_TOLD,
+        vault_id=snapshot.vault_id or None,
+        vault_name=None if found.pin is None else plain(found.pin.name),
+        paid_sats=None if inspection is None else sum(int(paid.amount) for paid in inspection.payments),
+        fee_sats=None if inspection is None else int(inspection.fee),
+        expires_at=f"{until:%Y-%m-%dT%H:%M:%SZ}",
+    )
+
+
+def psbt_review(found: Review, network: Network, proposal_id: str | None, *, whole: bool) -> PsbtReview:
+    """``whole``: for the person; an app is not told what else was signed and spent."""
+    return PsbtReview(
+        network=str(network),
+        vault_id=found.snapshot.vault_id or None,
+        vault_name=None if found.pin is None else plain(found.pin.name),
+        allowed=found.allowed,
+        to_acknowledge=tuple(sorted(found.to_acknowledge)),
+        money=None if found.inspection is None else money_view(found.inspection),
+        checks=tuple(check if whole else _for_an_app(check) for check in map(check_view, found.verdicts)),
+        proposal_id=proposal_id,
+    )
+
+
+def refusal_words(found: Review, *, whole: bool) -> str:
+    """What refuses, each in its sentence with its name; ``whole`` as of ``psbt_review``."""
+    checks = [check if whole else _for_an_app(check) for check in map(check_view, found.refusals)]
+    return " ".join(f"{check.sentence} [{check.name}]" for check in checks)
+
+
+def _for_an_app(check: CheckView) -> CheckView:
+    if check.name not in BETWEEN_US:
+        return check
+    return check.model_copy(update={"sentence": NOT_TOLD, "figures": {}})

@@ -1,0 +1,142 @@
+"""Proposals: a line of the list, the whole review, and what is decided."""
+
+from signerd.loopback.shapes.common import Acknowledged, Answer, Digest, Reason, Request
+
+
+class ProposalLine(Answer):
+    """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged.
+
+    ``brought_by``: it is not the platform's; this app, or the person, brought it. ``from_profile``: it spends the person's own
+    money, and no vault's.
+    """
+
+    psbt_id: str
+    network: str
+    workspace_id: int
+    vault_id: str
+    vault_name: str | None
+    state: str
+    reason: str
+    alarm: str
+    platform_status: str
+    collected: int
+    required: int
+    paid_sats: int | None
+    fee_sats: int | None
+    brought_by: str | None = None
+    from_profile: bool = False
+
+
+class CoinView(Answer):
+    """A coin that is spent; ``amount_sats`` is 0 where its amount is not proven."""
+
+    txid: str
+    vout: int
+    amount_sats: int
+
+
+class PaymentView(Answer):
+    """``address`` is None where the script has none; ``script`` is hex."""
+
+    output_index: int
+    amount_sats: int
+    address: str | None
+    script: str
+
+
+class ChangeView(Answer):
+    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change."""
+
+    output_index: int
+    amount_sats: int
+    address: str
+    chain: int
+    index: int
+
+
+class TokenView(Answer):
+    """What a token's payload says: ``sentence`` is what would happen, ``details`` are label and value.
+
+    ``hex`` is the whole payload, digit for digit as a device prints it. ``proven``: the bytes of its deployment prove which token
+    it is; else there is no name, and amounts are raw units. Supplies are of the bytecode, in whole tokens: what exists by now
+    only the chain knows. ``notes``: what to know before looking at the device.
+    """
+
+    sentence: str
+    details: tuple[tuple[str, str], ...]
+    hex: str
+    proven: bool = False
+    name: str | None = None
+    ticker: str | None = None
+    decimals: int | None = None
+    first_supply: str | None = None
+    max_supply: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class DataView(Answer):
+    """OP_RETURN data: ``data`` is hex, ``text`` its reading where all of it is printable, ``token`` where it is a token's."""
+
+    output_index: int
+    data: str
+    text: str | None
+    token: TokenView | None = None
+
+
+class MoneyView(Answer):
+    """Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text."""
+
+    txid: str
+    inputs: int
+    total_in_sats: int
+    payments: tuple[PaymentView, ...]
+    change: tuple[ChangeView, ...]
+    data: tuple[DataView, ...]
+    paid_sats: int
+    change_sats: int
+    fee_sats: int
+    fee_rate: str
+    vsize: int
+    locktime: int
+    replaceable: bool
+    coins: tuple[CoinView, ...] = ()
+
+
+class CheckView(Answer):
+    """``outcome``: allow, warn or refuse. ``acknowledge``: the warning holds the proposal until it is named."""
+
+    name: str
+    outcome: str
+    sentence: str
+    acknowledge: bool
+    figures: dict[str, str | int]
+
+
+class ProposalView(ProposalLine):
+    """The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
+
+    ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
+    ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
+    """
+
+    digest: str
+    allowed: bool
+    to_acknowledge: tuple[str, ...]
+    money: MoneyView | None
+    checks: tuple[CheckView, ...]
+    verification_code: str | None
+    kind: str
+    description: str
+    created_by: str
+    recorded_txid: str | None
+    confirmations: int
+    signed_here: bool
+
+
+class ApproveRequest(Request):
+    digest: Digest
+    acknowledged: Acknowledged = frozenset()
+
+
+class RejectRequest(Request):
+    reason: Reason = ""

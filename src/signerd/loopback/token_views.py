@@ -1,0 +1,51 @@
+"""What a token's payload says, as it is shown: in the token's own decimals only where bytes have proven them."""
+
+from typing import Any
+
+from multisig import RECEIVE, Inspection, Network, decode_address, encode_address
+from multisig.tokens import Bytecode, Payload, format_units, token_words
+from signerd.core.text import amount, plain
+from signerd.loopback.shapes import TokenView
+
+HEX_NOTE = "Your device cannot read a token's data: it shows exactly this hex. Compare it digit for digit."
+
+
+def token_view(payload: Payload, inspection: Inspection, token: Bytecode | None) -> TokenView:
+    """Without ``token`` amounts are raw units, and nobody's decimals make a small figure of a large one."""
+    words = token_words(payload, inspection.network, token)
+    details = tuple((plain(label), plain(value)) for label, value in words.details)
+    return TokenView(
+        sentence=plain(words.sentence),
+        details=details,
+        hex=words.hex,
+        notes=(HEX_NOTE, *_return_notes(inspection)),
+        **({} if token is None else _proven(token)),
+    )
+
+
+def _proven(token: Bytecode) -> dict[str, Any]:
+    return {
+        "proven": True,
+        "name": plain(token.name),
+        "ticker": token.ticker,
+        "decimals": token.decimals,
+        "first_supply": format_units(token.total_supply, token.decimals),
+        "max_supply": format_units(token.max_supply, token.decimals),
+    }
+
+
+def _return_notes(inspection: Inspection) -> tuple[str, ...]:
+    """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
+    return tuple(
+        f"Your device may show {amount(back.amount)} as a payment to {_as_devices_write(back.address, inspection.network)}: "
+        "it is the vault's own address, to which what is left returns."
+        for back in inspection.change
+        if back.chain == RECEIVE
+    )
+
+
+def _as_devices_write(address: str, network: Network) -> str:
+    """No device knows regtest's own form."""
+    if network is not Network.REGTEST:
+        return address
+    return encode_address(decode_address(address, network), Network.TESTNET4) or address

@@ -1,0 +1,206 @@
+"""S12 at tokens: calls and deployments that are not what is said of them, and what stands beside them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
+from multisig.tokens import Bytecode, Call, Function, Payload, token_amount, token_script
+from signerd.core.tokens import Facts, facts_of
+from tests.attacks.people import MALLORYS, OTHER_ACCOUNT, VAULT
+from tests.attacks.recipes.scene import COIN, FEE, Neighbour, Recipe, Scene
+from tests.support.rigs import NETWORK
+from tests.support.wallets import pay, with_outputs
+
+RAW = 1_250
+
+
+def token_of(scene: Scene, **changes: Any) -> Bytecode:
+    """A token of the vault, of its own in each scene: what a machine has proven once it knows for ever."""
+    usual: dict[str, Any] = {
+        "name": scene.name[:64].strip(),
+        "ticker": "GOLD",
+        "decimals": 2,
+        "total_supply": token_amount(100_000),
+        "max_supply": token_amount(500_000),
+        "whitelist_enabled": False,
+        "icon": "",
+        "whitelist": (),
+        "owner_script": VAULT.script_pubkey(RECEIVE, 0),
+    }
+    return Bytecode(**{**usual, **changes})
+
+
+def carrying(scene: Scene, payload: Payload, *outputs: TxOut | ChangeTo, index: int = 0) -> Psbt:
+    back = outputs or (ChangeTo(sats(COIN - FEE), RECEIVE, 0),)
+    return build_psbt(VAULT, [scene.coin(index)], [TxOut(sats(0), token_script(payload)), *back], 0)
+
+
+def deployment(scene: Scene, **changes: Any) -> Psbt:
+    return carrying(scene, token_of(scene, **changes).deployment, index=0)
+
+
+def call(scene: Scene, function: Function = Function.TRANSFER, raw: int = RAW) -> Call:
+    to = VAULT.script_pubkey(RECEIVE, 0) if function is Function.BURN else pay(1, scene.name).script_pubkey
+    return Call(
+        contract_id=deployment(scene).tx.txid,
+        function=function,
+        amount=token_amount(raw) if function.takes_amount else None,
+        address=to if function.takes_address else None,
+    )
+
+
+def published(scene: Scene, **changes: Any) -> dict[str, str]:
+    tx = deployment(scene, **changes).tx
+    return {"bytecode": token_of(scene, **changes).blob.decode(), "deployment": tx.serialize().hex()}
+
+
+def told(scene: Scene, payload: Payload, **lies: str) -> dict[str, Any]:
+    """What an honest platform says of it, but for the lies."""
+    facts: Facts = {
+        **facts_of(payload, NETWORK, token_of(scene)),
+        "contract_id": deployment(scene).tx.txid,
+        **lies,
+    }
+    return {
+        "kind": "call" if isinstance(payload, Call) else "deploy",
+        "call": facts,
+        "published": published(scene),
+    }
+
+
+def called(
+    name: str,
+    function: Function = Function.TRANSFER,
+    *,
+    psbt: Callable[[Scene], Psbt] | None = None,
+    says: Callable[[Scene], Mapping[str, Any]] = lambda _scene: {},
+    lies: Mapping[str, str] | None = None,
+    **expected: Any,
+) -> Recipe:
+    """A call of the vault's own token, of which the platform says ``lies``."""
+    return Recipe(
+        name=name,
+        psbt=psbt or (lambda s: carrying(s, call(s, function))),
+        tells=lambda s: {**told(s, call(s, function), **(lies or {})), **says(s)},
+        named=(),
+        **expected,
+    )
+
+
+def misshapen(name: str, *outputs: TxOut | ChangeTo, index: int = 0) -> Recipe:
+    return called(
+        name,
+        psbt=lambda s: carrying(s, call(s), *outputs, index=index),
+        checks=("token-shape",),
+        off="token:token_shape",
+    )
+
+
+def unproven(name: str, shown: Callable[[Scene], Mapping[str, str]]) -> Recipe:
+    """The bytecode that the platform publishes proves nothing."""
+    return called(
+        name, says=lambda s: {"published": shown(s)}, checks=("token-known",), off="token:token_known"
+    )
+
+
+def lying(name: str, called_function: Function = Function.TRANSFER, /, **lies: str) -> Recipe:
+    return called(name, called_function, lies=lies, checks=("token-call",), off="token:token_call")
+
+
+def deployed(
+    name: str,
+    *,
+    says: Callable[[Scene], Mapping[str, Any]] = lambda _s: {},
+    owner: bytes | None = None,
+    **expected: Any,
+) -> Recipe:
+    changes = {} if owner is None else {"owner_script": owner}
+    return Recipe(
+        name=name,
+        psbt=lambda s: deployment(s, **changes),
+        tells=lambda s: {
+            "kind": "deploy",
+            "call": {**facts_of(token_of(s, **changes).deployment, NETWORK, None), "contract_id": deployment(s, **changes).tx.txid},
+            "published": published(s, **changes),
+            **says(s),
+        },
+        named=(),
+        **expected,
+    )  # fmt: skip
+
+
+def with_second_data(scene: Scene) -> Psbt:
+    plain = carrying(scene, call(scene))
+    extra = PsbtOutput(amount=sats(0), script_pubkey=op_return_script(b"invoice 7"))
+    return with_outputs(plain, *plain.outputs, extra)
+
+
+def of_another_token(scene: Scene) -> Psbt:
+    """A token of the vault's that is worth more, which this machine has never been shown."""
+    other = Scene(f"{scene.name}, the other token")
+    return carrying(scene, Call(contract_id=deployment(other).tx.txid, function=Function.TRANSFER, amount=token_amount(RAW), address=call(scene).address))  # fmt: skip
+
+
+def with_forged_blob(scene: Scene) -> dict[str, str]:
+    """The decimals are others, so that a thousand looks like ten."""
+    shown = published(scene)
+    return {**shown, "bytecode": shown["bytecode"].replace('"decimals":2', '"decimals":0')}
+
+
+def blob_of_another(scene: Scene) -> dict[str, str]:
+    return {**published(scene), "bytecode": token_of(scene, decimals=0).blob.decode()}
+
+
+BACK = sats(COIN - FEE)
+HOLD = {"held": ("token-effect",), "off": "token:token_effect"}
+TOKENS = (
+    called("a transfer of a proven token", honest=True),
+    called("a mint of a proven token", Function.MINT, honest=True),
+    called("a burn of a proven token", Function.BURN, honest=True),
+    called("a call that starts a proven token", Function.INIT, honest=True),
+    lying("a transfer that is called the start of the token", function="init"),
+    lying("a mint that is called a transfer", Function.MINT, function="transfer"),
+    lying("a transfer of more than is said", amount_raw="125", amount="1.25"),
+    lying("a transfer said in other decimals", amount="1250", decimals="0"),
+    lying("a transfer to another holder than is said", address=VAULT.address(RECEIVE, 0)),
+    lying("a call of a token whose ticker is said to be another", ticker="SAND"),
+    lying("a call of another contract than is said", contract_id="ab" * 32),
+    called("a call of which the platform says nothing", says=lambda _s: {"call": None}, checks=("token-call",), off="token:token_call"),
+    called("a call whose recorded data is another", says=lambda _s: {"op_return": "0x435054"}, checks=("token-call",), off="token:token_call"),
+    called("a call of another token than is said and shown", psbt=of_another_token, checks=("token-known", "token-call"), off="token:token_call", then=("token-known",)),
+    unproven("a call of a token whose bytecode is forged", with_forged_blob),
+    unproven("a call of a token that is shown the bytecode of another deployment", blob_of_another),
+    unproven("a call of a token that is shown another token's deployment", lambda s: published(s, decimals=0)),
+    unproven("a call of a token whose deployment is not shown", lambda s: {"bytecode": published(s)["bytecode"], "deployment": ""}),
+    misshapen("a call whose change goes to another address of the vault", ChangeTo(BACK, RECEIVE, 1)),
+    misshapen("a call whose change goes to the change chain", ChangeTo(BACK, CHANGE, 7)),
+    misshapen("a call whose change goes to another account of the same people", TxOut(BACK, OTHER_ACCOUNT.script_pubkey(RECEIVE, 0))),
+    misshapen("a call that pays Mallory beside", TxOut(sats(50_000), MALLORYS.script_pubkey(0, 0)), ChangeTo(sats(49_000), RECEIVE, 0)),
+    misshapen("a call whose coins all go to Mallory", TxOut(BACK, MALLORYS.script_pubkey(0, 0))),
+    misshapen("a call that somebody else seems to make", index=1),
+    called("a call with a second piece of data", psbt=with_second_data, findings=(("op-return-multiple", "transaction"),), checks=("token-call",), off="severity:op-return-multiple", then=("token-call",)),
+    called("a call that hands the token over", Function.TRANSFER_OWNERSHIP, **HOLD),
+    deployed("a deployment that the person has not named", **HOLD),
+    deployed("a deployment for another owner", owner=MALLORYS.script_pubkey(0, 0), checks=("token-effect",), off="token:token_effect"),
+    deployed("a deployment of another bytecode than is shown", says=lambda s: {"published": {**published(s), "bytecode": token_of(s, whitelist_enabled=True).blob.decode()}}, checks=("token-known",), held=("token-effect",), off="token:token_known", then=("token-effect",)),
+    Recipe(name="a call in a plain payment, its token proven", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {"published": published(s), "call": told(s, call(s))["call"]}, named=(), checks=("data",), off="check:data_matches"),
+    Recipe(name="a call that is called a deployment", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {**told(s, call(s)), "kind": "deploy"}, named=(), checks=("kind-known",), off="check:kind_known"),
+)  # fmt: skip
+
+
+def once_before(scene: Scene) -> tuple[Neighbour, ...]:
+    """The same transfer from another coin at the vault's address, signed here."""
+    coin = Scene(f"{scene.name}, once before").coin(0)
+    outputs = [TxOut(sats(0), token_script(call(scene))), ChangeTo(BACK, RECEIVE, 0)]
+    said = {**told(scene, call(scene)), "recipients": [], "amounts": []}
+    return (Neighbour(build_psbt(VAULT, [coin], outputs, 0), signed=True, state="submitted", tells=said),)
+
+
+TWICE = (
+    called(
+        "the same transfer of a token once more from other coins",
+        neighbours=once_before,
+        held=("token-twice",),
+        off="token:token_twice",
+    ),
+)

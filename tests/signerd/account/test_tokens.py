@@ -1,0 +1,100 @@
+"""Learning tokens from the platform: before a proposal is judged, within bounds, and without believing a word (S12, S13)."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from signerd.core.states import State
+from signerd.core.tokens import Published
+from tests.support.daemons import approve, daemon_at, prepare, until, until_state
+from tests.support.desk import snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform, problem
+from tests.support.tokens import GOLD, call, gold, published, token_snapshot
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    prepare(folder)
+    return folder
+
+
+async def test_a_call_is_first_shown_in_the_decimals_of_its_token(state: Path, tmp_path: Path) -> None:
+    platform = FakePlatform(tmp_path, {"t-1": token_snapshot(call())}, published={1: published(GOLD)})
+    async with daemon_at(state, platform, FakeBridge()) as daemon:
+        await until_state(daemon, "t-1", State.WAITING_PERSON)
+        notes = [entry.note.kind for entry in daemon.journal.audit()]
+        assert notes.index("token-proven") < notes.index("judged")
+        view = await daemon.proposal("t-1")
+        assert view.allowed
+        (data,) = view.money.data
+        assert data.token.sentence.startswith("Send 12.50 GOLD tokens to ")
+        assert (data.token.proven, data.token.decimals, data.token.ticker) == (True, 2, "GOLD")
+        assert data.token.name == "Gold of the House"
+        await approve(daemon, "t-1")
+        await until_state(daemon, "t-1", State.SUBMITTED)
+        # Known for good: nothing of it is asked for again.
+        assert platform.requests.count(("GET", "/api/v1/contract")) == 1
+
+
+async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(
+    state: Path, tmp_path: Path
+) -> None:
+    proposals = {"t-1": token_snapshot(GOLD.deployment)}
+    platform = FakePlatform(tmp_path, proposals, published={1: Published(GOLD.blob)})
+    async with daemon_at(state, platform, FakeBridge()) as daemon:
+        await until_state(daemon, "t-1", State.WAITING_PERSON)
+        view = await daemon.proposal("t-1")
+        assert view.to_acknowledge == ("token-effect",)
+        (data,) = view.money.data
+        assert (data.token.proven, data.token.name) == (True, "Gold of the House")
+
+
+FORGED = {
+    "nothing": {},
+    "the blob of another token": {1: Published(gold(name="Sand").blob, published(GOLD).deployment)},
+    "another token": {1: published(gold(decimals=8))},
+    "no deployment": {1: Published(GOLD.blob)},
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+async def test_s12_what_is_not_proven_is_refused_and_said(what: str, state: Path, tmp_path: Path) -> None:
+    proposals = {"t-1": token_snapshot(call()), "p-1": snapshot_of(spend())}
+    platform = FakePlatform(tmp_path, proposals, published=FORGED[what])
+    async with daemon_at(state, platform, FakeBridge()) as daemon:
+        await until_state(daemon, "t-1", State.REFUSED)
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        view = await daemon.proposal("t-1")
+        assert [c.name for c in view.checks if c.outcome == "refuse"] == ["token-known"]
+        (data,) = view.money.data
+        assert not data.token.proven
+        assert "1250 raw units of tokens that this machine does not know" in data.token.sentence
+        notes = (await daemon.status()).notes
+        assert any("t-1" in note and "not proven" in note for note in notes), notes
+        # Once it is shown what proves it, the person is asked.
+        platform.published = {1: published(GOLD)}
+        await until_state(daemon, "t-1", State.WAITING_PERSON)
+        await until(lambda: not any("not proven" in line for line in daemon.troubles.sentences()))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [problem(500, "INTERNAL"), problem(403, "PERMISSION_DENIED"), httpx.Response(200, json=[])],
+    ids=["fails", "denies", "nonsense"],
+)
+async def test_a_platform_that_tells_nothing_of_tokens_holds_nothing_else_up(
+    answer, state: Path, tmp_path: Path
+) -> None:
+    def before(request: httpx.Request) -> httpx.Response | None:
+        return answer if request.url.path == "/api/v1/contract" else None
+
+    proposals = {"t-1": token_snapshot(call()), "p-1": snapshot_of(spend())}
+    async with daemon_at(state, FakePlatform(tmp_path, proposals, before=before), FakeBridge()) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await until_state(daemon, "t-1", State.REFUSED)

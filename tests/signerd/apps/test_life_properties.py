@@ -1,0 +1,240 @@
+"""L13: whatever is asked, answered, revoked or waited for, in whatever order, a token works exactly while it should."""
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_TRIES
+from signerd.core.audit import first_fault
+from signerd.errors import (
+    AlreadyAsking,
+    NotAllowed,
+    TooManyPairings,
+    UnknownPairing,
+    WrongPairingCode,
+)
+from signerd.loopback.callers import GRANTABLE, Right
+from signerd.loopback.shapes import Pairing
+from tests.support.pairing import World
+
+SITES = (None, "https://one.example", "https://two.example")
+RIGHTS = st.frozensets(st.sampled_from([str(right) for right in GRANTABLE]), min_size=1)
+
+
+@dataclass(frozen=True)
+class Request:
+    """As the model has it. ``granted``: what the person left of it, None while nothing was answered."""
+
+    pairing: Pairing = field(repr=False)
+    name: str
+    site: str | None
+    rights: frozenset[str]
+    until: float
+    granted: frozenset[str] | None = None
+    refused: bool = False
+    mistyped: int = 0
+    days: int = 0
+
+    @property
+    def waits(self) -> bool:
+        return self.granted is None and not self.refused
+
+
+@dataclass(frozen=True)
+class Token:
+    app_id: str
+    text: str
+    site: str | None
+    rights: frozenset[str]
+    expires: datetime
+    revoked: bool = False
+
+
+class Lives(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.world = World(self.folder)
+        self.world.open()
+        self.loop = asyncio.new_event_loop()
+        self.requests: list[Request] = []
+        self.tokens: list[Token] = []
+        self.let_in: dict[str, datetime] = {}
+
+    def teardown(self) -> None:
+        assert first_fault(self.world.journal.audit()) is None
+        self.world.journal.close()
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+    def does(self, what):
+        return self.loop.run_until_complete(what)
+
+    def fails(self, what, *errors) -> None:
+        try:
+            self.does(what)
+        except errors:
+            return
+        raise AssertionError("it was done")
+
+    def live_requests(self) -> list[Request]:
+        return [one for one in self.requests if one.until > self.world.seconds]
+
+    def chosen(self, number: int) -> Request:
+        return self.requests[number % len(self.requests)]
+
+    def put(self, before: Request, after: Request) -> None:
+        self.requests[self.requests.index(before)] = after
+
+    @rule(name=st.sampled_from(["A", "B", "C", "D"]), site=st.sampled_from(SITES), rights=RIGHTS)
+    def ask(self, name, site, rights) -> None:
+        apps, waiting = self.world.apps, [one for one in self.live_requests() if one.waits]
+        if site is not None and not self.let_in.get(site, self.world.wall) > self.world.wall:
+            self.fails(apps.ask(name, rights, site), NotAllowed)
+        elif any((one.site, one.site or one.name) == (site, site or name) for one in waiting):
+            self.fails(apps.ask(name, rights, site), AlreadyAsking)
+        elif len(waiting) >= MAX_OPEN:
+            self.fails(apps.ask(name, rights, site), TooManyPairings)
+        else:
+            # The rate of asking is another matter.
+            try:
+                pairing = self.does(apps.ask(name, rights, site))
+            except TooManyPairings:
+                return
+            self.requests.append(Request(pairing, name, site, rights, self.world.seconds + LIFE_SECONDS))
+
+    @precondition(lambda self: self.requests)
+    @rule(number=st.integers(0), left=RIGHTS, days=st.integers(1, 3), right_code=st.booleans())
+    def accept(self, number, left, days, right_code) -> None:
+        request = self.chosen(number)
+        code = int(request.pairing.code) + (0 if right_code else 1)
+        granted = (request.rights & left) or request.rights
+        accepting = self.world.apps.accept(
+            request.pairing.id, f"{code % 1_000_000:06d}", rights=granted, days=days
+        )
+        if request not in self.live_requests() or not request.waits:
+            self.fails(accepting, UnknownPairing)
+        elif right_code:
+            self.does(accepting)
+            until = self.world.seconds + LIFE_SECONDS
+            self.put(request, replace(request, granted=granted, days=days, until=until))
+        else:
+            self.fails(accepting, WrongPairingCode)
+            counted = replace(request, mistyped=request.mistyped + 1)
+            over = counted.mistyped == MAX_TRIES
+            until = self.world.seconds + LIFE_SECONDS if over else request.until
+            self.put(request, replace(counted, refused=over, until=until))
+
+    @precondition(lambda self: self.requests)
+    @rule(number=st.integers(0))
+    def refuse(self, number) -> None:
+        request = self.chosen(number)
+        refusing = self.world.apps.refuse(request.pairing.id)
+        if request not in self.live_requests() or not request.waits:
+            self.fails(refusing, UnknownPairing)
+        else:
+            self.does(refusing)
+            self.put(request, replace(request, refused=True, until=self.world.seconds + LIFE_SECONDS))
+
+    @precondition(lambda self: self.requests)
+    @rule(number=st.integers(0), own_secret=st.booleans())
+    def collect(self, number, own_secret) -> None:
+        request = self.chosen(number)
+        secret = request.pairing.secret if own_secret else "A" * 43
+        collecting = self.world.apps.collect(request.pairing.id, secret)
+        if request not in self.live_requests() or not own_secret:
+            self.fails(collecting, UnknownPairing)
+            return
+        collected = self.does(collecting)
+        if request.waits:
+            assert (collected.state, collected.token) == ("waiting", None)
+            return
+        self.requests.remove(request)
+        if request.refused:
+            assert (collected.state, collected.token) == ("refused", None)
+            return
+        assert request.granted is not None
+        expires = self.world.wall + timedelta(days=request.days)
+        token = Token(collected.app_id, collected.token, request.site, request.granted, expires)
+        self.tokens.append(token)
+
+    @rule(site=st.sampled_from(SITES), rights=RIGHTS, left=RIGHTS, days=st.integers(1, 3))
+    def pair(self, site, rights, left, days) -> None:
+        """All of it at once: by single steps alone a token would be rare."""
+        if site is not None:
+            self.let_one_in(site, 5)
+        count = len(self.requests)
+        self.ask("E", site, rights)
+        if len(self.requests) > count:
+            self.accept(count, left, days, right_code=True)
+            self.collect(count, own_secret=True)
+
+    @precondition(lambda self: self.tokens)
+    @rule(number=st.integers(0))
+    def revoke(self, number) -> None:
+        token = self.tokens[number % len(self.tokens)]
+        self.does(self.world.apps.revoke(token.app_id))
+        self.tokens[self.tokens.index(token)] = replace(token, revoked=True)
+
+    @rule(site=st.sampled_from(SITES[1:]), minutes=st.integers(1, 60))
+    def let_one_in(self, site, minutes) -> None:
+        self.does(self.world.apps.let_in(site, minutes))
+        self.let_in[site] = self.world.wall + timedelta(minutes=minutes)
+
+    @rule(site=st.sampled_from(SITES[1:]))
+    def shut_one_out(self, site) -> None:
+        self.does(self.world.apps.shut_out(site))
+        self.let_in.pop(site, None)
+        self.requests = [one for one in self.requests if one.site != site]
+        self.tokens = [
+            replace(one, revoked=one.revoked or one.site == site) if one.site == site else one
+            for one in self.tokens
+        ]
+
+    @rule(seconds=st.sampled_from([1, 30, 60, 119, 120, 3_600, 86_400]))
+    def pass_time(self, seconds) -> None:
+        self.world.pass_time(seconds)
+
+    @rule()
+    def restart(self) -> None:
+        """What was granted stays; what was asked is forgotten."""
+        self.world.restart()
+        self.requests.clear()
+
+    @invariant()
+    def a_token_works_for_its_site_and_rights_while_it_is_neither_revoked_nor_over(self) -> None:
+        for token in self.tokens:
+            good = not token.revoked and self.world.wall < token.expires
+            for site in SITES:
+                assert self.world.works(token.text, site) == (good and site == token.site)
+            if good:
+                rights = self.world.apps.caller(token.text, token.site).rights
+                assert rights == {Right.ANYONE, *map(Right, token.rights)}
+
+    @invariant()
+    def the_person_sees_what_waits_and_the_apps_that_there_are(self) -> None:
+        shown = {one.id for one in self.does(self.world.apps.open_requests())}
+        assert shown == {one.pairing.id for one in self.live_requests() if one.waits}
+        states = {one.id: one.state == "live" for one in self.does(self.world.apps.list())}
+        assert states == {
+            one.app_id: not one.revoked and self.world.wall < one.expires for one in self.tokens
+        }
+
+    @invariant()
+    def an_origin_gets_in_while_something_of_it_is_open(self) -> None:
+        now = self.world.wall
+        wanted = {site for site, until in self.let_in.items() if now < until}
+        wanted |= {one.site for one in self.live_requests()}
+        wanted |= {one.site for one in self.tokens if not one.revoked and now < one.expires}
+        assert self.world.apps.origins() == wanted - {None}
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)

@@ -1,0 +1,364 @@
+"""The use cases of pairing over a real journal: L2, L6, L7, L13."""
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
+from signerd.apps.tokens import PREFIX
+from signerd.core.audit import first_fault
+from signerd.errors import (
+    AlreadyAsking,
+    InvalidRequest,
+    NotAllowed,
+    NotPaired,
+    TooManyPairings,
+    UnknownApp,
+    UnknownPairing,
+    WrongPairingCode,
+)
+from signerd.journal.storage import JOURNAL
+from signerd.loopback.callers import STRANGER, TERMINAL, Right
+from signerd.loopback.shapes import Pairing
+from tests.support.pairing import READ, SITE, World
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    found = World(tmp_path)
+    found.open()
+    yield found
+    found.journal.close()
+
+
+def other_code(asked: Pairing) -> str:
+    return f"{(int(asked.code) + 1) % 1_000_000:06d}"
+
+
+# --- tokens --------------------------------------------------------------------------------------------------------------
+
+
+async def test_l2_l13_a_token_has_the_rights_that_were_left_and_no_others(world: World) -> None:
+    asked = await world.apps.ask("An App", frozenset({"read", "xpub", "approve"}), None)
+    await world.apps.accept(asked.id, asked.code, rights={"read"}, days=90)
+    collected = await world.apps.collect(asked.id, asked.secret)
+    caller = world.apps.caller(collected.token or "", None)
+    caller.require(Right.READ)
+    for right in (Right.XPUB, Right.DISPLAY, Right.PROPOSE, Right.APPROVE, Right.PERSON):
+        with pytest.raises(NotAllowed):
+            caller.require(right)
+
+
+async def test_l13_rights_are_never_added(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    for rights in ({"read", "approve"}, {"approve"}, {"person"}, set()):
+        with pytest.raises(InvalidRequest):
+            await world.apps.accept(asked.id, asked.code, rights=rights, days=90)
+    assert [one.tries_left for one in await world.apps.open_requests()] == [MAX_TRIES]
+
+
+async def test_l13_every_reason_why_a_token_is_worth_nothing_reads_the_same(world: World) -> None:
+    """And the person sees which it is in the list."""
+    await world.apps.let_in(SITE, 60)
+    revoked, expired, bound = (
+        await world.paired(),
+        await world.paired(days=1),
+        await world.paired(origin=SITE),
+    )
+    await world.apps.revoke(revoked.app_id or "")
+    world.pass_time(86_400)
+    wrong = [
+        (revoked.token, None),
+        (expired.token, None),
+        (bound.token, None),
+        (bound.token, "https://evil.example"),
+        (bound.token, SITE + "."),
+        (bound.token, SITE.upper()),
+        ("signerd_" + "A" * 43, None),
+        ("", None),
+        ("\udcff", None),
+    ]
+    sentences = set()
+    for token, origin in wrong:
+        with pytest.raises(NotPaired) as refused:
+            world.apps.caller(token or "", origin)
+        sentences.add((str(refused.value), refused.value.hint))
+    assert len(sentences) == 1
+    assert world.works(bound.token, SITE)
+    assert [one.state for one in await world.apps.list()] == ["revoked", "expired", "live"]
+
+
+async def test_l13_the_token_of_a_program_works_without_any_origin_only(world: World) -> None:
+    await world.apps.let_in(SITE, 5)
+    collected = await world.paired()
+    assert world.works(collected.token)
+    assert not world.works(collected.token, SITE)
+
+
+async def test_a_token_works_until_its_last_second_also_after_a_restart(world: World) -> None:
+    collected = await world.paired(days=1)
+    world.pass_time(86_399)
+    world.restart()
+    assert world.works(collected.token)
+    world.pass_time(1)
+    assert not world.works(collected.token)
+
+
+async def test_l10_of_a_token_a_secret_and_a_code_nothing_is_written_down(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+    collected = await world.apps.collect(asked.id, asked.secret)
+    token = (collected.token or "").removeprefix(PREFIX)
+    told = " ".join(line.text for line in world.feed.since(0))
+    shown = f"{asked!r} {collected!r} {await world.apps.list()!r}"
+    facts = str([(entry.note.subject, dict(entry.note.facts)) for entry in world.journal.audit()])
+    world.journal.close()
+    kept = b"".join(path.read_bytes() for path in world.folder.glob(f"{JOURNAL}*"))
+    for secret in (token, asked.secret, asked.code):
+        assert secret not in told + shown + facts
+    for secret in (token, asked.secret):
+        assert secret.encode() not in kept
+    world.open()
+
+
+async def test_asking_a_token_reads_no_database_and_is_noted_once_a_day(world: World) -> None:
+    collected = await world.paired()
+    assert world.works(collected.token)
+    ran: list[str] = []
+    world.journal.apps.connection.set_trace_callback(ran.append)
+    for _ in range(100):
+        assert world.works(collected.token)
+        world.apps.origins()
+    assert ran == []
+    world.pass_time(86_400)
+    assert world.works(collected.token)
+    world.journal.apps.connection.set_trace_callback(None)
+    assert world.notes().count("app-used") == 2
+    assert [one.last_used for one in await world.apps.list()] == ["2026-01-03"]
+
+
+async def test_who_asks_is_told_its_rights_and_its_end(world: World) -> None:
+    collected = await world.paired(frozenset({"xpub"}))
+    me = await world.apps.me(world.apps.caller(collected.token or "", None))
+    assert (me.kind, me.id, me.rights, me.network) == ("app", collected.app_id, ("xpub",), "regtest")
+    assert me.expires == collected.expires == "2026-04-02T03:04:05Z"
+    assert (await world.apps.me(TERMINAL)).expires is None
+    with pytest.raises(NotPaired):
+        await world.apps.me(STRANGER)
+
+
+async def test_l13_whoever_waits_for_the_end_of_an_app_hears_of_it(world: World) -> None:
+    revoked, kept, over = await world.paired(), await world.paired(), await world.paired(days=1)
+    ends = [asyncio.create_task(world.apps.gone(one.app_id or "")) for one in (revoked, kept)]
+    await asyncio.sleep(0)
+    await world.apps.revoke(revoked.app_id or "")
+    async with asyncio.timeout(5):
+        await ends[0]
+    assert not ends[1].done()
+    ends[1].cancel()
+    world.pass_time(86_400)
+    async with asyncio.timeout(5):
+        await world.apps.gone(over.app_id or "")
+        await world.apps.gone("never-there")
+
+
+async def test_revoking_again_changes_nothing_and_what_is_unknown_is_said_to_be(world: World) -> None:
+    collected = await world.paired()
+    first = await world.apps.revoke(collected.app_id or "")
+    head = world.journal.head()
+    world.pass_time(60)
+    assert await world.apps.revoke(collected.app_id or "") == first
+    assert world.journal.head() == head
+    with pytest.raises(UnknownApp):
+        await world.apps.revoke("0" * 32)
+
+
+# --- requests ------------------------------------------------------------------------------------------------------------
+
+
+async def test_l6_asking_again_brings_no_new_prompt_before_the_old_one_is_over(world: World) -> None:
+    await world.apps.ask("An App", READ, None)
+    for name in ("An App", "AN  APP", "Ａn App"):
+        with pytest.raises(AlreadyAsking) as refused:
+            await world.apps.ask(name, READ, None)
+        assert refused.value.hint
+    assert len(await world.apps.open_requests()) == 1
+    assert len(world.feed.since(0, "pairing")) == 1
+    world.pass_time(LIFE_SECONDS)
+    await world.apps.ask("An App", READ, None)
+
+
+async def test_l6_one_site_has_one_prompt_under_whatever_name(world: World) -> None:
+    await world.apps.let_in(SITE, 5)
+    await world.apps.ask("One", READ, SITE)
+    with pytest.raises(AlreadyAsking):
+        await world.apps.ask("Two", READ, SITE)
+
+
+async def test_l6_few_prompts_are_open_at_once(world: World) -> None:
+    for number in range(MAX_OPEN):
+        await world.apps.ask(f"App {number}", READ, None)
+    with pytest.raises(TooManyPairings):
+        await world.apps.ask("One more", READ, None)
+    assert len(await world.apps.open_requests()) == MAX_OPEN
+
+
+async def test_l6_prompts_are_bounded_by_the_minute(world: World) -> None:
+    async def asked_and_refused(name: str) -> None:
+        await world.apps.refuse((await world.apps.ask(name, READ, None)).id)
+
+    for _ in range(MAX_PER_ASKER_AND_MINUTE):
+        await asked_and_refused("An App")
+    with pytest.raises(TooManyPairings, match="this app"):
+        await asked_and_refused("An App")
+    for number in range(MAX_PER_MINUTE - MAX_PER_ASKER_AND_MINUTE):
+        await asked_and_refused(f"App {number}")
+    with pytest.raises(TooManyPairings, match="apps asked"):
+        await asked_and_refused("One more")
+    world.pass_time(60)
+    await asked_and_refused("An App")
+
+
+async def test_l6_a_code_is_guessed_three_times_at_most(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    for _ in range(MAX_TRIES):
+        with pytest.raises(WrongPairingCode):
+            await world.apps.accept(asked.id, other_code(asked), rights=None, days=90)
+    with pytest.raises(UnknownPairing):
+        await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+    assert (await world.apps.collect(asked.id, asked.secret)).state == "refused"
+    assert world.notes() == ["app-refused"]
+
+
+@pytest.mark.parametrize("code", ["", "é", "１２３４５６", "1" * 20])
+async def test_l6_whatever_is_typed_is_a_wrong_code(world: World, code: str) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    with pytest.raises(WrongPairingCode):
+        await world.apps.accept(asked.id, code, rights=None, days=90)
+
+
+async def test_a_code_may_be_typed_in_two_groups(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    await world.apps.accept(asked.id, f"{asked.code[:3]} {asked.code[3:]}", rights=None, days=90)
+
+
+async def test_l7_ids_secrets_and_tokens_cannot_be_guessed_and_another_secret_gets_nothing(
+    world: World,
+) -> None:
+    first, second = await world.apps.ask("One", READ, None), await world.apps.ask("Two", READ, None)
+    assert len(bytes.fromhex(first.id)) == 16
+    assert first.id != second.id
+    await world.apps.accept(first.id, first.code, rights=None, days=90)
+    sentences = set()
+    for pairing_id, secret in ((first.id, second.secret), ("0" * 32, first.secret), (second.id, "A" * 43)):
+        with pytest.raises(UnknownPairing) as refused:
+            await world.apps.collect(pairing_id, secret)
+        sentences.add(str(refused.value))
+    assert len(sentences) == 1
+    collected = await world.apps.collect(first.id, first.secret)
+    assert len(collected.token or "") == len(PREFIX) + 43
+
+
+def test_l7_secrets_are_compared_in_constant_time() -> None:
+    from signerd.apps import paired, requests
+
+    assert "compare_digest(" in inspect.getsource(requests.Requests.to_collect)
+    assert "compare_digest(" in inspect.getsource(paired.PairedApps._require_code)
+
+
+async def test_a_token_comes_once_and_a_pairing_ends(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    assert (await world.apps.collect(asked.id, asked.secret)).state == "waiting"
+    world.pass_time(LIFE_SECONDS - 1)
+    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+    world.pass_time(LIFE_SECONDS - 1)
+    assert (await world.apps.collect(asked.id, asked.secret)).state == "accepted"
+    with pytest.raises(UnknownPairing):
+        await world.apps.collect(asked.id, asked.secret)
+
+
+async def test_what_is_accepted_and_not_fetched_grants_nothing(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+    world.pass_time(LIFE_SECONDS)
+    with pytest.raises(UnknownPairing):
+        await world.apps.collect(asked.id, asked.secret)
+    assert await world.apps.list() == ()
+    assert world.notes() == ["app-accepted"]
+
+
+async def test_what_is_answered_cannot_be_answered_otherwise(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    await world.apps.refuse(asked.id)
+    with pytest.raises(UnknownPairing):
+        await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+    with pytest.raises(UnknownPairing):
+        await world.apps.refuse(asked.id)
+
+
+# --- origins -------------------------------------------------------------------------------------------------------------
+
+
+async def test_l2_l3_a_site_cannot_even_ask_before_it_was_let_in_by_its_exact_name(world: World) -> None:
+    await world.apps.let_in(SITE, 5)
+    for origin in (
+        "https://evil.example",
+        SITE + ".evil.example",
+        SITE + ":8443",
+        "http://wallet.example",
+        "null",
+        "",
+    ):
+        with pytest.raises(NotAllowed):
+            await world.apps.ask("An App", READ, origin)
+        assert origin not in world.apps.origins()
+    assert world.feed.since(0, "pairing")[-1].kind == "info"
+    await world.apps.ask("An App", READ, SITE)
+
+
+async def test_a_site_is_let_in_for_its_minutes_and_for_its_answer_and_its_token(world: World) -> None:
+    await world.apps.let_in(SITE, 1)
+    world.pass_time(59)
+    asked = await world.apps.ask("An App", READ, SITE)
+    world.pass_time(30)
+    with pytest.raises(NotAllowed):
+        await world.apps.ask("Another", READ, SITE)
+    assert world.apps.origins() == {SITE}
+    await world.apps.accept(asked.id, asked.code, rights=None, days=1)
+    await world.apps.collect(asked.id, asked.secret)
+    world.pass_time(LIFE_SECONDS)
+    assert world.apps.origins() == {SITE}
+    (view,) = await world.apps.list_origins()
+    assert (view.until, len(view.apps)) == (None, 1)
+    world.pass_time(86_400)
+    assert world.apps.origins() == set()
+
+
+async def test_l13_a_site_that_is_shut_out_has_no_token_no_request_and_no_way_back(world: World) -> None:
+    await world.apps.let_in(SITE, 5)
+    program, collected = await world.paired(), await world.paired(origin=SITE)
+    asked = await world.apps.ask("Again", READ, SITE)
+    await world.apps.accept(asked.id, asked.code, rights=None, days=1)
+    await world.apps.shut_out(SITE + "/")
+    assert not world.works(collected.token, SITE)
+    assert world.works(program.token)
+    with pytest.raises(UnknownPairing):
+        await world.apps.collect(asked.id, asked.secret)
+    with pytest.raises(NotAllowed):
+        await world.apps.ask("Again", READ, SITE)
+    assert world.apps.origins() == set()
+    assert first_fault(world.journal.audit()) is None
+
+
+async def test_a_kill_between_the_yes_and_the_token_grants_nothing(world: World) -> None:
+    asked = await world.apps.ask("An App", READ, None)
+    await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+    world.restart()
+    with pytest.raises(UnknownPairing):
+        await world.apps.collect(asked.id, asked.secret)
+    assert await world.apps.list() == ()

@@ -1,0 +1,156 @@
+"""A real daemon behind its real port, and a person's browser before it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from signerd.core.states import State
+from signerd.loopback.page.sessions import Sessions
+from tests.support.browser import (
+    PATIENCE_MS,
+    WIDE,
+    Chromium,
+    Complaints,
+    launched,
+    origin_of,
+    require_chromium,
+    seat,
+)
+from tests.support.daemons import MemoryStore, daemon_at, make_config, prepare, unhurried_sleep
+from tests.support.fake_bridge import FakeBridge
+from tests.support.served import Outer, Served, make_outer, served
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    require_chromium()
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def browser(chromium: Chromium) -> Iterator[Browser]:
+    with chromium.in_use() as found:
+        yield found
+
+
+@dataclass
+class Clock:
+    """Of the page's sessions; it stands until it is moved."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Desk:
+    """One person: their daemon, the world around it, their browser. ``prepared``: registered and pinned already."""
+
+    browser: Browser
+    folder: Path
+    outer: Outer
+    clock: Clock = field(default_factory=Clock)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    config: dict[str, Any] = field(default_factory=lambda: {"checks": {"lowered": ["fee-share"]}})
+    prepared: bool = True
+    sign_in: bool = True
+    daemon: Served = field(init=False)
+    complaints: list[Complaints] = field(default_factory=list)
+    # What a test brings about on purpose.
+    forgiven: tuple[str, ...] = ()
+    _running: ExitStack = field(default_factory=ExitStack)
+    _windows: ExitStack = field(default_factory=ExitStack)
+
+    # --- the daemon --------------------------------------------------------------------------------------------------
+
+    def start(self, port: int = 0) -> Served:
+        state = self.folder / "s"
+        if not state.exists():
+            state.mkdir(mode=0o700)
+            if self.prepared:
+                prepare(state)
+        daemon = daemon_at(
+            state,
+            self.outer.platform,
+            self.outer.bridge,
+            store=self.store,
+            config=make_config(**self.config),
+            sign_in=self.sign_in,
+            sleep=unhurried_sleep,
+        )
+        around = served(daemon, state, port=port, clock=self.clock, sessions=Sessions(self.clock))
+        self.daemon = self._running.enter_context(around)
+        return self.daemon
+
+    def stop(self) -> None:
+        self._running.close()
+        # The fake belongs to the loop that it was used in.
+        self.outer.bridge = FakeBridge()
+
+    def until_state(self, psbt_id: str, *states: State) -> None:
+        records = self.daemon.service.journal.records
+        self.daemon.until(lambda: any(r.psbt_id == psbt_id and r.state in states for r in records()))
+
+    # --- the browser -------------------------------------------------------------------------------------------------
+
+    @property
+    def origin(self) -> str:
+        return origin_of(self.daemon)
+
+    def open_browser(self, *, seated: bool = True, **options: Any) -> BrowserContext:
+        """One with a profile of its own; ``seated``: in which the page is open."""
+        context = self.browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
+        self._windows.callback(context.close)
+        context.set_default_timeout(PATIENCE_MS)
+        watched = Complaints(self.origin)
+        watched.watch(context)
+        self.complaints.append(watched)
+        if seated:
+            seat(self.daemon, context)
+        return context
+
+    def page(self, path: str = "/", **options: Any) -> Page:
+        page = self.open_browser(**options).new_page()
+        page.goto(self.origin + path)
+        return page
+
+    def complained(self) -> list[str]:
+        return [words for one in self.complaints for words in one.said if not words.startswith(self.forgiven)]
+
+    def close(self) -> None:
+        self._windows.close()
+        self.stop()
+
+
+@pytest.fixture
+def make_desk(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Desk]]:
+    """Desks with a daemon that runs. No page of theirs may have given the browser reason to complain."""
+    with ExitStack() as stack:
+        made: list[Desk] = []
+
+        def make(**changes: Any) -> Desk:
+            folder = tmp_path / f"desk-{len(made)}"
+            folder.mkdir()
+            desk = Desk(browser, folder, changes.pop("outer", None) or make_outer(folder), **changes)
+            made.append(desk)
+            stack.callback(desk.close)
+            desk.start()
+            return desk
+
+        yield make
+        assert [words for desk in made for words in desk.complained()] == []
+
+
+@pytest.fixture
+def desk(make_desk: Callable[..., Desk]) -> Desk:
+    """With one honest proposal, "p-1", that waits."""
+    made = make_desk()
+    made.until_state("p-1", State.WAITING_PERSON)
+    return made

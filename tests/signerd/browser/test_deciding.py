@@ -1,0 +1,213 @@
+"""Proposals in a person's browser: read, approved, declined, refused, changed meanwhile."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from playwright.sync_api import Page, expect
+
+from custody.schemas.proposals import ProposalStatus
+from signerd.core.states import State
+from tests.support.desk import snapshot_of, spend
+from tests.support.wallets import with_output
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def amounts(text: str) -> list[str]:
+    return sorted(re.findall(r"\d\.\d{8}", squeezed(text)))
+
+
+def hold_the_device(desk) -> asyncio.Event:
+    """It asks its person, and waits for the event."""
+    desk.outer.bridge.gate = gate = asyncio.Event()
+    return gate
+
+
+def stage(page: Page) -> str:
+    return page.locator(".stages [aria-current=step]").inner_text()
+
+
+def confirm_everywhere(desk, psbt_id="p-1"):
+    """The platform tells step by step what became of it."""
+    proposals = desk.outer.platform.proposals
+    txid = proposals[psbt_id].txid_expected
+    for status, confirmations, state in (
+        (ProposalStatus.BROADCASTING, 0, State.BROADCAST),
+        (ProposalStatus.CONFIRMED, 1, State.CONFIRMED),
+    ):
+        told = {"status": status, "txid": txid, "confirmations": confirmations, "collected": 2}
+        proposals[psbt_id] = replace(proposals[psbt_id], **told)
+        desk.until_state(psbt_id, state)
+        yield state
+
+
+def test_what_the_drawing_says_the_table_says_and_the_transaction_pays(desk):
+    page = desk.page("/proposals/p-1")
+    drawn, listed = page.locator("figure.picture"), page.locator("table.shares")
+    expect(drawn).to_be_visible()
+    money = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").money
+    assert money is not None
+    for output in (*money.payments, *money.change):
+        assert output.address in squeezed(drawn.text_content() or "")
+        assert output.address in squeezed(listed.inner_text())
+    paid = sorted(
+        f"{sats / 1e8:.8f}"
+        for sats in (
+            *(one.amount_sats for one in (*money.payments, *money.change)),
+            money.fee_sats,
+        )
+    )
+    assert amounts(listed.locator("tbody").inner_text()) == paid
+    right = " ".join(drawn.locator("g.pay, g.back, g.fee").all_text_contents())
+    assert amounts(right) == paid
+    page.set_viewport_size({"width": 375, "height": 812})
+    expect(drawn).to_be_hidden()
+    assert amounts(listed.locator("tbody").inner_text()) == paid
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_approved_it_is_followed_to_the_block_without_a_reload(desk):
+    gate = hold_the_device(desk)
+    page = desk.page("/")
+    page.get_by_role("link", name="Proposal p-1").click()
+    page.get_by_role("button", name="Approve on Regtest").click()
+    expect(page.locator(".device-now")).to_be_visible()
+    expect(page.locator("#standing")).to_contain_text("Confirm the transaction.")
+    assert "Your device signs" in stage(page)
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    # The form has gone: who sent it is led to what came of it.
+    expect(page.locator("#standing-title")).to_be_focused()
+    page.evaluate("window.same = true")
+    desk.daemon.on_loop(gate.set)
+    desk.until_state("p-1", State.SUBMITTED)
+    expect(page.locator(".stages [aria-current=step]")).to_contain_text("Others sign")
+    for state in confirm_everywhere(desk):
+        now = {State.BROADCAST: "In a block", State.CONFIRMED: None}[state]
+        if now:
+            expect(page.locator(".stages [aria-current=step]")).to_contain_text(now)
+    expect(page.locator("#standing-title")).to_have_text("Confirmed")
+    expect(page.locator(".stages .done")).to_have_count(6)
+    assert page.evaluate("window.same")
+    assert len(desk.outer.platform.signatures("p-1")) == 1
+
+
+def test_with_the_keyboard_alone_from_the_list_to_the_signature(desk):
+    page = desk.page("/")
+
+    def tab_to(words: str) -> None:
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            focused = page.evaluate("document.activeElement.innerText || ''")
+            # What has the focus shows it.
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            if words in focused:
+                assert outline != "none"
+                return
+        raise AssertionError(f"no Tab leads to {words}")
+
+    tab_to("Skip to the content")
+    page.keyboard.press("Enter")
+    tab_to("Proposal p-1")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{desk.origin}/proposals/p-1")
+    tab_to("Approve on Regtest")
+    page.keyboard.press("Enter")
+    desk.until_state("p-1", State.SUBMITTED)
+    expect(page.locator("#standing-title")).to_be_focused()
+    assert len(desk.outer.platform.signatures("p-1")) == 1
+
+
+def refused(desk) -> None:
+    """ "p-2" pays what the platform says it gives back."""
+    honest = spend()
+    elsewhere = with_output(honest, 1, script_pubkey=honest.tx.outputs[0].script_pubkey)
+    desk.outer.platform.proposals["p-2"] = snapshot_of(elsewhere, "p-2")
+    desk.until_state("p-2", State.REFUSED)
+
+
+def test_what_is_refused_appears_says_why_and_cannot_be_approved(desk):
+    page = desk.page("/")
+    expect(page.get_by_role("link", name="Proposal p-1")).to_be_visible()
+    refused(desk)
+    page.get_by_role("link", name="Proposal p-2").click()
+    expect(page.locator("#standing-title")).to_have_text("Refused by a check here")
+    assert page.locator(".checks.refused li").count() >= 1
+    expect(page.locator(".checks.refused li").first).to_be_visible()
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    expect(page.get_by_role("button", name="Decline this proposal")).to_be_visible()
+
+
+@contextmanager
+def deaf(desk, page: Page) -> Iterator[None]:
+    """This window hears of nothing meanwhile: the yes is on its way while the proposal changes."""
+    desk.forgiven = ("console: Failed to load resource: net::ERR_FAILED", "console: htmx:", "console: %o")
+    for part in ("**/review*", "**/standing*"):
+        page.context.route(part, lambda route: route.abort())
+    yield
+
+
+def test_s24_what_changed_between_the_look_and_the_yes_is_shown_and_not_signed(desk):
+    page = desk.page("/proposals/p-1")
+    before = page.locator("#approve input[name=digest]").input_value()
+    with deaf(desk, page):
+        # Another one wants the same coins: nothing of this one's own has changed.
+        desk.outer.platform.proposals["p-2"] = snapshot_of(spend(fee=1_500), "p-2")
+        desk.until_state("p-2", State.WAITING_PERSON, State.REFUSED)
+        page.get_by_role("button", name="Approve on Regtest").click()
+    alert = page.get_by_role("alert").filter(has_text="It changed since you looked")
+    expect(alert).to_be_focused()
+    assert page.locator("#approve input[name=digest]").input_value() != before
+    assert desk.outer.bridge.asked == 0
+    desk.until_state("p-1", State.WAITING_PERSON)
+
+
+def test_s24_what_the_platform_altered_is_told_as_an_alarm_and_not_signed(desk):
+    page = desk.page("/proposals/p-1")
+    other = page.context.new_page()
+    other.goto(f"{desk.origin}/proposals/p-1")
+    with deaf(desk, page):
+        desk.outer.platform.proposals["p-1"] = snapshot_of(spend(fee=1_001))
+        desk.until_state("p-1", State.QUARANTINED)
+        page.get_by_role("button", name="Approve on Regtest").click()
+    expect(page.locator("#approve")).to_contain_text("illegal-event")
+    expect(page.locator("#heard.alarm")).to_be_visible()
+    other.reload()
+    expect(other.locator("#standing .notice.bad")).to_be_visible()
+    expect(other.get_by_role("button", name="Approve")).to_have_count(0)
+    assert desk.outer.bridge.asked == 0
+
+
+def test_a_person_who_does_not_want_it_declines_with_a_reason(desk):
+    page = desk.page("/proposals/p-1")
+    page.get_by_label("Why").fill("Nobody ordered this.")
+    page.get_by_role("button", name="Decline this proposal").click()
+    expect(page.locator("#standing-title")).to_have_text("Declined")
+    expect(page.locator("#standing")).to_contain_text("Nobody ordered this.")
+    desk.daemon.until(lambda: [t["reason"] for t in desk.outer.platform.told()] == ["Nobody ordered this."])
+
+
+def test_three_windows_agree_without_a_reload(desk):
+    context = desk.open_browser()
+    one, other = context.new_page(), context.new_page()
+    one.goto(f"{desk.origin}/proposals/p-1")
+    other.goto(f"{desk.origin}/proposals/p-1")
+    third = desk.page("/")
+    one.get_by_role("button", name="Approve on Regtest").click()
+    for window in (one, other):
+        expect(window.locator(".stages [aria-current=step]")).to_contain_text("Others sign")
+        expect(window.get_by_role("button", name="Approve")).to_have_count(0)
+    expect(third.get_by_role("heading", name="On their way")).to_be_visible()
+
+
+def test_what_happens_leaves_alone_what_a_person_fills_in(desk):
+    page = desk.page("/proposals/p-1")
+    page.get_by_label("Why").fill("half a sent")
+    with page.expect_response(lambda answer: "/standing" in answer.url):
+        desk.daemon.feed("p-1", "attention", "Something happened.")
+    expect(page.locator("#heard")).to_have_text("Something happened.")
+    expect(page.get_by_label("Why")).to_have_value("half a sent")

@@ -1,0 +1,111 @@
+"""A device is plugged in and unlocked, its keys are registered, a vault is pinned: as a person does it."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from firmware_bridge import DeviceState, Question
+from tests.support.desk import VAULT
+from tests.support.fake_bridge import FakeBridge
+from tests.support.served import make_outer
+
+PIN = "1379"
+
+
+def locked() -> FakeBridge:
+    return FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
+
+
+def begin(page: Page) -> None:
+    page.get_by_role("link", name="Unlock").click()
+    page.get_by_role("button", name="Begin").click()
+    expect(page.get_by_role("heading", name="Its PIN")).to_be_visible()
+
+
+def with_bridge(tmp_path, bridge):
+    place = tmp_path / "outer"
+    place.mkdir()
+    outer = make_outer(place)
+    outer.bridge = bridge
+    return outer
+
+
+def test_a_pin_by_the_mouse_and_a_wrong_one_is_told(make_desk, tmp_path):
+    desk = make_desk(outer=with_bridge(tmp_path, locked()))
+    page = desk.page("/devices")
+    begin(page)
+    for place in ("top left", "centre"):
+        page.get_by_role("button", name=f"position {place}").click()
+    expect(page.get_by_text("2 places typed")).to_be_visible()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_text("0 places typed")).to_be_visible()
+    page.get_by_role("button", name="position top right").click()
+    page.get_by_role("button", name="Unlock").click()
+    expect(page.get_by_role("alert")).to_contain_text("was not unlocked")
+    page.get_by_role("button", name="Try again").click()
+    for place in ("bottom left", "bottom right", "top left", "top right"):
+        page.get_by_role("button", name=f"position {place}").click()
+    page.get_by_role("button", name="Unlock").click()
+    expect(page.get_by_role("heading", name="Unlocked")).to_be_visible()
+    expect(page.get_by_text("This is the key that is registered here.")).to_be_visible()
+
+
+def test_a_pin_by_the_keyboard_alone(make_desk, tmp_path):
+    desk = make_desk(outer=with_bridge(tmp_path, locked()))
+    page = desk.page("/devices")
+    page.get_by_role("link", name="Unlock").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Begin").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Its PIN")).to_be_focused()
+    # The first place of the matrix is next; the number pad types all of them from there.
+    page.keyboard.press("Tab")
+    page.keyboard.type(PIN[:2] + "5")
+    page.keyboard.press("Backspace")
+    page.keyboard.type(PIN[2:])
+    expect(page.get_by_text("4 places typed")).to_be_visible()
+    page.get_by_label("Typed places").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Unlocked")).to_be_focused()
+
+
+def test_l10_what_is_typed_stays_nowhere_on_the_page_or_in_an_address(make_desk, tmp_path):
+    desk = make_desk(outer=with_bridge(tmp_path, locked()))
+    page = desk.page("/devices")
+    addresses = []
+    page.on("request", lambda request: addresses.append(request.url))
+    begin(page)
+    page.get_by_label("Typed places").fill(PIN)
+    page.get_by_role("button", name="Unlock").click()
+    expect(page.get_by_role("heading", name="Unlocked")).to_be_visible()
+    assert PIN not in page.content()
+    assert not [url for url in addresses if PIN in url]
+    page.go_back()
+    page.go_forward()
+    assert PIN not in page.content()
+    stored = page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
+    assert PIN not in stored
+
+
+def test_keys_are_registered_and_a_vault_is_pinned_by_the_code_that_another_signer_reads(make_desk):
+    desk = make_desk(prepared=False)
+    page = desk.page("/devices")
+    page.get_by_role("link", name="Register its keys").click()
+    page.get_by_role("button", name="Read its keys").click()
+    expect(page.get_by_role("heading", name="2. Compare, and confirm")).to_be_focused()
+    page.get_by_role("button", name="This is my device: register").click()
+    expect(page.get_by_role("heading", name="Registered")).to_be_focused()
+    page.get_by_role("link", name="To the vaults").click()
+    page.get_by_role("link", name="Compare and pin").click()
+    expect(page.locator(".verification")).to_have_text(VAULT.verification_code)
+    page.get_by_label("Verification code").fill("AAAA-BBBB")
+    page.get_by_role("button", name="Pin on Regtest").click()
+    expect(page.locator("#pin .problem")).to_contain_text("wrong-verification-code")
+    page.get_by_label("Verification code").fill(VAULT.verification_code.replace("-", " ").lower())
+    page.get_by_role("button", name="Pin on Regtest").click()
+    expect(page.get_by_role("heading", name="Pinned")).to_be_focused()
+    assert desk.outer.bridge.shown == [VAULT.address(0, 0)]
+    page.goto(f"{desk.origin}/vaults/vault-1/addresses")
+    page.get_by_role("button", name=re.compile(r"address 1$")).click()
+    expect(page.get_by_text("Your device shows the same address.")).to_be_visible()
+    assert desk.outer.bridge.shown[-1] == VAULT.address(0, 1)

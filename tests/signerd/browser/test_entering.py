@@ -1,0 +1,99 @@
+"""Entering the page and leaving it, as a person does."""
+
+import pytest
+from playwright.sync_api import expect
+
+from signerd.cli import opening
+from signerd.cli.exits import Exit
+from signerd.loopback.page.sessions import IDLE_SECONDS, SESSION_SECONDS
+from tests.support.browser import new_code
+from tests.support.command import signerd
+
+LOST = "signerd was stopped, or this page was left alone too long"
+
+
+@pytest.fixture
+def runtime(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder
+
+
+def test_l10_signerd_open_brings_the_person_in_and_leaves_no_secret_in_an_address(desk, runtime, monkeypatch):
+    context = desk.open_browser(seated=False)
+    page = context.new_page()
+    addresses = []
+    page.on("framenavigated", lambda frame: addresses.append(frame.url))
+
+    def open_window(url: str) -> bool:
+        page.goto(url, wait_until="commit")
+        return True
+
+    monkeypatch.setattr(opening.webbrowser, "open", open_window)
+    ended = signerd("open", state=desk.daemon.state)
+    assert ended.status == Exit.OK, ended.err
+    expect(page).to_have_url(f"{desk.origin}/")
+    expect(page.get_by_role("heading", name="Proposals")).to_be_visible()
+    (cookie,) = context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["expires"]) == (True, "Strict", -1)
+    assert not [url for url in addresses if cookie["value"] in url or "code" in url]
+    assert list(runtime.iterdir()) == []
+
+
+def test_a_person_who_types_the_code_is_in_and_a_wrong_one_is_told(desk):
+    page = desk.page(seated=False)
+    expect(page.get_by_role("heading", name="This page is not open here")).to_be_visible()
+    page.get_by_label("Code").fill("00000-00000")
+    page.get_by_role("button", name="Enter").click()
+    expect(page.get_by_role("alert")).to_contain_text("this code is not good")
+    page.goto(desk.origin)
+    page.get_by_label("Code").fill(new_code(desk.daemon).lower())
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Proposals")).to_be_visible()
+
+
+def test_whoever_leaves_has_left_in_every_window(desk):
+    context = desk.open_browser()
+    page, other = context.new_page(), context.new_page()
+    other.goto(f"{desk.origin}/devices")
+    page.goto(f"{desk.origin}/settings")
+    page.get_by_role("button", name="Leave this page").click()
+    expect(page.get_by_role("heading", name="This page is not open here")).to_be_visible()
+    assert context.cookies() == []
+    # What happens next tells the other window, too; it learns nothing of it.
+    desk.daemon.feed("page", "attention", "for the person alone")
+    expect(other.get_by_text(LOST)).to_be_visible()
+    expect(other.get_by_text("for the person alone")).to_have_count(0)
+    other.goto(f"{desk.origin}/proposals/p-1")
+    expect(other.get_by_role("heading", name="This page is not open here")).to_be_visible()
+
+
+@pytest.mark.parametrize("seconds", [IDLE_SECONDS, SESSION_SECONDS])
+def test_l13_a_session_that_is_over_shows_and_does_nothing_more(desk, seconds):
+    page = desk.page("/proposals/p-1")
+    expect(page.get_by_role("button", name="Approve")).to_be_enabled()
+    desk.clock.now += seconds
+    desk.daemon.feed("p-1", "attention", "for the person alone")
+    expect(page.get_by_text(LOST)).to_be_visible()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator("#approve")).to_contain_text("signerd open")
+    expect(page.get_by_text("for the person alone")).to_have_count(0)
+    assert desk.outer.bridge.asked == 0
+
+
+def test_a_daemon_that_was_started_again_says_so_and_is_entered_anew(desk):
+    page = desk.page("/proposals/p-1")
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    port = desk.daemon.service.reach.port
+    desk.forgiven = ("console: Failed to load resource: net::ERR_", "console: htmx:")
+    desk.stop()
+    expect(page.get_by_text("Not connected to signerd. What stands here may be old.")).to_be_visible()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Not connected to signerd. Nothing was sent.")).to_be_visible()
+    desk.start(port)
+    expect(page.get_by_text(LOST)).to_be_visible()
+    page.reload()
+    page.get_by_label("Code").fill(new_code(desk.daemon))
+    page.get_by_role("button", name="Enter").click()
+    expect(page.get_by_role("link", name="Proposal p-1")).to_be_visible()

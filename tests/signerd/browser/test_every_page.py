@@ -1,0 +1,193 @@
+"""Each page as it is drawn: axe finds nothing against it, the browser complains of nothing, and nothing is wider than a telephone.
+
+Where ``SIGNERD_SCREENSHOTS`` names a folder, every page is drawn into it, at both widths, light and dark.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from firmware_bridge import DeviceState, Question
+from multisig import ChangeTo, Sats, TxOut, build_psbt
+from signerd.core.states import State
+from signerd.loopback.page.routes import ROWS
+from tests.support.browser import NARROW, WIDE, draw, violations
+from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.wallets import fund, with_output
+
+LONG = "https://" + "a" * 60 + ".example"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page as it stands: ``ready`` brings it there once it was opened."""
+
+    name: str
+    path: str
+    ready: Callable[[Page], object] = lambda page: None
+    seated: bool = True
+
+
+def asks_pin(page: Page) -> None:
+    page.get_by_role("button", name="Begin").click()
+    expect(page.get_by_role("heading", name="Its PIN")).to_be_visible()
+
+
+def read_keys(page: Page) -> None:
+    page.get_by_role("button", name="Read its keys").click()
+    expect(page.get_by_role("heading", name="2. Compare, and confirm")).to_be_visible()
+
+
+def unfold(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+
+
+def at_device(page: Page) -> None:
+    expect(page.locator(".device-now")).to_be_visible()
+    unfold(page)
+
+
+def is_read(page: Page) -> None:
+    expect(page.get_by_text("Whole.")).to_be_visible()
+
+
+PAGES = (
+    Shown("enter", "/", seated=False),
+    Shown("proposals", "/"),
+    Shown("proposals-ended", "/?ended=1"),
+    Shown("proposal", "/proposals/p-1", unfold),
+    Shown("proposal-refused", "/proposals/p-2", unfold),
+    Shown("proposal-many", "/proposals/p-3", unfold),
+    Shown("proposal-at-the-device", "/proposals/p-4", at_device),
+    Shown("devices", "/devices"),
+    Shown("device-register", "/devices/{device}/register", read_keys),
+    Shown("vaults", "/vaults"),
+    Shown("vault", f"/vaults/{VAULT_ID}", unfold),
+    Shown("vault-pin", f"/vaults/{VAULT_ID}/pin", unfold),
+    Shown("addresses", f"/vaults/{VAULT_ID}/addresses"),
+    Shown("tokens", f"/vaults/{VAULT_ID}/tokens"),
+    Shown("profile", "/profile/addresses"),
+    Shown("apps", "/apps"),
+    Shown("history", "/history", is_read),
+    Shown("settings", "/settings"),
+    Shown("help", "/help"),
+    Shown("nowhere", "/nowhere"),
+    Shown("device-unlock", "/devices/{device}/unlock", asks_pin),
+)
+# Parts of pages, their forms' answers, and files: what stands on them is on a page above.
+PARTS = (
+    "/parts/",
+    "/said/",
+    "/static/",
+    "/standing",
+    "/review",
+    "/apps/",
+    "/settings/",
+    "/verdict",
+    "/unlocking",
+)
+
+
+def test_every_page_of_the_table_is_here():
+    templates = {one.path.partition("?")[0] for one in PAGES}
+    missing = [
+        row.path
+        for row in ROWS
+        if row.method == "GET"
+        and not any(part in row.path for part in PARTS)
+        and not any(_matches(row.path, path) for path in templates)
+    ]
+    assert missing == []
+
+
+def _matches(template: str, path: str) -> bool:
+    names, given = template.split("/"), path.split("/")
+    return len(names) == len(given) and all(
+        name.startswith("{") or name == part for name, part in zip(names, given, strict=True)
+    )
+
+
+def many(psbt_id: str):
+    """Seven payments, one of dust's size, from five coins."""
+    coins = [fund(VAULT, 40_000_000 * (index + 1), index=index, salt=9) for index in range(5)]
+    paid = (123_456_789, 98_765_432, 5_000_000, 700_000, 60_000, 5_000, 1_000)
+    back = ChangeTo(Sats(600_000_000 - sum(paid) - 2_000), 1, 9)
+    scripts = (bytes.fromhex("0014") + bytes([n]) * 20 for n in range(len(paid)))
+    outputs = [*(TxOut(Sats(amount), script) for amount, script in zip(paid, scripts, strict=True)), back]
+    return snapshot_of(build_psbt(VAULT, coins, outputs, 0), psbt_id, description="Wages " * 30)
+
+
+@pytest.fixture
+def full(make_desk) -> Iterator[object]:
+    """Something of everything: waiting, refused, large, at the device; apps that ask and are paired; a locked device comes later."""
+    desk = make_desk()
+    proposals = desk.outer.platform.proposals
+    desk.until_state("p-1", State.WAITING_PERSON)
+    honest = spend()
+    wrong = with_output(honest, 1, script_pubkey=honest.tx.outputs[0].script_pubkey)
+    proposals["p-2"] = snapshot_of(wrong, "p-2")
+    proposals["p-3"] = many("p-3")
+    coin = fund(VAULT, 90_000, index=3, salt=4)
+    proposals["p-4"] = snapshot_of(
+        build_psbt(VAULT, [coin], [TxOut(Sats(88_000), bytes.fromhex("0014") + b"\7" * 20)], 0), "p-4"
+    )
+    desk.until_state("p-2", State.REFUSED)
+    desk.until_state("p-4", State.WAITING_PERSON)
+    desk.outer.bridge.gate = asyncio.Event()
+    service = desk.daemon.service
+    shown = desk.daemon.on_loop(service.proposal, "p-4")
+    acknowledged = frozenset(check.name for check in shown.checks if check.acknowledge)
+    desk.daemon.on_loop(service.approve, "p-4", shown.digest, acknowledged)
+    asked = desk.daemon.on_loop(service.apps.ask, "Ledger of Ours", frozenset({"read", "propose"}), None)
+    desk.daemon.on_loop(_accept, service, asked)
+    desk.daemon.on_loop(service.apps.let_in, LONG, 60)
+    yield desk
+    desk.daemon.on_loop(desk.outer.bridge.gate.set)
+
+
+async def _accept(service, asked) -> None:
+    await service.apps.accept(asked.id, asked.code, rights=None, days=90)
+    await service.apps.collect(asked.id, asked.secret)
+
+
+def judge(page: Page, name: str) -> list[str]:
+    """At both widths, light and dark; colours are all that the dark changes."""
+    found = []
+    for width, size in (("1440", WIDE), ("375", NARROW)):
+        page.set_viewport_size(size)
+        for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
+            page.emulate_media(color_scheme=scheme)
+            found += [f"{name} {width} {scheme}: {one}" for one in violations(page, rules=rules)]
+            draw(page, f"{name}-{width}-{scheme}")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if wide > size["width"]:
+            found.append(f"{name} {width}: {wide} pixels wide")
+    return found
+
+
+def test_nothing_is_found_against_any_page(full):
+    device = full.outer.bridge.device.id
+    windows = {seated: full.open_browser(seated=seated).new_page() for seated in (True, False)}
+    found = []
+    for one in PAGES:
+        if one.name == "device-unlock":
+            lock(full.outer.bridge, full)
+        if one.name == "apps":
+            # It lasts two minutes.
+            wish = frozenset({"read", "approve"})
+            full.daemon.on_loop(full.daemon.service.apps.ask, "Wallet", wish, LONG)
+        page = windows[one.seated]
+        page.set_viewport_size(WIDE)
+        page.goto(full.origin + one.path.replace("{device}", device))
+        one.ready(page)
+        found += judge(page, one.name)
+    assert found == []
+
+
+def lock(bridge: FakeBridge, desk) -> None:
+    bridge.secrets = {Question.PIN: "1"}
+    desk.daemon.on_loop(bridge.becomes, DeviceState.LOCKED)

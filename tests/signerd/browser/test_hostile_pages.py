@@ -1,0 +1,147 @@
+"""Other sites' pages in the very browser in which a person has the page open: they read nothing, change nothing, ask nothing.
+
+What they try is in ``hostile.js``, by name; each answers whether it got through.
+"""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from signerd.core.states import State
+from tests.support.browser import REBOUND
+from tests.support.elsewhere_pages import another_site
+
+SCRIPT = (Path(__file__).parent / "hostile.js").read_text()
+# Another port is another origin of the same site: browsers send it the cookie, Strict or not.
+NAMES = ("127.0.0.1", "localhost", REBOUND)
+NOTHING = {"refused", "opaque", "sent"}
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    with another_site() as port:
+        yield port
+
+
+def known(desk) -> tuple[object, ...]:
+    """All that a request could have changed, and all that a person would have been told."""
+    service = desk.daemon.service
+    return (
+        service.feed.last,
+        desk.daemon.on_loop(service.verify_audit),
+        desk.daemon.on_loop(service.apps.open_requests),
+        desk.daemon.on_loop(service.apps.list_origins),
+        desk.outer.bridge.asked,
+        desk.outer.platform.told(),
+    )
+
+
+def attack(page, desk, target=None):
+    """By the name of each attempt: what came of it. The digest that an approval needs is given away."""
+    digest = desk.daemon.on_loop(desk.daemon.service.proposal, "p-1").digest
+    return page.evaluate(
+        f"([target, digest]) => {{ {SCRIPT}; return attack(target, digest) }}",
+        [target or desk.origin, digest],
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_l1_l2_l3_l4_l9_l14_another_site_gets_nothing_beside_the_open_page(desk, elsewhere, name):
+    desk.forgiven = ("",)
+    context = desk.open_browser()
+    person, page = context.new_page(), context.new_page()
+    person.goto(f"{desk.origin}/proposals/p-1")
+    expect(person.get_by_role("button", name="Approve")).to_be_visible()
+    before = known(desk)
+    page.goto(f"http://{name}:{elsewhere}/")
+    came_of_it = attack(page, desk)
+    assert len(came_of_it) > 40
+    assert {key: value for key, value in came_of_it.items() if value not in NOTHING} == {}
+    assert known(desk) == before
+    # Nor was the person put out, or what they look at touched.
+    person.reload()
+    expect(person.get_by_role("button", name="Approve")).to_be_visible()
+    desk.until_state("p-1", State.WAITING_PERSON)
+
+
+def test_l1_a_name_that_was_bound_to_this_machine_is_no_way_in(desk):
+    desk.forgiven = ("",)
+    context = desk.open_browser()
+    page = context.new_page()
+    port = desk.daemon.service.reach.port
+    before = known(desk)
+    answer = page.goto(f"http://{REBOUND}:{port}/")
+    assert answer is not None
+    assert answer.status == 403
+    assert "p-1" not in page.content()
+    # Of the same origin as what it asks, as far as the browser knows.
+    came_of_it = attack(page, desk, f"http://{REBOUND}:{port}")
+    # It may read that it is refused, and nothing else.
+    read = {key: value for key, value in came_of_it.items() if value not in NOTHING}
+    assert [pair for pair in read.items() if "403" not in pair[1] or "p-1" in pair[1]] == []
+    assert known(desk) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_l4_a_link_from_another_site_opens_no_page_of_the_persons(desk, elsewhere, name):
+    desk.forgiven = ("",)
+    page = desk.open_browser().new_page()
+    page.goto(f"http://{name}:{elsewhere}/")
+    with page.expect_navigation():
+        page.evaluate(
+            "url => { const a = document.body.appendChild(document.createElement('a')); a.href = url; a.click() }",
+            f"{desk.origin}/proposals/p-1",
+        )
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    assert "Treasury" not in page.content()
+
+
+def test_l2_l3_l13_a_site_that_was_let_in_gets_its_rights_and_nothing_once_it_is_shut_out(desk, elsewhere):
+    desk.forgiven = ("",)
+    site, service = f"http://localhost:{elsewhere}", desk.daemon.service
+    page = desk.open_browser().new_page()
+    page.goto(f"{site}/")
+
+    def ask(method, path, body=None, token=None, page=page):
+        return page.evaluate(
+            """async ([url, method, body, token]) => {
+                const headers = { "Content-Type": "application/json" };
+                if (token) headers.Authorization = `Bearer ${token}`;
+                try {
+                    const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
+                    return [answer.status, await answer.json()];
+                } catch { return [0, null]; }
+            }""",
+            [f"{desk.origin}/v1{path}", method, body, token],
+        )
+
+    wish = {"name": "Wallet", "rights": ["read", "approve"]}
+    assert ask("POST", "/pairings", wish) == [0, None]
+    desk.daemon.on_loop(service.apps.let_in, site, 5)
+    status, asked = ask("POST", "/pairings", wish)
+    assert status == 200
+    desk.daemon.on_loop(_accept_read, service, asked)
+    status, collected = ask("POST", f"/pairings/{asked['id']}/collect", {"secret": asked["secret"]})
+    assert (status, collected["rights"]) == (200, ["read"])
+    token = collected["token"]
+
+    status, lines = ask("GET", "/proposals", token=token)
+    assert (status, [line["psbt_id"] for line in lines]) == (200, ["p-1"])
+    digest = desk.daemon.on_loop(service.proposal, "p-1").digest
+    yes = {"digest": digest, "acknowledged": []}
+    assert ask("POST", "/proposals/p-1/approve", yes, token)[1]["code"] == "not-allowed"
+    assert ask("GET", "/apps", token=token)[1]["code"] == "not-allowed"
+    assert ask("GET", "/proposals")[1]["code"] == "not-paired"
+    # Neither from another origin, nor from a name of the same machine.
+    for name in ("127.0.0.1", REBOUND):
+        other = page.context.new_page()
+        other.goto(f"http://{name}:{elsewhere}/")
+        assert ask("GET", "/proposals", token=token, page=other) == [0, None]
+    desk.daemon.on_loop(service.apps.shut_out, site)
+    assert ask("GET", "/proposals", token=token) == [0, None]
+    assert desk.outer.bridge.asked == 0
+
+
+async def _accept_read(service, asked) -> None:
+    await service.apps.accept(asked["id"], asked["code"], rights=frozenset({"read"}), days=1)

@@ -1,0 +1,144 @@
+"""pair, apps: against a real daemon."""
+
+from functools import partial
+
+import pytest
+
+from signerd.cli import apps
+from signerd.cli.exits import Exit
+from signerd.loopback import shapes
+from tests.support.command import is_tame, signerd
+from tests.support.served import make_outer, served_daemon
+
+SITE = "https://wallet.example"
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with served_daemon(tmp_path / "s", make_outer(tmp_path), prepared=False, sign_in=False) as found:
+        yield found
+
+
+def ask(daemon, name="Ledger of Ours", rights=("read", "approve"), origin=None):
+    return daemon.on_loop(partial(daemon.service.apps.ask, name, frozenset(rights), origin))
+
+
+def collect(daemon, pairing):
+    return daemon.on_loop(partial(daemon.service.apps.collect, pairing.id, pairing.secret))
+
+
+def while_it_waits(monkeypatch, what):
+    """Do it as soon as the command says that it waits."""
+
+    def told(text=""):
+        if text.startswith("Waiting for an app"):
+            what()
+
+    monkeypatch.setattr(apps, "say", told)
+
+
+def test_the_person_sees_what_is_asked_types_the_code_and_takes_rights_away(daemon):
+    pairing = ask(daemon)
+    ended = signerd("pair", "--only", "read", "--days", "7", state=daemon.state, typed=f"{pairing.code}\n")
+    assert ended.status == Exit.OK, ended.err
+    for told in ("Ledger of Ours", "a program of this machine", "For 7 days", "Not granted: approve"):
+        assert told in ended.out
+    # The code is what the app shows: a command that showed it would be answered without looking.
+    assert pairing.code not in ended.out
+    collected = collect(daemon, pairing)
+    assert (collected.state, collected.rights) == ("accepted", ("read",))
+    listed = signerd("apps", state=daemon.state)
+    assert collected.app_id in listed.out
+    assert "never" in listed.out
+    assert signerd("apps", "revoke", collected.app_id, state=daemon.state).status == Exit.OK
+    assert "No app is paired" in signerd("apps", state=daemon.state).out
+    (revoked,) = signerd("apps", "--all", "--json", state=daemon.state).json
+    assert (revoked["id"], revoked["state"]) == (collected.app_id, "revoked")
+
+
+def test_approve_is_said_to_be_what_it_is(daemon):
+    pairing = ask(daemon)
+    shown = signerd("pair", state=daemon.state, typed=f"{pairing.code}\n").out
+    assert "approve and decline payments in your name, without asking you: then only your device" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "typed", "status"),
+    [(["--refuse"], "", Exit.OK), ([], "no\n", Exit.DECLINED), ([], "N\n", Exit.DECLINED)],
+)
+def test_the_person_refuses(daemon, options, typed, status):
+    pairing = ask(daemon)
+    ended = signerd("pair", *options, state=daemon.state, typed=typed)
+    assert (ended.status, ended.out.splitlines()[-1]) == (status, "Refused.")
+    assert collect(daemon, pairing).state == "refused"
+
+
+def test_a_wrong_code_grants_nothing_and_says_how_many_tries_are_left(daemon):
+    pairing = ask(daemon)
+    wrong = f"{(int(pairing.code) + 1) % 1_000_000:06d}"
+    ended = signerd("pair", "--json", "--code", wrong, state=daemon.state)
+    assert (ended.status, ended.error["code"]) == (Exit.NOT_DECIDED, "wrong-pairing-code")
+    assert "2 tries are left" in ended.error["sentence"]
+    assert collect(daemon, pairing).state == "waiting"
+
+
+def test_it_waits_for_an_app_that_asks_and_for_none_of_another_site(daemon, monkeypatch):
+    asked = []
+
+    def both():
+        asked.append(ask(daemon, "Other"))
+        asked.append(ask(daemon, "Wallet", ("read",), SITE))
+
+    while_it_waits(monkeypatch, both)
+    ended = signerd("pair", "--origin", f"{SITE}/", state=daemon.state, typed="no\n")
+    assert ended.status == Exit.DECLINED
+    assert [collect(daemon, one).state for one in asked] == ["waiting", "refused"]
+    assert signerd("apps", "shut-out", SITE, state=daemon.state).status == Exit.OK
+
+
+def test_it_does_not_wait_for_ever(daemon, monkeypatch):
+    monkeypatch.setattr(apps, "WAIT_SECONDS", 0.0)
+    while_it_waits(monkeypatch, lambda: daemon.feed("pairing", "info", "something else"))
+    ended = signerd("pair", state=daemon.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert "no app asked" in ended.err
+
+
+def test_of_several_requests_one_is_named(daemon):
+    first, second = ask(daemon, "One"), ask(daemon, "Two")
+    ended = signerd("pair", "--json", state=daemon.state)
+    assert (ended.status, ended.error["code"]) == (Exit.USAGE, "invalid-request")
+    assert all(one.id in ended.error["sentence"] for one in (first, second))
+    accepted = signerd("pair", second.id, "--code", second.code, "--json", state=daemon.state)
+    assert (accepted.status, accepted.json["name"]) == (Exit.OK, "Two")
+    assert collect(daemon, first).state == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "code"),
+    [
+        (["pair", "--only", "read,xpub"], Exit.USAGE, "invalid-request"),
+        (["pair", "--origin", "ftp://x"], Exit.USAGE, "invalid-request"),
+        (["pair", "--days", "0", "--code", "000000"], Exit.USAGE, "invalid-request"),
+        (["pair", "0123"], Exit.NOT_DECIDED, "unknown-pairing"),
+        (["apps", "revoke", "0123"], Exit.NOT_DECIDED, "unknown-app"),
+        (["apps", "shut-out", "*"], Exit.USAGE, "invalid-request"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused_with_words(daemon, arguments, status, code):
+    ask(daemon)
+    ended = signerd(*arguments, "--json", state=daemon.state)
+    assert (ended.status, ended.error["code"]) == (status, code)
+    assert ended.error["hint"]
+
+
+def test_l8_what_an_app_says_of_itself_moves_nothing_on_the_terminal(daemon):
+    pairing = ask(daemon, "A 'quoted' <b>name</b>")
+    ended = signerd("pair", "--refuse", state=daemon.state)
+    assert is_tame(ended.out)
+    assert pairing.secret not in ended.out
+
+
+def test_the_help_knows_the_days_that_the_shapes_have():
+    assert apps.DAYS == shapes.DAYS

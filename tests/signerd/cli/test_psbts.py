@@ -1,0 +1,142 @@
+"""inspect, sign: a PSBT from a file, against a real daemon over a scripted platform and a device that obeys."""
+
+import base64
+
+import pytest
+
+from firmware_bridge import RefusedByPerson
+from multisig import Psbt, signer_progress
+from signerd.cli.exits import Exit
+from tests.support.bills import bill
+from tests.support.command import signerd
+from tests.support.desk import VAULT, spend
+from tests.support.served import make_outer, served_daemon
+from tests.support.wallets import ALICE, BOB, make_spend, make_vault
+
+
+@pytest.fixture
+def outer(tmp_path):
+    return make_outer(tmp_path)
+
+
+@pytest.fixture
+def desk(tmp_path, outer):
+    with served_daemon(tmp_path / "s", outer) as daemon:
+        daemon.until(lambda: any(r.psbt_id == "p-1" for r in daemon.service.journal.records()))
+        yield daemon
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "bill.psbt"
+    path.write_bytes(bill().to_bytes())
+    return path
+
+
+def written(path, psbt: Psbt):
+    path.write_text(psbt.to_base64())
+    return str(path)
+
+
+def test_inspect_shows_where_the_money_goes_and_stores_nothing(desk, file):
+    ended = signerd("inspect", str(file), state=desk.state)
+    assert ended.status == Exit.OK
+    assert "0.00050000 BTC (50,000 sats)" in ended.out
+    assert "REGTEST" in ended.out
+    assert "Nobody recorded whom it should pay" in ended.out
+    [only] = signerd("proposals", "--json", state=desk.state).json
+    assert only["psbt_id"] == "p-1"
+
+
+@pytest.mark.parametrize("spelling", ["binary", "base64", "broken into lines"])
+def test_inspect_reads_every_spelling(desk, file, spelling):
+    if spelling != "binary":
+        text = base64.encodebytes(file.read_bytes()) if "lines" in spelling else bill().to_base64().encode()
+        file.write_bytes(text)
+    assert signerd("inspect", str(file), "--json", state=desk.state).json["allowed"] is True
+
+
+def test_inspect_tells_by_its_status_that_it_is_refused(desk, tmp_path):
+    stranger = written(tmp_path / "x", make_spend(make_vault(threshold=3)))
+    ended = signerd("inspect", stranger, state=desk.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert "input-not-ours" in ended.out
+    assert "cannot be approved" in ended.out
+
+
+def test_inspect_points_to_the_proposal(desk, tmp_path):
+    ended = signerd("inspect", written(tmp_path / "x", spend()), state=desk.state)
+    assert "proposal p-1" in ended.out
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"no psbt at all", b"cHNidP8"], ids=repr)
+def test_what_is_no_psbt(desk, tmp_path, content):
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    for command in ("inspect", "sign"):
+        assert signerd(command, str(path), state=desk.state).status != Exit.OK
+    assert signerd("inspect", str(tmp_path / "none"), state=desk.state).status == Exit.USAGE
+
+
+def test_sign_shows_asks_and_writes_the_signed_psbt(desk, outer, file, tmp_path):
+    out = tmp_path / "signed"
+    ended = signerd("sign", str(file), "-o", str(out), state=desk.state, typed="y\n")
+    assert ended.status == Exit.OK
+    assert "brought by command line" in ended.err
+    assert signer_progress(Psbt.parse(out.read_text().strip()), VAULT, ALICE.fingerprint).is_complete
+    assert outer.bridge.asked == 1
+    # Asked again: the same bytes, and the device is left alone.
+    again = signerd("sign", str(file), state=desk.state)
+    assert again.status == Exit.OK
+    assert again.out == out.read_text()
+    assert outer.bridge.asked == 1
+    # What is there is not overwritten.
+    assert signerd("sign", str(file), "-o", str(out), state=desk.state).status == Exit.USAGE
+
+
+def test_sign_asks_nobody_where_the_answer_has_no_place(desk, outer, file, tmp_path):
+    ended = signerd("sign", str(file), "--yes", "-o", str(tmp_path / "none" / "signed"), state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert outer.bridge.asked == 0
+
+
+def test_what_is_signed_and_cannot_be_written_is_written_the_next_time(desk, outer, file, tmp_path):
+    # A name that no file can have: found out at the device's answer only.
+    ended = signerd("sign", str(file), "--yes", "-o", str(tmp_path / ("n" * 300)), state=desk.state)
+    assert ended.status == Exit.USAGE
+    assert "It is signed" in ended.err
+    assert signerd("sign", str(file), "-o", str(tmp_path / "signed"), state=desk.state).status == Exit.OK
+    assert outer.bridge.asked == 1
+
+
+def test_sign_gives_the_whole_transaction_where_it_is_complete(desk, tmp_path):
+    ended = signerd("sign", written(tmp_path / "x", BOB.sign(bill())), "--yes", "--json", state=desk.state)
+    assert ended.status == Exit.OK
+    assert ended.json["state"] == "handed-over"
+    assert bytes.fromhex(ended.json["final"])
+
+
+def test_sign_and_no(desk, outer, file):
+    ended = signerd("sign", str(file), state=desk.state, typed="n\n")
+    assert ended.status == Exit.DECLINED
+    assert outer.bridge.asked == 0
+    # It waits, and is in the list as what it is.
+    assert "brought by command line" in signerd("proposals", state=desk.state).out
+
+
+def test_sign_and_the_person_says_no_at_the_device(desk, outer, file):
+    outer.bridge.failures.append(RefusedByPerson("no"))
+    assert signerd("sign", str(file), "--yes", state=desk.state).status == Exit.NOT_SIGNED
+
+
+def test_sign_does_not_read_its_answer_from_where_the_psbt_came(desk):
+    ended = signerd("sign", "-", state=desk.state, typed=bill().to_base64())
+    assert ended.status == Exit.USAGE
+    assert "nobody to ask" in ended.err
+
+
+def test_sign_a_proposal_of_the_platforms(desk, outer, tmp_path):
+    ended = signerd("sign", written(tmp_path / "x", spend()), "--yes", state=desk.state)
+    assert ended.status == Exit.NOT_DECIDED
+    assert "p-1" in ended.err
+    assert outer.bridge.asked == 0

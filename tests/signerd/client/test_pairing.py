@@ -1,0 +1,143 @@
+"""Being paired, over TCP, in both shells; and the text of docs/client.md, run as it stands there."""
+
+import asyncio
+import re
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from signerd.client import AsyncDaemonClient, DaemonClient, pairing, stored_token
+from signerd.errors import NotAllowed, NotPaired, UnsafeFolder
+from tests.support.served import make_outer, served_daemon
+
+PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    outer = make_outer(tmp_path)
+    outer.platform.proposals.clear()
+    with served_daemon(tmp_path / "s", outer, port=0) as found:
+        yield found
+
+
+def url(daemon):
+    with daemon.client() as person:
+        return person.status().page_url
+
+
+def waited(at, *given):
+    with DaemonClient.at(at) as client:
+        return client.pair(*given)
+
+
+def awaited(at, *given):
+    async def run():
+        async with AsyncDaemonClient.at(at) as client:
+            return await client.pair(*given)
+
+    return asyncio.run(run())
+
+
+SHELLS = pytest.mark.parametrize("shell", [waited, awaited])
+
+
+def answered(daemon, shell, answer, *given):
+    """The shell waits in another thread, as an app does; the person answers to the code that it shows."""
+    shown, codes = threading.Event(), []
+
+    def show(code, seconds):
+        assert seconds > 0
+        codes.append(code)
+        shown.set()
+
+    with ThreadPoolExecutor(1) as pool, daemon.client() as person:
+        asking = pool.submit(shell, url(daemon), "Shop", {"read", "propose"}, show, *given)
+        assert shown.wait(20)
+        (request,) = person.pairings()
+        answer(person, request, codes[0])
+        return asking.result(20)
+
+
+def accept(person, request, code):
+    person.accept_pairing(request.id, code, {"read"})
+
+
+@SHELLS
+def test_the_token_that_the_person_granted_is_stored_for_nobody_else(daemon, tmp_path, shell):
+    file = tmp_path / "token"
+    granted = answered(daemon, shell, accept, file)
+    assert granted.rights == ("read",)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stored_token(file) == granted.token
+    assert granted.token not in repr(granted)
+    with DaemonClient.at(url(daemon), granted.token) as app:
+        assert app.me().rights == ("read",)
+        with pytest.raises(NotAllowed):
+            app.bring_psbt("cHNidP8=")
+
+
+@SHELLS
+def test_a_no_is_an_error_and_stores_nothing(daemon, tmp_path, shell):
+    file = tmp_path / "token"
+    with pytest.raises(NotAllowed, match="did not let"):
+        answered(daemon, shell, lambda person, request, _code: person.refuse_pairing(request.id), file)
+    assert stored_token(file) is None
+
+
+def test_l13_without_a_token_nothing_else_is_answered(daemon):
+    with DaemonClient.at(url(daemon)) as stranger, pytest.raises(NotPaired):
+        stranger.status()
+
+
+def test_l12_a_token_that_others_could_have_read_is_not_used(tmp_path):
+    file = tmp_path / "token"
+    pairing.store_token(file, "t")
+    file.chmod(0o644)
+    with pytest.raises(UnsafeFolder):
+        stored_token(file)
+
+
+def test_a_token_takes_the_place_of_the_one_before_and_of_no_link_s_target(tmp_path):
+    target, file = tmp_path / "target", tmp_path / "token"
+    target.write_text("mine")
+    file.symlink_to(target)
+    pairing.store_token(file, "t")
+    assert (target.read_text(), stored_token(file)) == ("mine", "t")
+    with pytest.raises(UnsafeFolder):
+        pairing.store_token(tmp_path / "nowhere" / "token", "t")
+
+
+def test_ten_lines_to_a_signature(daemon, tmp_path, capsys):
+    text = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
+    given: dict[str, object] = {}
+    exec(text, given)
+    psbt = make_psbt()
+    with ThreadPoolExecutor(1) as pool, daemon.client() as person:
+        asking = pool.submit(given["signed"], url(daemon), tmp_path / "token", psbt)
+        daemon.until(lambda: asking.done() or bool(daemon.service.apps._requests.waiting()))
+        (request,) = person.pairings()
+        person.accept_pairing(request.id, request.code)
+        daemon.until(lambda: asking.done() or bool(daemon.service.journal.brought.open()))
+        approve_when_it_waits(person)
+        signed = asking.result(30)
+    assert signed.startswith("cHNidP")
+    assert signed != psbt
+
+
+def approve_when_it_waits(person):
+    for _ in person.events(after=0):
+        (line,) = person.brought_psbts()
+        if line.state == "waiting-for-person":
+            view = person.proposal(line.psbt_id)
+            person.approve(line.psbt_id, view.digest, view.to_acknowledge)
+            return
+
+
+def make_psbt():
+    from tests.support.desk import spend
+
+    return spend().to_base64()

@@ -1,0 +1,223 @@
+"""Token proposals: proven names, words compared with bytes, and nothing beside the call (S12, S13)."""
+
+import pytest
+
+from custody.schemas.proposals import TxType
+from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
+from multisig.tokens import Call, Function, token_script
+from signerd.core.review import Review, review
+from signerd.core.states import State
+from signerd.core.tokens import TokenClaim
+from signerd.core.values import Neighbour, Snapshot, Surroundings
+from signerd.core.verdicts import Outcome
+from tests.support.desk import NETWORK, VAULT, snapshot_of, surroundings
+from tests.support.tokens import (
+    CONTRACT,
+    GOLD,
+    HOLDER,
+    call,
+    claim_of,
+    gold,
+    token_psbt,
+    token_snapshot,
+)
+from tests.support.wallets import fund, make_vault, pay
+
+KNOWING = surroundings(token=GOLD)
+
+
+def refused_by(snapshot: Snapshot, around: Surroundings = KNOWING) -> set[str]:
+    found = review(snapshot, around)
+    assert not found.allowed
+    return {verdict.name for verdict in found.refusals} - {"transaction"}
+
+
+def sentence(found: Review, name: str) -> str:
+    return next(verdict.sentence for verdict in found.verdicts if verdict.name == name)
+
+
+@pytest.mark.parametrize("function", Function)
+def test_an_honest_call_of_every_function_is_allowed(function: Function) -> None:
+    found = review(token_snapshot(call(function)), KNOWING)
+    assert found.allowed
+    assert found.token == GOLD
+    held = {"token-effect"} if function is Function.TRANSFER_OWNERSHIP else set()
+    assert found.to_acknowledge == held
+    assert all(v.outcome is Outcome.ALLOW for v in found.verdicts if v.name not in held)
+
+
+def test_its_amount_is_told_in_whole_tokens_of_the_proven_token() -> None:
+    found = review(token_snapshot(call(amount=1_250)), KNOWING)
+    assert "Send 12.50 GOLD tokens to bcrt1" in sentence(found, "token-call")
+    assert "'Gold of the House'" in sentence(found, "token-known")
+
+
+def test_a_deployment_is_held_until_it_is_named() -> None:
+    found = review(token_snapshot(GOLD.deployment), KNOWING)
+    assert found.allowed
+    assert found.to_acknowledge == {"token-effect"}
+
+
+@pytest.mark.parametrize(
+    "payload", [call(), call(Function.PAUSE), GOLD.deployment], ids=["transfer", "pause", "deploy"]
+)
+def test_s12_what_this_machine_cannot_prove_is_refused(payload: Call) -> None:
+    found = review(token_snapshot(payload), surroundings())
+    assert {v.name for v in found.refusals} == {"token-known"}
+    assert found.token is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [gold(decimals=8), gold(ticker="SAND"), gold(max_supply=GOLD.max_supply + 1)],
+    ids=["decimals", "ticker", "supply"],
+)
+def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused(other) -> None:
+    """Though its hash were the right one: the payload and the bytecode must say the same."""
+    found = review(token_snapshot(GOLD.deployment), surroundings(token=other))
+    assert "token-known" in {v.name for v in found.refusals}
+    assert found.token is None
+
+
+def test_s12_a_deployment_for_another_owner_is_refused() -> None:
+    stranger = gold(owner_script=HOLDER)
+    snapshot = token_snapshot(stranger.deployment)
+    assert refused_by(snapshot, surroundings(token=stranger)) == {"token-effect"}
+
+
+LIES = {
+    "another function": claim_of(call(), function="burn"),
+    "another amount": claim_of(call(), amount_raw="1251"),
+    "whole tokens for raw units": claim_of(call(), amount_raw="12.50"),
+    "no amount": claim_of(call(), amount_raw=None),
+    "an amount in other decimals": claim_of(call(), amount="1250"),
+    "other decimals": claim_of(call(), decimals="0"),
+    "another ticker": claim_of(call(), ticker="SAND"),
+    "another contract": claim_of(call(), contract_id="ab" * 32),
+    "another address": claim_of(call(), address=VAULT.address(0, 0)),
+    "no function": claim_of(call(), function=None),
+    "a supply that no call has": claim_of(call(), max_supply="1"),
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_s12_other_words_than_the_bytes_are_refused(lie: str) -> None:
+    assert refused_by(token_snapshot(call(), call=LIES[lie])) == {"token-call"}
+
+
+@pytest.mark.parametrize(
+    "name", ["decimals", "ticker", "max_supply", "bytecode_hash", "contract_id", "function"]
+)
+def test_s12_other_words_than_a_deployment_s_bytes_are_refused(name: str) -> None:
+    honest = dict(claim_of(GOLD.deployment, token_psbt(GOLD.deployment).tx.txid).told)
+    told = TokenClaim(tuple({**honest, name: "7"}.items()))
+    assert refused_by(token_snapshot(GOLD.deployment, call=told)) == {"token-call"}
+
+
+def test_what_takes_a_call_back_is_a_payment_to_nobody() -> None:
+    back = build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(97_000), RECEIVE, 0)], 0)
+    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call())),))
+    cancel = snapshot_of(back, kind=TxType.CALL, replaces="t-0")
+    found = review(cancel, around)
+    assert found.allowed
+    assert not found.to_acknowledge
+    paying = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(97_000)], 0)
+    assert not review(snapshot_of(paying, kind=TxType.CALL, replaces="t-0"), around).allowed
+
+
+@pytest.mark.parametrize("recorded", [None, "0x", "0x" + b"CPT".hex()])
+def test_s12_other_data_than_recorded_is_refused(recorded: str | None) -> None:
+    assert refused_by(token_snapshot(call(), op_return=recorded)) == {"token-call"}
+
+
+def built(*outputs: TxOut | ChangeTo, index: int = 0, chain: int = RECEIVE) -> Psbt:
+    coin = fund(VAULT, 100_000, index=index, chain=chain)
+    return build_psbt(VAULT, [coin], [TxOut(sats(0), token_script(call())), *outputs], 0)
+
+
+HOME = ChangeTo(sats(99_000), RECEIVE, 0)
+MISSHAPEN = {
+    "from another address of the vault": built(HOME, index=1),
+    "from the change chain": built(HOME, chain=CHANGE),
+    "change on the change chain": built(ChangeTo(sats(99_000), CHANGE, 0)),
+    "change to another address": built(ChangeTo(sats(99_000), RECEIVE, 1)),
+    "change in two coins": built(ChangeTo(sats(50_000), RECEIVE, 0), ChangeTo(sats(49_000), RECEIVE, 0)),
+    "somebody is paid": built(ChangeTo(sats(49_000), RECEIVE, 0), pay(50_000)),
+    "somebody is paid all": built(pay(99_000)),
+    "paid to another account's vault": built(TxOut(sats(99_000), make_vault(account=1).script_pubkey(0, 0))),
+}
+
+
+@pytest.mark.parametrize("shape", MISSHAPEN)
+def test_s12_what_stands_beside_the_call_is_refused(shape: str) -> None:
+    assert refused_by(token_snapshot(call(), MISSHAPEN[shape])) == {"token-shape"}
+
+
+def test_s10_a_second_piece_of_data_is_refused() -> None:
+    psbt = built(HOME, TxOut(sats(0), op_return_script(b"invoice 7")))
+    assert "op-return-multiple" in refused_by(token_snapshot(call(), psbt))
+
+
+@pytest.mark.parametrize(
+    ("kind", "psbt"),
+    [
+        (TxType.DEPLOY, token_psbt(call())),
+        (TxType.CALL, token_psbt(GOLD.deployment)),
+        (TxType.CALL, build_psbt(VAULT, [fund(VAULT, 100_000)], [HOME], 0)),
+        (TxType.CALL, build_psbt(VAULT, [fund(VAULT, 100_000)], [HOME, TxOut(sats(0), op_return_script(b"CPT\x12"))], 0)),
+    ],
+    ids=["a call called a deployment", "a deployment called a call", "no data", "undecodable data"],
+)  # fmt: skip
+def test_s12_what_is_not_of_its_kind_is_refused(kind: TxType, psbt: Psbt) -> None:
+    assert refused_by(snapshot_of(psbt, kind=kind)) == {"kind-known"}
+
+
+@pytest.mark.parametrize("kind", [TxType.SEND, TxType.FORWARD])
+def test_s12_a_plain_payment_that_carries_a_call_stays_refused(kind: TxType) -> None:
+    assert not review(snapshot_of(token_psbt(call()), kind=kind), KNOWING).allowed
+
+
+def test_recorded_recipients_change_nothing() -> None:
+    """The platform records whom a call names besides; no output pays them."""
+    snapshot = token_snapshot(call(), recipients=(VAULT.address(0, 0),))
+    assert review(snapshot, KNOWING).allowed
+
+
+def signed(psbt: Psbt) -> Neighbour:
+    coins = frozenset(item.outpoint for item in psbt.inputs)
+    payments = frozenset((o.script_pubkey, int(o.amount)) for o in psbt.outputs)
+    return Neighbour(
+        "t-0", State.SUBMITTED, signed=True, outpoints=coins, payments=payments, psbt=psbt.to_bytes()
+    )
+
+
+@pytest.mark.parametrize("function", Function)
+def test_s6_the_same_amount_once_more_from_other_coins_is_held(function: Function) -> None:
+    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call(function), salt=5)),))
+    held = review(token_snapshot(call(function)), around).to_acknowledge
+    assert ("token-twice" in held) is function.takes_amount
+
+
+def test_s6_a_bump_of_the_same_call_is_one_of_its_family() -> None:
+    first = signed(token_psbt(call(), fee=500))
+    around = surroundings(token=GOLD, neighbours=(first,))
+    found = review(token_snapshot(call(), replaces="t-0"), around)
+    assert found.allowed
+    assert not found.to_acknowledge
+
+
+def test_s11_a_bump_that_calls_something_else_is_refused() -> None:
+    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call(amount=9), fee=500)),))
+    assert "replacement" in refused_by(token_snapshot(call(), replaces="t-0"), around)
+
+
+def test_s24_another_bytecode_is_another_digest() -> None:
+    snapshot = token_snapshot(call())
+    first = review(snapshot, KNOWING).digest
+    assert review(snapshot, surroundings(token=gold(icon="https://a.example"))).digest != first
+
+
+def test_the_contract_is_named_by_its_deployment() -> None:
+    assert call().contract_id == CONTRACT
+    assert NETWORK.api_name == "testnet"

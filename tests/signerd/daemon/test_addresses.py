@@ -1,0 +1,252 @@
+"""Accounts and addresses of this signer: derived here, shown by the device, and an alarm where the two differ."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import AddressMismatch, DeviceState, NotEnrolled, RefusedByPerson, Unsupported
+from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, profile_account_path
+from signerd.core.audit import Note
+from signerd.core.values import OwnKey
+from signerd.daemon import Daemon
+from signerd.devices import KEEP_AWAY, PIN_AGAIN
+from signerd.errors import (
+    AddressDiffers,
+    AddressNotShown,
+    DeviceFailed,
+    DeviceUnready,
+    NoRegisteredKey,
+    NoSuchDevice,
+    NotPinned,
+    TooManyPrompts,
+    UnknownVault,
+)
+from signerd.loopback.callers import PAGE, TERMINAL, Caller, Kind, Right
+from signerd.prompts import MOST_A_MINUTE, Prompts
+from tests.support.daemons import daemon_at, until
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+from tests.support.wallets import ALICE
+
+pytestmark = pytest.mark.anyio
+APP = Caller(Kind.APP, "Till", frozenset({Right.DISPLAY, Right.XPUB}), "app-1")
+OTHER = Caller(Kind.APP, "Shop", frozenset({Right.DISPLAY}), "app-2")
+PROFILE_KEY: OriginKey = ALICE.origin_key(profile_account_path(NETWORK))
+PROFILE = Profile(NETWORK, PROFILE_KEY)
+
+
+@pytest.fixture
+async def daemon(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> AsyncIterator[Daemon]:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
+        daemon.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+        yield daemon
+
+
+def told(daemon: Daemon, subject: str, kind: str) -> list[str]:
+    return [line.text for line in daemon.feed.since(0, subject) if line.kind == kind]
+
+
+def alarms(daemon: Daemon) -> list[Note]:
+    return [entry.note for entry in daemon.journal.audit() if entry.note.kind == "address-differs"]
+
+
+# --- without a device ------------------------------------------------------------------------------------------------
+
+
+async def test_the_registered_keys_need_no_device(daemon: Daemon, bridge: FakeBridge) -> None:
+    bridge.becomes(DeviceState.LOCKED)
+    found = await daemon.addresses.accounts()
+    assert found.fingerprint == str(ALICE.fingerprint)
+    assert [(key.purpose, key.account, key.xpub) for key in found.keys] == [
+        ("profile", 0, str(PROFILE_KEY.xpub)),
+        *(("vault", own.account, str(own.key.xpub)) for own in own_keys()),
+    ]
+
+
+async def test_a_pinned_vaults_addresses_are_derived_here(daemon: Daemon) -> None:
+    page = await daemon.addresses.of_vault(VAULT_ID, 1, 7, 3)
+    assert [(one.chain, one.index, one.address) for one in page.addresses] == [
+        (1, index, VAULT.address(1, index)) for index in (7, 8, 9)
+    ]
+    assert (page.vault_id, page.name, page.network, page.fault) == (VAULT_ID, "Treasury", "regtest", None)
+
+
+async def test_the_chain_has_an_end(daemon: Daemon) -> None:
+    page = await daemon.addresses.of_profile(0, MAX_INDEX, 5)
+    assert [one.index for one in page.addresses] == [MAX_INDEX]
+    assert page.addresses[0].address == PROFILE.address(0, MAX_INDEX)
+
+
+async def test_s16_a_vault_that_is_not_pinned_has_no_addresses_here(daemon: Daemon) -> None:
+    await daemon.unpin(VAULT_ID, VAULT.verification_code)
+    with pytest.raises(NotPinned):
+        await daemon.addresses.of_vault(VAULT_ID, 0, 0, 1)
+    with pytest.raises(NotPinned):
+        await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, TERMINAL)
+    with pytest.raises(UnknownVault):
+        await daemon.addresses.of_vault("vault-404", 0, 0, 1)
+
+
+async def test_somebody_who_has_registered_nothing_has_no_profile(
+    state: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    async with daemon_at(state, platform, bridge) as daemon:
+        with pytest.raises(NoRegisteredKey):
+            await daemon.addresses.of_profile(0, 0, 1)
+        assert (await daemon.addresses.accounts()).fingerprint is None
+
+
+# --- on the device ---------------------------------------------------------------------------------------------------
+
+
+async def test_the_device_shows_an_address_of_the_vault(daemon: Daemon, bridge: FakeBridge) -> None:
+    shown = await daemon.addresses.show_of_vault(VAULT_ID, 0, 5, TERMINAL)
+    screen = encode_address(VAULT.script_pubkey(0, 5), Network.TESTNET4)
+    assert (shown.address, shown.on_screen) == (VAULT.address(0, 5), screen)
+    assert bridge.shown == [VAULT.address(0, 5)]
+    (said,) = told(daemon, VAULT_ID, "progress")
+    assert VAULT.address(0, 5) in said
+    assert screen in said
+    assert "receive address 5 of the vault 'Treasury'" in said
+
+
+async def test_the_device_shows_an_address_of_the_profile(daemon: Daemon, bridge: FakeBridge) -> None:
+    shown = await daemon.addresses.show_of_profile(1, 2, PAGE)
+    assert shown.address == PROFILE.address(1, 2) == bridge.shown[-1]
+
+
+@pytest.mark.parametrize("whose", ["vault", "profile"])
+async def test_s13_another_address_on_the_device_is_an_alarm_that_is_kept(
+    daemon: Daemon, bridge: FakeBridge, whose: str
+) -> None:
+    bridge.showing.append(AddressMismatch(detail="tb1q\x1b[2Jother"))
+    show = {
+        "vault": lambda: daemon.addresses.show_of_vault(VAULT_ID, 0, 3, APP),
+        "profile": lambda: daemon.addresses.show_of_profile(0, 3, APP),
+    }[whose]
+    with pytest.raises(AddressDiffers, match="ALARM") as refused:
+        await show()
+    assert refused.value.hint == KEEP_AWAY
+    (note,) = alarms(daemon)
+    subject, policy = (VAULT_ID, VAULT) if whose == "vault" else (bridge.device.id, PROFILE)
+    assert (note.subject, note.facts["address"]) == (subject, policy.address(0, 3))
+    (alarm,) = told(daemon, subject, "alarm")
+    assert "\x1b" not in alarm
+    assert "receive address 3" in alarm
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "hint"),
+    [
+        (RefusedByPerson(), DeviceFailed, RefusedByPerson.hint),
+        (NotEnrolled(), DeviceFailed, PIN_AGAIN),
+        (Unsupported(), AddressNotShown, "another signer"),
+    ],
+    ids=["refused", "not enrolled", "cannot"],
+)
+async def test_what_the_device_does_not_show_is_no_alarm(
+    daemon: Daemon, bridge: FakeBridge, outcome: Exception, error: type[Exception], hint: str
+) -> None:
+    bridge.showing.append(outcome)
+    with pytest.raises(error) as refused:
+        await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, PAGE)
+    assert hint in refused.value.hint
+    assert alarms(daemon) == []
+
+
+async def test_s18_only_the_device_of_the_vaults_own_key_is_asked(daemon: Daemon, bridge: FakeBridge) -> None:
+    bridge.becomes(DeviceState.LOCKED)
+    with pytest.raises(NoSuchDevice, match=str(ALICE.fingerprint)):
+        await daemon.addresses.show_of_vault(VAULT_ID, 0, 0, PAGE)
+    assert bridge.shown == []
+
+
+async def test_a_device_shows_itself_and_says_who_asked(daemon: Daemon, bridge: FakeBridge) -> None:
+    await daemon.handling.identify(bridge.device.id, PAGE)
+    await daemon.handling.identify(bridge.device.id, APP)
+    assert bridge.identified == 2
+    mine, theirs = told(daemon, bridge.device.id, "progress")
+    assert "asked by" not in mine
+    assert "asked by the app 'Till'" in theirs
+    bridge.becomes(DeviceState.LOCKED)
+    with pytest.raises(DeviceUnready):
+        await daemon.handling.identify(bridge.device.id, PAGE)
+
+
+async def test_l5_a_device_tells_the_keys_of_the_two_standard_accounts_and_no_others(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    found = await daemon.handling.account_keys(bridge.device.id, 3, APP)
+    assert [(key.purpose, key.account, key.path) for key in found.keys] == [
+        ("vault", 3, "m/48h/1h/3h/2h"),
+        ("profile", 3, "m/84h/1h/3h"),
+    ]
+    assert found.fingerprint == str(ALICE.fingerprint)
+
+
+# --- how often -------------------------------------------------------------------------------------------------------
+
+
+async def test_l6_an_app_has_one_turn_at_a_time_and_others_have_theirs(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    bridge.gate = asyncio.Event()
+    first = asyncio.create_task(daemon.addresses.show_of_vault(VAULT_ID, 0, 0, APP))
+    await until(lambda: bool(bridge.shown))
+    for again in (
+        daemon.addresses.show_of_profile(0, 0, APP),
+        daemon.handling.identify(bridge.device.id, APP),
+        daemon.handling.account_keys(bridge.device.id, 0, APP),
+    ):
+        with pytest.raises(TooManyPrompts, match="already"):
+            await again
+    assert (len(bridge.shown), bridge.identified) == (1, 0)
+    bridge.gate.set()
+    await first
+    await daemon.handling.identify(bridge.device.id, OTHER)
+    await daemon.handling.identify(bridge.device.id, APP)
+
+
+async def test_l6_an_app_asks_a_device_so_many_times_a_minute_and_the_person_as_often_as_they_like(
+    daemon: Daemon, bridge: FakeBridge
+) -> None:
+    for _turn in range(MOST_A_MINUTE):
+        await daemon.handling.identify(bridge.device.id, APP)
+    with pytest.raises(TooManyPrompts, match="a minute"):
+        await daemon.handling.identify(bridge.device.id, APP)
+    assert bridge.identified == MOST_A_MINUTE
+    for _turn in range(2 * MOST_A_MINUTE):
+        await daemon.handling.identify(bridge.device.id, PAGE)
+
+
+def test_l6_the_minute_slides() -> None:
+    now = [0.0]
+    prompts = Prompts(lambda: now[0], most=2)
+
+    def ask() -> None:
+        with prompts.turn(APP):
+            pass
+
+    ask()
+    now[0] = 30.0
+    ask()
+    now[0] = 59.9
+    with pytest.raises(TooManyPrompts):
+        ask()
+    now[0] = 60.0
+    ask()
+    with pytest.raises(TooManyPrompts):
+        ask()
+
+
+def test_l6_a_turn_that_fails_is_over_and_counts() -> None:
+    prompts = Prompts(lambda: 0.0, most=2)
+    for _failure in range(2):
+        with pytest.raises(ZeroDivisionError), prompts.turn(APP):
+            raise ZeroDivisionError
+    with pytest.raises(TooManyPrompts, match="a minute"), prompts.turn(APP):
+        pass

@@ -1,0 +1,94 @@
+"""What the platform says of a vault's tokens: shown as its words, in proven decimals where the token is proven (S13)."""
+
+import pytest
+
+from signerd.errors import PlatformAnswersWrongly, UnknownVault
+from tests.support.daemons import daemon_at, prepare, until
+from tests.support.desk import VAULT_ID
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import STAMP, FakePlatform
+from tests.support.paged import paged
+from tests.support.tokens import CONTRACT, GOLD, call, published
+
+pytestmark = pytest.mark.anyio
+HELD = {
+    "contract_uid": 1,
+    "contract_address": CONTRACT,
+    "name": "Bitcoin <b>",
+    "balance": "98750",
+    "decimals": 0,
+    "icon": "",
+    "owned": True,
+    "total_supply": "100000",
+    "max_supply": "500000",
+}
+
+
+def told_call(uid: int) -> dict[str, object]:
+    return {
+        "UID": uid,
+        "Status": "CONFIRMED",
+        "ContractUID": 1,
+        "WalletID": VAULT_ID,
+        "FunctionName": "transfer",
+        "Args": [{"type": "str", "value": "bcrt1q"}, {"type": "int", "value": 1250}],
+        "PsbtID": f"t-{uid}",
+        "TxID": None,
+        "FailureReason": None,
+        "CreatedBy": "2",
+        "CreatedAt": STAMP,
+        "UpdatedAt": STAMP,
+        "ConfirmedAt": None,
+    }
+
+
+@pytest.fixture
+def platform(tmp_path):
+    return FakePlatform(tmp_path, holdings=[HELD], calls=[told_call(uid) for uid in range(1, 30)])
+
+
+@pytest.fixture
+async def daemon(tmp_path, platform):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    prepare(state)
+    async with daemon_at(state, platform, FakeBridge()) as running:
+        await until(lambda: bool(running.follower.state.workspaces))
+        yield running
+
+
+async def test_an_unproven_token_has_the_platform_s_name_and_decimals_and_is_marked(daemon):
+    (held,) = (await daemon.tokens.of_vault(VAULT_ID)).holdings
+    assert (held.proven, held.name, held.balance) == (False, "Bitcoin <b>", "98750")
+
+
+async def test_s13_a_proven_one_has_its_own(daemon):
+    daemon.journal.learn_token(call(), published(GOLD))
+    (held,) = (await daemon.tokens.of_vault(VAULT_ID)).holdings
+    assert (held.proven, held.name, held.balance, held.supply) == (True, GOLD.name, "987.50", "1000.00")
+
+
+async def test_the_newest_calls_come_first_and_more_is_said(daemon):
+    found = await daemon.tokens.of_vault(VAULT_ID)
+    assert [shown.uid for shown in found.calls] == list(range(29, 9, -1))
+    assert found.more
+
+
+async def test_an_amount_that_is_none_is_an_answer_that_makes_no_sense(daemon, platform):
+    platform.holdings = [{**HELD, "balance": "1e9"}]
+    with pytest.raises(PlatformAnswersWrongly):
+        await daemon.tokens.of_vault(VAULT_ID)
+
+
+async def test_a_vault_that_nobody_showed_is_not_asked_about(daemon):
+    with pytest.raises(UnknownVault):
+        await daemon.tokens.of_vault("vault-9")
+
+
+async def test_l8_the_page_marks_it_as_the_platform_s_words(daemon):
+    async with paged(daemon) as browser:
+        answer = await browser.get(f"/vaults/{VAULT_ID}/tokens")
+    assert answer.status_code == 200
+    assert "Not believed here" in answer.text
+    assert "Bitcoin &lt;b&gt;" in answer.text
+    assert "<b>" not in answer.text.split("holdings-title")[1].split("calls-title")[0]

@@ -1,0 +1,432 @@
+"""signerd-hwi's commands against a real daemon behind its real socket, with a device that obeys."""
+
+import json
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from firmware_bridge import DeviceState, Question, RefusedByPerson
+from firmware_bridge.errors import Disconnected
+from multisig import Psbt, multisig_account_path, profile_account_path, signer_progress
+from signerd.core.audit import Note
+from signerd.core.values import Limits
+from signerd.hwi.codes import Code
+from signerd.hwi.refused import REFUSED
+from signerd.journal import Journal
+from tests.support.bills import PROFILE, PROFILE_KEY, bill
+from tests.support.daemons import prepare
+from tests.support.desk import NETWORK, VAULT, own_keys
+from tests.support.hwi_answers import signerd_hwi
+from tests.support.served import make_outer, served_daemon
+from tests.support.wallets import ALICE, BOB
+
+F = str(ALICE.fingerprint)
+NAMED = ("--fingerprint", F, "--chain", "regtest")
+ACCOUNT = "m/84h/1h/0h"
+
+
+@pytest.fixture
+def outer(tmp_path):
+    return make_outer(tmp_path)
+
+
+@pytest.fixture
+def desk(tmp_path, outer):
+    """Registered with the profile's account too, as a registration leaves it."""
+    state = tmp_path / "s"
+    state.mkdir(mode=0o700)
+    prepare(state)
+    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+        journal.add_own_keys((*own_keys(), PROFILE_KEY), "key-1", Note("registered", "key-1"))
+    with served_daemon(state, outer, prepared=False) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def hwi(desk):
+    def ask(*arguments, typed=""):
+        # A test that fails does not wait as a person would.
+        return signerd_hwi("--wait", "5", *arguments, state=desk.state, typed=typed)
+
+    return ask
+
+
+def no(answered, code):
+    assert answered.status == 0, "a no is an answer"
+    assert answered.value["code"] == code, answered.value
+    return answered.value["error"]
+
+
+@contextmanager
+def person(desk, does):
+    """Somebody at the page, who does this with the first PSBT that is brought."""
+
+    def wait_and_do():
+        desk.until(lambda: bool(desk.service.journal.brought.open()))
+        with desk.client() as daemon:
+            (line,) = [line for line in daemon.brought_psbts() if line.state == "waiting-for-person"]
+            does(daemon, line.psbt_id)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(wait_and_do)
+        yield
+        done.result(20)
+
+
+def waiting(desk):
+    return desk.on_loop(desk.service.journal.brought.open)
+
+
+def approves(daemon, psbt_id):
+    shown = daemon.proposal(psbt_id)
+    daemon.approve(psbt_id, shown.digest, [check.name for check in shown.checks if check.acknowledge])
+
+
+# --- enumerate -----------------------------------------------------------------------------------------------------------
+
+
+def test_enumerate_answers_from_memory_and_no_device_is_touched(hwi, outer):
+    outer.bridge.failures.append(AssertionError("it was touched"))
+    assert hwi("enumerate").value == [
+        {
+            "type": "trezor",
+            "path": "udp:127.0.0.1:1",
+            "label": None,
+            "model": "trezor_simulator",
+            "needs_pin_sent": False,
+            "needs_passphrase_sent": False,
+            "fingerprint": F,
+        }
+    ]
+    assert outer.bridge.failures, "nobody took it"
+
+
+def test_enumerate_of_another_fingerprint_lists_nothing(hwi):
+    assert hwi("--fingerprint", "00000000", "enumerate").value == []
+    assert len(hwi("--fingerprint", F.upper(), "enumerate").value) == 1
+
+
+def test_without_a_daemon_the_list_has_a_row_that_says_so(tmp_path):
+    """Core shows the error of a row, and takes everything but an array for nonsense."""
+    (row,) = signerd_hwi("enumerate", state=tmp_path / "nowhere").value
+    assert row["code"] == Code.DEVICE_CONN_ERROR
+    assert "signerd run" in row["error"]
+
+
+def test_without_a_daemon_every_other_command_is_a_no(tmp_path):
+    answered = signerd_hwi(*NAMED, "getxpub", ACCOUNT, state=tmp_path / "nowhere")
+    no(answered, Code.DEVICE_CONN_ERROR)
+
+
+# --- which device --------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_names_its_device(hwi):
+    no(hwi("--chain", "regtest", "getxpub", ACCOUNT), Code.NO_DEVICE_TYPE)
+    no(hwi("-f", "00000000", "--chain", "regtest", "getxpub", ACCOUNT), Code.DEVICE_CONN_ERROR)
+    no(hwi("-t", "ledger", "--chain", "regtest", "getxpub", ACCOUNT), Code.DEVICE_CONN_ERROR)
+    no(hwi("-t", "abacus", "-d", "x", "--chain", "regtest", "getxpub", ACCOUNT), Code.UNKNOWN_DEVICE_TYPE)
+    by_type = hwi("-t", "trezor", "-d", "udp:127.0.0.1:1", "--chain", "regtest", "getxpub", ACCOUNT)
+    assert by_type.value == {"xpub": str(PROFILE.key.xpub)}
+
+
+@pytest.mark.parametrize("chain", ["main", "test", "testnet4", "signet"])
+def test_another_network_is_refused_by_name(hwi, chain):
+    words = no(hwi("-f", F, "--chain", chain, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
+    assert "--chain regtest" in words
+
+
+def test_without_a_chain_mainnet_is_meant_as_with_hwi(hwi):
+    no(hwi("-f", F, "getxpub", ACCOUNT), Code.BAD_ARGUMENT)
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [ACCOUNT, "m/84'/1'/0'", "84H/1H/0H"])
+def test_getxpub_of_a_registered_account_needs_no_device(hwi, outer, path):
+    outer.bridge.state = DeviceState.ABSENT
+    assert hwi(*NAMED, "getxpub", path).value == {"xpub": str(PROFILE.key.xpub)}
+
+
+def test_getxpub_reads_another_account_from_the_device(hwi):
+    path = multisig_account_path(NETWORK, 7)
+    assert hwi(*NAMED, "getxpub", str(path)).value == {"xpub": str(ALICE.origin_key(path).xpub)}
+
+
+def test_getxpub_derives_what_lies_below_an_account(hwi):
+    path = profile_account_path(NETWORK) / "0/5"
+    assert hwi(*NAMED, "getxpub", str(path)).value == {"xpub": str(ALICE.origin_key(path).xpub)}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "m",
+        "m/0h",
+        "m/44h/1h/0h",
+        "m/86h/1h/0h",
+        "m/84h/0h/0h",
+        "m/84h/1h",
+        "m/84h/1h/0h/0h",
+        "m/48h/1h/0h/1h",
+    ],
+)
+def test_getxpub_of_anything_else_is_refused_with_what_there_is(hwi, path):
+    words = no(hwi(*NAMED, "getxpub", path), Code.UNAVAILABLE_ACTION)
+    assert "m/48h/1h/0h/2h and m/84h/1h/0h" in words
+
+
+@pytest.mark.parametrize("path", ["m/84h/1h/101h", "m/x", "m/84h/1h/0h/"])
+def test_getxpub_of_no_path_is_a_bad_argument(hwi, path):
+    no(hwi(*NAMED, "getxpub", path), Code.BAD_ARGUMENT)
+
+
+def test_getdescriptors_gives_the_registered_account_and_leaves_the_other_types_out(hwi, outer):
+    outer.bridge.state = DeviceState.ABSENT
+    told = hwi(*NAMED, "getdescriptors", "--account", "0").value
+    for name, chain in (("receive", 0), ("internal", 1)):
+        (text,) = told[name]
+        assert text.startswith(f"wpkh([{F}/84h/1h/0h]{PROFILE.key.xpub}/{chain}/*)#")
+
+
+def test_getdescriptors_of_another_account_is_refused(hwi):
+    """Core would receive there, and signerd would not sign for it."""
+    no(hwi(*NAMED, "getdescriptors", "--account", "1"), Code.UNAVAILABLE_ACTION)
+
+
+# --- addresses -----------------------------------------------------------------------------------------------------------
+
+
+def single(chain=0, index=5, key=PROFILE.key):
+    """As Core infers it: one public key with its whole path."""
+    public = key.xpub.derive_public_key(chain, index).hex()
+    return f"wpkh([{F}/84h/1h/0h/{chain}/{index}]{public})"
+
+
+def quorum(chain=0, index=7, *, form="sortedmulti", keys=VAULT.cosigners, threshold=2):
+    listed = ",".join(f"{key}/{chain}/{index}" for key in keys)
+    return f"wsh({form}({threshold},{listed}))"
+
+
+def test_displayaddress_takes_a_path_or_what_core_infers(hwi, outer):
+    expected = {"address": PROFILE.address(0, 5)}
+    assert hwi(*NAMED, "displayaddress", "--path", f"{ACCOUNT}/0/5").value == expected
+    assert hwi(*NAMED, "displayaddress", "--desc", single()).value == expected
+    extended = f"wpkh({PROFILE.key}/0/5)"
+    assert hwi(*NAMED, "displayaddress", "--desc", extended).value == expected
+    assert outer.bridge.shown == [PROFILE.address(0, 5)] * 3
+
+
+def test_displayaddress_of_a_pinned_vault_in_any_order(hwi, outer):
+    expected = {"address": VAULT.address(0, 7)}
+    for keys in (VAULT.cosigners, VAULT.cosigners[::-1]):
+        assert hwi(*NAMED, "displayaddress", "--desc", quorum(keys=keys)).value == expected
+    in_order = sorted(VAULT.cosigners, key=lambda key: key.xpub.derive_public_key(0, 7))
+    assert hwi(*NAMED, "displayaddress", "--desc", quorum(form="multi", keys=in_order)).value == expected
+    assert outer.bridge.shown == [VAULT.address(0, 7)] * 3
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "code"),
+    [
+        (quorum(threshold=1), Code.UNAVAILABLE_ACTION),
+        (quorum(keys=VAULT.cosigners[:2]), Code.UNAVAILABLE_ACTION),
+        (quorum(keys=(*VAULT.cosigners[:2], BOB.vault_key(account=9))), Code.UNAVAILABLE_ACTION),
+        (quorum(index=2**31), Code.BAD_ARGUMENT),
+        (single().replace(F, "00000000"), Code.BAD_ARGUMENT),
+        (single(key=BOB.profile().key), Code.BAD_ARGUMENT),
+        (single().replace("84h", "49h"), Code.UNAVAILABLE_ACTION),
+        (single() + "#aaaaaaaa", Code.BAD_ARGUMENT),
+        (f"sh({single()})", Code.UNAVAILABLE_ACTION),
+        (f"pkh({PROFILE.key}/0/5)", Code.UNAVAILABLE_ACTION),
+        (f"wpkh({PROFILE.key}/0/*)", Code.BAD_ARGUMENT),
+        (f"wpkh({PROFILE.key})", Code.BAD_ARGUMENT),
+        ("wpkh()", Code.UNAVAILABLE_ACTION),
+        ("", Code.UNAVAILABLE_ACTION),
+        ("(" * 5000, Code.BAD_ARGUMENT),
+    ],
+)
+def test_l5_displayaddress_of_anything_else_reaches_no_device(hwi, outer, descriptor, code):
+    no(hwi(*NAMED, "displayaddress", "--desc", descriptor), code)
+    assert outer.bridge.shown == []
+
+
+def test_displayaddress_that_the_person_refuses_is_code_14(hwi, outer):
+    outer.bridge.showing.append(RefusedByPerson())
+    no(hwi(*NAMED, "displayaddress", "--desc", single()), Code.ACTION_CANCELED)
+
+
+def test_displayaddress_of_a_device_that_went_is_code_3(hwi, outer):
+    outer.bridge.showing.append(Disconnected())
+    no(hwi(*NAMED, "displayaddress", "--desc", single()), Code.DEVICE_CONN_ERROR)
+
+
+# --- signing -------------------------------------------------------------------------------------------------------------
+
+
+def test_signtx_waits_for_the_person_and_gives_the_signed_psbt(desk, hwi):
+    psbt = bill(policy=PROFILE)
+    with person(desk, approves):
+        answered = hwi(*NAMED, "--stdin", typed=f"signtx {psbt.to_base64()}\n")
+    assert answered.value["signed"] is True
+    signed = Psbt.parse(answered.value["psbt"])
+    assert not signer_progress(signed, PROFILE, ALICE.fingerprint).missing
+    assert "signerd open" in answered.err
+    assert "0.00050000 BTC" in answered.err
+
+    again = hwi(*NAMED, "signtx", psbt.to_base64())
+    assert again.value == answered.value, "the same transaction again is the same signature"
+    assert again.err == "", "nobody is asked twice"
+
+
+def test_signtx_of_a_pinned_vault(desk, hwi):
+    with person(desk, approves):
+        answered = hwi(*NAMED, "signtx", bill().to_base64())
+    signed = Psbt.parse(answered.value["psbt"])
+    assert not signer_progress(signed, VAULT, ALICE.fingerprint).missing
+
+
+def test_signtx_that_the_person_declines_is_code_14(desk, hwi):
+    with person(desk, lambda daemon, psbt_id: daemon.reject(psbt_id, "no")):
+        answered = hwi(*NAMED, "signtx", bill().to_base64())
+    no(answered, Code.ACTION_CANCELED)
+
+
+def test_signtx_that_is_refused_on_the_device_is_code_14_and_taken_back(desk, hwi, outer):
+    outer.bridge.failures.append(RefusedByPerson())
+    with person(desk, approves):
+        answered = hwi(*NAMED, "signtx", bill().to_base64())
+    no(answered, Code.ACTION_CANCELED)
+    assert waiting(desk) == ()
+
+
+def test_signtx_that_nobody_decides_about_ends_and_is_taken_back(desk, hwi):
+    words = no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), Code.ACTION_CANCELED)
+    assert "in time" in words
+    assert waiting(desk) == ()
+
+
+def test_signtx_leaves_alone_what_the_person_brought_otherwise(desk, hwi):
+    with desk.client() as daemon:
+        daemon.bring_psbt(bill().to_base64())
+    no(hwi("--wait", "0", *NAMED, "signtx", bill().to_base64()), Code.ACTION_CANCELED)
+    assert len(waiting(desk)) == 1
+
+
+def test_signtx_that_is_interrupted_is_taken_back(desk, hwi, monkeypatch):
+    def leave(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("signerd.hwi.signing._tell", leave)
+    answered = hwi(*NAMED, "signtx", bill().to_base64())
+    assert answered.status == 130
+    assert answered.value["code"] == Code.ACTION_CANCELED
+    assert waiting(desk) == ()
+
+
+def test_signtx_that_is_told_to_end_takes_back_what_it_brought(desk):
+    """The real program: whoever stops it is not asked for any more."""
+    command = [sys.executable, "-m", "signerd.hwi", "--state", str(desk.state), *NAMED, "signtx"]
+    with subprocess.Popen(
+        [*command, bill().to_base64()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:
+        assert "signerd approve" in program.stderr.readline()
+        program.send_signal(signal.SIGTERM)
+        out, _err = program.communicate(timeout=20)
+    assert program.returncode == 130
+    assert json.loads(out)["code"] == Code.ACTION_CANCELED
+    assert waiting(desk) == ()
+
+
+@pytest.mark.parametrize("psbt", ["", "not base64!", "cHNidP8BAAAA"])
+def test_signtx_of_nonsense_asks_nobody(desk, hwi, psbt):
+    answered = hwi(*NAMED, "signtx", psbt)
+    assert answered.value["code"] in {Code.BAD_ARGUMENT, Code.INVALID_TX}
+    assert waiting(desk) == ()
+
+
+def test_signtx_of_what_the_checks_refuse_is_an_invalid_transaction(desk, hwi):
+    foreign = bill(policy=BOB.profile())
+    no(hwi(*NAMED, "signtx", foreign.to_base64()), Code.INVALID_TX)
+
+
+# --- PIN -----------------------------------------------------------------------------------------------------------------
+
+
+def test_promptpin_and_sendpin_unlock_a_device_whose_pin_is_typed_here(hwi, outer):
+    outer.bridge.state = DeviceState.LOCKED
+    outer.bridge.secrets = {Question.PIN: "137"}
+    assert hwi(*NAMED, "promptpin").value == {"success": True}
+    assert hwi(*NAMED, "sendpin", "137").value == {"success": True}
+    no(hwi(*NAMED, "promptpin"), Code.DEVICE_ALREADY_UNLOCKED)
+
+
+def test_a_wrong_pin_is_no_success(hwi, outer):
+    outer.bridge.state = DeviceState.LOCKED
+    outer.bridge.secrets = {Question.PIN: "137"}
+    hwi(*NAMED, "promptpin")
+    assert hwi(*NAMED, "sendpin", "999").value == {"success": False}
+    no(hwi(*NAMED, "sendpin", "137"), Code.DEVICE_NOT_READY)
+
+
+def test_l10_a_passphrase_is_left_to_the_page(hwi, outer):
+    outer.bridge.state = DeviceState.LOCKED
+    outer.bridge.secrets = {Question.PIN: "137", Question.PASSPHRASE: "ours"}
+    hwi(*NAMED, "promptpin")
+    assert "passphrase" in no(hwi(*NAMED, "sendpin", "137"), Code.NO_PASSWORD)
+    no(hwi(*NAMED, "sendpin", "137"), Code.DEVICE_NOT_READY)
+
+
+# --- what is not done ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", sorted(REFUSED))
+def test_l5_what_could_cost_money_is_refused_by_name(hwi, command):
+    words = no(hwi(*NAMED, "-i", command, "--label", "x", "y"), Code.UNAVAILABLE_ACTION)
+    assert f"'{command}'" in words
+
+
+@pytest.mark.parametrize("given", [("--password", "hunter2"), ("-p", "hunter2"), ("--stdinpass",)])
+def test_l10_a_passphrase_on_a_command_line_is_refused_and_not_repeated(hwi, given):
+    answered = hwi(*given, *NAMED, "getxpub", ACCOUNT)
+    no(answered, Code.BAD_ARGUMENT)
+    assert "hunter2" not in answered.out + answered.err
+
+
+def test_wrong_arguments_end_with_2_and_say_so_as_json(hwi):
+    for given in ((), ("getxpub",), ("flyaway",), ("enumerate", "more"), ("--chain", "moon", "enumerate")):
+        answered = hwi(*given)
+        assert answered.status == 2, given
+        assert answered.value["code"] == Code.MISSING_ARGUMENTS
+
+
+def test_help_and_version_are_one_json_value_too(hwi):
+    answered = hwi("--help")
+    assert (answered.status, answered.value["code"]) == (0, Code.HELP_TEXT)
+    assert "signtx" in answered.err
+    assert hwi("--version").value.startswith("signerd-hwi ")
+
+
+def test_standard_input_ends_at_an_empty_line_and_has_quotes(hwi):
+    typed = f'getxpub "{ACCOUNT}"\n\ngetxpub m/0\n'
+    assert hwi(*NAMED, "--stdin", typed=typed).value == {"xpub": str(PROFILE.key.xpub)}
+
+
+def test_standard_input_with_an_open_quote_is_a_wrong_argument(hwi):
+    answered = hwi(*NAMED, "--stdin", typed='getxpub "m/0\n')
+    assert (answered.status, answered.value["code"]) == (2, Code.MISSING_ARGUMENTS)
+
+
+def test_what_is_unforeseen_is_json_and_tells_its_kind_alone(hwi, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("with a secret")
+
+    monkeypatch.setattr("signerd.hwi.listing.listed", broken)
+    answered = hwi("enumerate")
+    assert "ZeroDivisionError" in no(answered, Code.UNKNOWN_ERROR)
+    assert "secret" not in json.dumps(answered.value)

@@ -1,0 +1,82 @@
+"""Descriptors from strangers: whatever is written, the answer is an address that was asked for, or a no; never a crash."""
+
+from argparse import Namespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signerd.errors import DaemonFailed
+from signerd.hwi.codes import HwiError
+from signerd.hwi.listing import Chosen
+from signerd.hwi.showing import address
+from signerd.hwi.values import Accounts, Key
+from tests.support.bills import PROFILE
+from tests.support.desk import VAULT
+
+F = str(PROFILE.key.fingerprint)
+CHOSEN = Chosen(
+    Accounts("regtest", F, (Key("profile", 0, "m/84h/1h/0h", str(PROFILE.key.xpub)),)), F, device=None
+)
+COSIGNERS = [
+    {"fingerprint": str(key.fingerprint), "path": str(key.origin.path), "xpub": str(key.xpub)}
+    for key in VAULT.cosigners
+]
+PINNED = {"pinned": True, "vault_id": "vault-1", "threshold": 2, "cosigners": COSIGNERS}
+PIECES = [
+    "wpkh(", "wsh(", "sh(", "tr(", "sortedmulti(2,", "multi(2,", "sortedmulti(99,", ")", "))", ",", "#", "/0/5", "/1/0",
+    "/0/*", "/<0;1>/*", "/0h/5", "/4294967295", f"[{F}/84h/1h/0h]", f"[{F}]", "[00000000/0]", "[", "]", "02" * 33,
+    str(PROFILE.key), str(PROFILE.key.xpub), *(f"{key}/0/7" for key in VAULT.cosigners), "é", "\x00",
+]  # fmt: skip
+
+
+class Asked:
+    """The daemon's side: one pinned vault, and what it is asked to show."""
+
+    def __init__(self, answers=None):
+        self.shown = []
+        self.answers = answers
+
+    def get(self, _path):
+        return [PINNED]
+
+    def post(self, path, body, *, seconds):
+        self.shown.append((path, body["chain"], body["index"]))
+        policy = PROFILE if path.startswith("/profile") else VAULT
+        return self.answers or {"address": policy.address(body["chain"], body["index"])}
+
+
+def ask(door, text):
+    return address(door, CHOSEN, Namespace(path=None, desc=text, addr_type="wit"))
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join) | st.text(max_size=60))
+def test_nonsense_is_a_no_and_reaches_no_device(text):
+    door = Asked()
+    try:
+        ask(door, text)
+    except HwiError:
+        assert door.shown == []
+
+
+@given(st.integers(0, 1), st.integers(0, 1_000_000), st.permutations(VAULT.cosigners))
+def test_every_place_of_the_pinned_vault_is_found(chain, index, keys):
+    door = Asked()
+    text = f"wsh(sortedmulti(2,{','.join(f'{key}/{chain}/{index}' for key in keys)}))"
+    assert ask(door, text) == {"address": VAULT.address(chain, index)}
+    assert door.shown == [("/vaults/vault-1/addresses/show", chain, index)]
+
+
+@given(st.data())
+def test_keys_at_different_places_are_no_address_of_the_vault(data):
+    places = data.draw(st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(lambda p: len(set(p)) > 1))
+    keys = ",".join(f"{key}/0/{place}" for key, place in zip(VAULT.cosigners, places, strict=True))
+    door = Asked()
+    with pytest.raises(HwiError):
+        ask(door, f"wsh(sortedmulti(2,{keys}))")
+    assert door.shown == []
+
+
+def test_s13_another_address_than_the_one_asked_for_is_never_passed_on():
+    with pytest.raises(DaemonFailed, match="not the address"):
+        ask(Asked({"address": PROFILE.address(0, 6)}), f"wpkh({PROFILE.key}/0/5)")

@@ -1,0 +1,451 @@
+"""L1-L4, L9, L10, L13, L14: whom a request's head lets in, at the port and at the private socket."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signerd.errors import (
+    FormStale,
+    HostRefused,
+    InvalidRequest,
+    LoopbackError,
+    NotForBrowsers,
+    NotPaired,
+    OriginRefused,
+    TooManyRequests,
+)
+from signerd.loopback.access.asked import Asked
+from signerd.loopback.access.gates import Admitted, PortGate, SocketGate, cookie_name
+from signerd.loopback.access.origins import hosts_at
+from signerd.loopback.access.rates import Rates
+from signerd.loopback.callers import Caller, Kind, Right
+from signerd.loopback.page.sessions import IDLE_SECONDS, Sessions
+from tests.support.served import ScriptedTokens
+
+PORT = 17_707
+HOST = f"127.0.0.1:{PORT}"
+OWN = f"http://{HOST}"
+APP_ORIGIN = "https://wallet.example"
+PROGRAM = Caller(Kind.APP, "Program", frozenset({Right.ANYONE, Right.READ}), "a-1")
+SITE = Caller(Kind.APP, "Site", frozenset({Right.ANYONE, Right.READ}), "a-2")
+COOKIE = cookie_name(PORT)
+
+
+def asked(
+    method: str = "GET", path: str = "/v1/devices", *headers: tuple[str, str], host: str = HOST
+) -> Asked:
+    return Asked(method, path, (("host", host), *headers))
+
+
+class Desk:
+    """A gate with a program, a site that was let in, and a session of the page."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.tokens = ScriptedTokens({("program", None): PROGRAM, ("site", APP_ORIGIN): SITE}, {APP_ORIGIN})
+        self.sessions = Sessions(lambda: self.now)
+        entered = self.sessions.enter(self.sessions.entry())
+        self.cookie = ("cookie", f"{COOKIE}={entered.token}")
+        self.form = ("x-signerd-form", entered.session.form_token)
+        self.session = entered.session
+        self.rates = Rates(lambda: self.now)
+        self.gate = PortGate(PORT, self.tokens, self.sessions, self.rates)
+
+    def admit(self, given: Asked) -> Admitted:
+        return self.gate.admit(given, self.gate.reader(given))
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+# --- Host ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", sorted(hosts_at(PORT)))
+def test_the_three_names_of_this_machine_are_answered(desk, host):
+    assert desk.admit(asked(host=host)).caller.kind is Kind.STRANGER
+
+
+NOT_OURS = [
+    "",
+    "127.0.0.1",
+    "localhost",
+    "[::1]",
+    "::1",
+    f"::1:{PORT}",
+    f"127.0.0.1:0{PORT}",
+    f"127.0.0.1:{PORT} ",
+    f"127.0.0.1:{PORT}.",
+    f"127.0.0.1.:{PORT}",
+    f"localhost.:{PORT}",
+    f"LOCALHOST:{PORT}",
+    f"Localhost:{PORT}",
+    f"127.1:{PORT}",
+    f"127.0.0.2:{PORT}",
+    f"0.0.0.0:{PORT}",
+    f"2130706433:{PORT}",
+    f"[::ffff:127.0.0.1]:{PORT}",
+    f"[0:0:0:0:0:0:0:1]:{PORT}",
+    f"[::1%25lo]:{PORT}",
+    f"evil.example:{PORT}",
+    f"127.0.0.1.evil.example:{PORT}",
+    f"localhost.evil.example:{PORT}",
+    f"evil-localhost:{PORT}",
+    f"user@127.0.0.1:{PORT}",
+    f"127.0.0.1:{PORT}@evil.example",
+    f"127.0.0.1:{PORT}, evil.example",
+    f"http://127.0.0.1:{PORT}",
+    f"127.0.0.1:{PORT}/",
+    "127.0.0.1:80",
+    "signerd",
+]
+
+
+@pytest.mark.parametrize("host", NOT_OURS)
+def test_l1_any_other_host_is_refused(desk, host):
+    with pytest.raises(HostRefused):
+        desk.gate.reader(asked(host=host))
+
+
+def test_l1_two_hosts_or_none_are_refused(desk):
+    for headers in ((), (("host", HOST), ("host", HOST)), (("host", HOST), ("host", "evil.example"))):
+        with pytest.raises(HostRefused):
+            desk.gate.reader(Asked("GET", "/", headers))
+
+
+_LETTERS = st.text(string.ascii_letters + string.digits + ".:[]@-/%, \t", max_size=40)
+_NEAR = st.sampled_from(sorted(hosts_at(PORT)))
+
+
+@given(st.one_of(_LETTERS, st.builds("".join, st.tuples(_LETTERS, _NEAR, _LETTERS)), _NEAR.map(str.swapcase)))
+def test_l1_a_host_is_ours_to_the_byte_or_refused(host):
+    gate = Desk().gate
+    if host in hosts_at(PORT):
+        assert gate.reader(asked(host=host)) is None
+    else:
+        with pytest.raises(HostRefused):
+            gate.reader(asked(host=host))
+
+
+def test_browsers_leave_the_port_away_at_80_alone():
+    assert "localhost" in hosts_at(80)
+    assert all(host.endswith(f":{PORT}") for host in hosts_at(PORT))
+
+
+# --- Origin --------------------------------------------------------------------------------------------------------------
+
+NOT_LET_IN = [
+    "null",
+    "",
+    "https://evil.example",
+    f"{APP_ORIGIN}.evil.example",
+    f"{APP_ORIGIN}:443",
+    f"{APP_ORIGIN}/",
+    f"{APP_ORIGIN}.",
+    "http://wallet.example",
+    "https://WALLET.example",
+    "HTTPS://wallet.example",
+    "https://evil-wallet.example",
+    "https://sub.wallet.example",
+    "https://user@wallet.example",
+    "https://wallet.example@evil.example",
+    f"{APP_ORIGIN} {APP_ORIGIN}",
+    f"{APP_ORIGIN}, https://evil.example",
+    "wallet.example",
+    "*",
+    f"https://{HOST}",
+    f"http://localhost:{PORT}",
+    f"http://[::1]:{PORT}",
+    f"{OWN}/",
+    "http://127.0.0.1",
+    "http://127.0.0.1:1",
+    "file://",
+]
+
+
+@pytest.mark.parametrize("origin", NOT_LET_IN)
+def test_l2_l3_a_site_that_was_not_let_in_is_refused_whatever_it_asks(desk, origin):
+    for path in ("/", "/v1/devices", "/v1/pairings", "/nowhere", "/static/style.css"):
+        for method in ("GET", "POST", "OPTIONS"):
+            with pytest.raises(OriginRefused):
+                desk.gate.reader(asked(method, path, ("origin", origin)))
+
+
+@given(st.builds("".join, st.tuples(_LETTERS, st.sampled_from([APP_ORIGIN, OWN]), _LETTERS)))
+def test_l3_an_origin_is_the_one_to_the_byte_or_refused(origin):
+    gate = Desk().gate
+    if origin in {APP_ORIGIN, OWN}:
+        assert gate.reader(asked("GET", "/", ("origin", origin))) == {APP_ORIGIN: APP_ORIGIN}.get(origin)
+    else:
+        with pytest.raises(OriginRefused):
+            gate.reader(asked("GET", "/", ("origin", origin)))
+
+
+def test_l3_null_cannot_be_let_in(desk):
+    desk.tokens.let_in.add("null")
+    with pytest.raises(OriginRefused):
+        desk.gate.reader(asked("GET", "/", ("origin", "null")))
+
+
+def test_l3_an_origin_twice_is_refused(desk):
+    with pytest.raises(InvalidRequest):
+        desk.gate.reader(asked("GET", "/", ("origin", APP_ORIGIN), ("origin", "https://evil.example")))
+
+
+def test_l3_a_site_that_was_let_in_may_read_and_is_still_a_stranger(desk):
+    given = asked("GET", "/v1/devices", ("origin", APP_ORIGIN))
+    assert desk.gate.reader(given) == APP_ORIGIN
+    assert desk.admit(given).caller.kind is Kind.STRANGER
+
+
+# --- an app's token ------------------------------------------------------------------------------------------------------
+
+
+def bearer(token: str) -> tuple[str, str]:
+    return ("authorization", f"Bearer {token}")
+
+
+def test_a_token_speaks_for_its_app(desk):
+    assert desk.admit(asked("GET", "/", bearer("program"))).caller is PROGRAM
+    assert desk.admit(asked("GET", "/", bearer("site"), ("origin", APP_ORIGIN))).caller is SITE
+    assert desk.admit(asked("GET", "/", ("authorization", "bearer program"))).caller is PROGRAM
+
+
+@pytest.mark.parametrize(
+    ("token", "origin"),
+    [("site", None), ("program", APP_ORIGIN), ("site", OWN), ("program", OWN), ("unknown", None)],
+)
+def test_l3_l13_a_token_is_worth_nothing_with_another_origin_than_its_own(desk, token, origin):
+    headers = () if origin is None else (("origin", origin),)
+    with pytest.raises(NotPaired):
+        desk.admit(asked("GET", "/", bearer(token), *headers))
+
+
+def test_l13_a_token_that_was_revoked_stands_no_longer(desk):
+    admitted = desk.admit(asked("GET", "/", bearer("program")))
+    assert admitted.stands()
+    del desk.tokens.paired["program", None]
+    assert not admitted.stands()
+    with pytest.raises(NotPaired):
+        desk.admit(asked("GET", "/", bearer("program")))
+
+
+@pytest.mark.parametrize("given", ["Basic cHJvZ3JhbTo=", "Bearer", "Bearer ", "program", ""])
+def test_other_credentials_are_no_token(desk, given):
+    with pytest.raises(NotPaired):
+        desk.admit(asked("GET", "/", ("authorization", given)))
+
+
+def test_two_tokens_or_a_token_and_a_cookie_are_refused(desk):
+    for headers in ((bearer("program"), bearer("program")), (bearer("program"), desk.cookie)):
+        with pytest.raises(InvalidRequest):
+            desk.admit(asked("GET", "/", *headers))
+
+
+def test_l6_l11_an_app_that_asks_too_often_waits_and_keeps_nobody_else_waiting(desk):
+    desk.tokens.paired["other", None] = Caller(Kind.APP, "Other", frozenset(), "a-3")
+    for _ in range(int(desk.rates.burst)):
+        desk.admit(asked("GET", "/", bearer("program")))
+    with pytest.raises(TooManyRequests) as refused:
+        desk.admit(asked("GET", "/", bearer("program")))
+    assert refused.value.seconds == 1
+    assert desk.admit(asked("GET", "/", bearer("other")))
+    desk.now += refused.value.seconds
+    for _ in range(int(desk.rates.per_second)):
+        desk.admit(asked("GET", "/", bearer("program")))
+    with pytest.raises(TooManyRequests):
+        desk.admit(asked("GET", "/", bearer("program")))
+
+
+# --- the page's cookie ---------------------------------------------------------------------------------------------------
+
+FROM_OURS = ("sec-fetch-site", "same-origin")
+
+
+def test_the_cookie_is_the_page_when_it_looks(desk):
+    for headers in ((), (FROM_OURS,), (("sec-fetch-site", "none"),), (("origin", OWN), FROM_OURS)):
+        admitted = desk.admit(asked("GET", "/", desk.cookie, *headers))
+        assert (admitted.caller.kind, admitted.session) == (Kind.PAGE, desk.session)
+
+
+def test_the_cookie_is_the_page_when_it_changes_something_with_its_form_token(desk):
+    given = asked("POST", "/", desk.cookie, ("origin", OWN), FROM_OURS, desk.form)
+    assert desk.admit(given).caller.kind is Kind.PAGE
+
+
+def test_a_page_that_was_left_open_asks_by_itself_and_does_not_last_for_that(desk):
+    alone = (
+        asked("GET", "/v1/events", desk.cookie, FROM_OURS),
+        asked("GET", "/parts/notes", desk.cookie, FROM_OURS, ("hx-request", "true")),
+    )
+    desk.now = IDLE_SECONDS - 1
+    for request in alone:
+        assert desk.admit(request).caller.kind is Kind.PAGE
+    desk.now = IDLE_SECONDS
+    for request in alone:
+        assert desk.admit(request).caller.kind is Kind.STRANGER
+
+
+def test_a_page_at_which_somebody_is_lasts(desk):
+    pressed = asked("POST", "/", desk.cookie, ("origin", OWN), FROM_OURS, desk.form, ("hx-request", "true"))
+    for request in (asked("GET", "/", desk.cookie, FROM_OURS), pressed):
+        desk.now += IDLE_SECONDS - 1
+        assert desk.admit(request).caller.kind is Kind.PAGE
+
+
+def test_cookies_of_other_programs_come_along(desk):
+    name, value = desk.cookie
+    given = asked("GET", "/", (name, f"a=b; {COOKIE}2=x; {value}; =; c"))
+    assert desk.admit(given).caller.kind is Kind.PAGE
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "", "Same-Origin", "same-origin, none"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_l4_l9_a_browser_that_says_that_another_site_asked_is_believed(desk, method, site):
+    with pytest.raises(OriginRefused):
+        desk.admit(asked(method, "/", desk.cookie, ("origin", OWN), ("sec-fetch-site", site), desk.form))
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_l4_a_missing_origin_is_no_sign_of_a_friend(desk, method):
+    with pytest.raises(OriginRefused):
+        desk.admit(asked(method, "/", desk.cookie, desk.form, FROM_OURS))
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_l4_an_apps_site_does_not_ride_on_the_cookie(desk, method):
+    with pytest.raises(OriginRefused):
+        desk.admit(asked(method, "/", desk.cookie, ("origin", APP_ORIGIN), desk.form))
+
+
+def test_l4_an_origin_that_equals_a_foreign_host_is_no_friend(desk):
+    with pytest.raises(HostRefused):
+        desk.gate.reader(
+            asked("POST", "/", desk.cookie, ("origin", "http://evil.example"), host="evil.example")
+        )
+    other = f"localhost:{PORT}"
+    with pytest.raises(OriginRefused):
+        desk.gate.reader(asked("POST", "/", desk.cookie, ("origin", OWN), desk.form, host=other))
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", "\xe9"])
+def test_l4_l9_without_the_sessions_form_token_nothing_is_changed(desk, token):
+    headers = () if token is None else (("x-signerd-form", token),)
+    with pytest.raises(FormStale):
+        desk.admit(asked("POST", "/", desk.cookie, ("origin", OWN), *headers))
+
+
+def test_l4_the_form_token_of_another_session_is_worth_nothing(desk):
+    other = desk.sessions.enter(desk.sessions.entry()).session
+    with pytest.raises(FormStale):
+        desk.admit(asked("POST", "/", desk.cookie, ("origin", OWN), ("x-signerd-form", other.form_token)))
+
+
+def test_two_cookies_of_ours_are_refused(desk):
+    name, value = desk.cookie
+    for headers in (((name, f"{value}; {COOKIE}=x"),), (desk.cookie, (name, f"{COOKIE}=x"))):
+        with pytest.raises(InvalidRequest):
+            desk.admit(asked("GET", "/", *headers))
+
+
+def test_an_unknown_cookie_is_a_stranger(desk):
+    for value in ("", "x", "0" * 64, "\xff"):
+        assert desk.admit(asked("GET", "/", ("cookie", f"{COOKIE}={value}"))).caller.kind is Kind.STRANGER
+
+
+def test_l13_a_session_that_was_left_stands_no_longer(desk):
+    admitted = desk.admit(asked("GET", "/", desk.cookie))
+    assert admitted.stands()
+    desk.sessions.leave(desk.session)
+    assert not admitted.stands()
+
+
+def test_l10_a_referer_and_an_address_speak_for_nobody(desk):
+    scope = {
+        "method": "GET",
+        "path": "/v1/devices",
+        "query_string": b"token=program&access_token=program",
+        "headers": [(b"host", HOST.encode()), (b"referer", OWN.encode() + b"/")],
+    }
+    assert desk.admit(Asked.of(scope)).caller.kind is Kind.STRANGER
+
+
+def test_l10_a_head_shows_no_secret(desk):
+    given = asked("GET", "/", bearer("program"), desk.cookie)
+    assert "program" not in repr(given)
+
+
+def test_no_other_protocol_is_spoken(desk):
+    upgrade = ("upgrade", "websocket")
+    with pytest.raises(InvalidRequest):
+        desk.gate.reader(asked("GET", "/", upgrade))
+    with pytest.raises(InvalidRequest):
+        SocketGate(desk.tokens, desk.rates).reader(asked("GET", "/", upgrade, host="signerd"))
+
+
+# --- anything at all -----------------------------------------------------------------------------------------------------
+
+_NAMES = st.sampled_from(
+    [
+        "host",
+        "origin",
+        "cookie",
+        "authorization",
+        "referer",
+        "sec-fetch-site",
+        "sec-fetch-dest",
+        "upgrade",
+        "x-signerd-form",
+        "content-length",
+        "access-control-request-method",
+    ]
+)
+_VALUES = st.one_of(
+    st.sampled_from(
+        [HOST, OWN, APP_ORIGIN, "null", "Bearer program", "Bearer site", "same-origin", "document"]
+    ),
+    st.text(st.characters(max_codepoint=255), max_size=20),
+)
+
+
+@given(
+    st.sampled_from(["GET", "POST", "OPTIONS", "HEAD"]),
+    st.sampled_from(["/", "/enter", "/v1/devices"]),
+    st.lists(st.tuples(_NAMES, _VALUES), max_size=8),
+)
+def test_any_head_is_answered_by_a_caller_or_a_refusal_and_nobody_becomes_the_page(method, path, headers):
+    desk = Desk()
+    try:
+        admitted = desk.admit(Asked(method, path, (("host", HOST), *headers)))
+    except LoopbackError:
+        return
+    origins = [value for name, value in headers if name == "origin"]
+    if admitted.caller is PROGRAM:
+        assert origins == []
+    elif admitted.caller is SITE:
+        assert origins == [APP_ORIGIN]
+    else:
+        assert admitted.caller.kind is Kind.STRANGER
+
+
+# --- the private socket --------------------------------------------------------------------------------------------------
+
+
+def test_whoever_holds_the_socket_is_at_the_terminal_and_a_token_there_has_its_own_rights(desk):
+    gate = SocketGate(desk.tokens, desk.rates)
+    plain, with_token = asked(host="signerd"), asked("GET", "/", bearer("program"), host="signerd")
+    assert gate.admit(plain, gate.reader(plain)).caller.kind is Kind.TERMINAL
+    assert gate.admit(with_token, gate.reader(with_token)).caller is PROGRAM
+    for token in ("site", "unknown"):
+        with pytest.raises(NotPaired):
+            gate.admit(asked("GET", "/", bearer(token), host="signerd"), None)
+
+
+@pytest.mark.parametrize("host", sorted(hosts_at(PORT)))
+def test_l1_the_ports_names_are_not_the_sockets(desk, host):
+    with pytest.raises(NotForBrowsers):
+        SocketGate(desk.tokens, desk.rates).reader(asked(host=host))

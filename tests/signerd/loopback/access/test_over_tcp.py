@@ -1,0 +1,284 @@
+"""L1-L4, L9-L11, L13, L14: what comes back over the real port, to the byte."""
+
+import asyncio
+import socket
+
+import pytest
+
+from signerd.loopback import serve
+from signerd.loopback.access.door import MAX_BODY_BYTES
+from signerd.loopback.api import ROUTES
+from signerd.loopback.callers import Caller, Kind, Right
+from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
+from tests.support.ported import PATIENCE_SECONDS, exchange, ported, read_answer
+
+SITE = "https://wallet.example"
+READER = Caller(Kind.APP, "Reader", frozenset({Right.ANYONE, Right.READ}), "a-1")
+BEARER = {"Authorization": "Bearer site", "Origin": SITE}
+CORS = "access-control-allow-origin"
+
+
+@pytest.fixture
+def port(tmp_path):
+    with ported(tmp_path / "s", devices=()) as found:
+        tokens = found.daemon.service.apps
+        tokens.paired["site", SITE] = tokens.paired["program", None] = READER
+        tokens.let_in.add(SITE)
+        yield found
+
+
+def every_row():
+    return [(row.method, "/v1" + row.path) for row in ROUTES] + [
+        ("GET", "/"),
+        ("GET", "/nowhere"),
+        ("POST", "/enter"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example:17707"},
+        {"Origin": "https://evil.example"},
+        {"Origin": f"{SITE}.evil.example"},
+        {"Host": "evil.example", "Origin": "http://evil.example"},
+        {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"},
+    ],
+    ids=str,
+)
+def test_l1_l2_l3_l4_another_site_gets_a_no_without_a_word_of_cors_whatever_it_asks(port, headers):
+    for method, path in every_row():
+        for verb in {method, "OPTIONS"}:
+            answer = port.ask(verb, path, headers)
+            assert answer.status == 403, (verb, path)
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert port.daemon.service.calls == []
+
+
+def test_l2_l11_another_site_is_refused_before_its_body_comes(port):
+    head = f"POST /v1/session HTTP/1.1\r\nHost: {port.host}\r\nOrigin: https://evil.example\r\nContent-Length: 60000\r\n\r\n"
+    assert read_answer(exchange(port.number, head.encode())).status == 403
+
+
+def test_l2_a_stranger_gets_nothing_of_any_row(port):
+    for row in ROUTES:
+        if row.needs is not Right.ANYONE:
+            assert port.ask(row.method, f"/v1{row.path}").status == 401, row.path
+    assert port.ask("GET", "/v1/devices").headers["www-authenticate"] == "Bearer"
+    assert port.daemon.service.calls == []
+
+
+def test_a_site_that_was_let_in_reads_its_answers_and_why_it_was_refused(port):
+    answer = port.ask("GET", "/v1/devices", BEARER)
+    assert (answer.status, answer.body) == (200, b"[]")
+    refused = port.ask("GET", "/v1/devices", {"Origin": SITE})
+    assert refused.status == 401
+    for one in (answer, refused):
+        assert one.headers[CORS] == SITE
+        assert one.headers["vary"] == "Origin"
+        assert one.headers["cross-origin-resource-policy"] == "cross-origin"
+        assert "access-control-allow-credentials" not in one.headers
+
+
+def test_l14_a_preflight_is_answered_for_a_site_that_was_let_in_alone(port):
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    private = {"Access-Control-Request-Private-Network": "true"}
+    plain = port.ask("OPTIONS", "/v1/devices", {"Origin": SITE, **asks})
+    assert plain.status == 204
+    assert plain.headers[CORS] == SITE
+    assert "Authorization" in plain.headers["access-control-allow-headers"]
+    assert "access-control-allow-private-network" not in plain.headers
+    allowed = port.ask("OPTIONS", "/v1/devices", {"Origin": SITE, **asks, **private})
+    assert allowed.headers["access-control-allow-private-network"] == "true"
+    for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}):
+        refused = port.ask("OPTIONS", "/v1/devices", {**headers, **asks, **private})
+        assert refused.status == 403
+        assert not [name for name in refused.headers if name.startswith("access-control")]
+    assert port.daemon.service.calls == []
+
+
+def test_l13_an_app_gets_what_it_was_granted_and_no_more(port):
+    for row in ROUTES:
+        if row.needs not in READER.rights:
+            answer = port.ask(row.method, f"/v1{row.path}", BEARER)
+            assert (answer.status, answer.code) == (403, "not-allowed"), row.path
+    assert port.daemon.service.calls == []
+
+
+def test_l13_a_token_without_its_origin_or_with_another_is_unknown(port):
+    for headers in ({"Authorization": "Bearer site"}, {"Authorization": "Bearer program", "Origin": SITE}):
+        answer = port.ask("GET", "/v1/devices", headers)
+        assert (answer.status, answer.code) == (401, "not-paired")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
+def test_l9_a_simple_form_post_changes_nothing_with_the_cookie_or_without(port, kind):
+    body, path = b'{"reason": "x"}', "/v1/proposals/p-1/reject"
+    simple = {"Content-Type": kind}
+    assert port.ask("POST", path, simple, body).status == 401
+    riding = {
+        **simple,
+        "Cookie": port.cookie(),
+        "Origin": "http://127.0.0.1:1",
+        "Sec-Fetch-Site": "same-site",
+    }
+    assert port.ask("POST", path, riding, body).status == 403
+    assert port.ask("POST", path, {**simple, **port.by_the_page()}, body).status == 422
+    assert port.daemon.service.calls == []
+
+
+def test_l10_a_secret_in_an_address_is_not_read(port):
+    cookie = port.cookie()
+    for query in (
+        "token=program",
+        "access_token=program",
+        f"session={cookie}",
+        "authorization=Bearer+program",
+    ):
+        assert port.ask("GET", f"/v1/devices?{query}").status == 401
+    assert port.ask("GET", "/v1/devices", {"Referer": f"{port.origin}/"}).status == 401
+
+
+def test_every_answer_says_what_a_browser_may_do_with_it(port):
+    for answer in (
+        port.ask("GET", "/v1/devices", {"Authorization": "Bearer program"}),
+        port.ask("GET", "/v1/devices"),
+        port.ask("GET", "/v1/nowhere"),
+        port.ask("GET", "/"),
+        port.ask("GET", "/v1/devices", {"Host": "evil.example"}),
+    ):
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_websocket_is_not_spoken(port):
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Key": "eA==",
+        "Sec-WebSocket-Version": "13",
+    }
+    assert port.ask("GET", "/v1/events", {**BEARER, **upgrade}).status == 422
+
+
+def test_l6_an_app_that_asks_too_often_is_told_when_to_come_again(tmp_path):
+    with ported(tmp_path / "s", lambda: 0.0, devices=()) as port:
+        port.daemon.service.apps.paired["program", None] = READER
+        answers = [port.ask("GET", "/v1/devices", {"Authorization": "Bearer program"}) for _ in range(61)]
+        assert {answer.status for answer in answers[:60]} == {200}
+        assert (answers[60].status, answers[60].code) == (429, "too-many-requests")
+        assert answers[60].headers["retry-after"] == "1"
+
+
+# --- sizes and times -----------------------------------------------------------------------------------------------------
+
+
+def test_l11_a_body_that_says_it_is_too_long_is_refused_before_it_comes(port):
+    headers = {**BEARER, "Content-Length": str(MAX_BODY_BYTES * 1000), "Content-Type": "application/json"}
+    assert port.ask("POST", "/v1/proposals/p-1/reject", headers).status == 413
+
+
+def test_l11_endless_headers_are_refused(port):
+    head = f"GET / HTTP/1.1\r\nHost: {port.host}\r\nX: ".encode() + b"x" * (serve.MAX_HEADER_BYTES + 1)
+    assert exchange(port.number, head).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: "], ids=["silent", "half"])
+def test_l11_a_connection_without_a_request_is_ended(tmp_path, monkeypatch, begun):
+    monkeypatch.setattr(serve, "REQUEST_SECONDS", 0.05)
+    with ported(tmp_path / "s") as port:
+        assert exchange(port.number, begun) == b""
+
+
+def test_l11_a_flooded_port_does_not_keep_the_terminal_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 4)
+    with ported(tmp_path / "s", devices=()) as port:
+        idle = [socket.create_connection(("127.0.0.1", port.number)) for _ in range(4)]
+        try:
+            assert port.ask("GET", "/").status == 503
+            with port.daemon.client() as client:
+                assert client.devices() == ()
+        finally:
+            for one in idle:
+                one.close()
+
+
+# --- streams -------------------------------------------------------------------------------------------------------------
+
+
+def opened_stream(port, headers) -> socket.socket:
+    stream = socket.create_connection(("127.0.0.1", port.number), PATIENCE_SECONDS)
+    lines = [f"{name}: {value}" for name, value in {"Host": port.host, **headers}.items()]
+    stream.sendall("\r\n".join(["GET /v1/events?after=0 HTTP/1.1", *lines]).encode() + b"\r\n\r\n")
+    return stream
+
+
+def heard(stream) -> bytes:
+    found = b""
+    while part := stream.recv(65536):
+        found += part
+    return found
+
+
+def seen(stream, words: bytes) -> None:
+    found = b""
+    while words not in found:
+        part = stream.recv(65536)
+        assert part, found
+        found += part
+
+
+def test_l13_a_stream_of_a_session_that_was_left_tells_nothing_more(port):
+    headers = port.by_the_page()
+    with opened_stream(port, {"Cookie": headers["Cookie"], "Connection": "close"}) as stream:
+        port.daemon.feed("p-1", "progress", "before")
+        seen(stream, b"before")
+        port.daemon.on_loop(port.sessions.leave, port.session(headers["Cookie"]))
+        port.daemon.feed("p-1", "progress", "after")
+        assert b"after" not in heard(stream)
+
+
+def test_l13_nor_does_one_that_had_told_nothing_before(port):
+    headers = port.by_the_page()
+    with opened_stream(port, {"Cookie": headers["Cookie"], "Connection": "close"}) as stream:
+        seen(stream, b"text/event-stream")
+        port.daemon.on_loop(port.sessions.leave, port.session(headers["Cookie"]))
+        port.daemon.feed("p-1", "progress", "the first")
+        assert b"the first" not in heard(stream)
+
+
+def test_l11_an_app_follows_the_events_only_so_often(port):
+    def headers(token):
+        return {"Authorization": f"Bearer {token}"}
+
+    port.daemon.service.apps.paired["other", None] = Caller(Kind.APP, "Other", READER.rights, "a-2")
+    port.daemon.feed("p-1", "progress", "news")
+    streams = [opened_stream(port, headers("program")) for _ in range(MAX_STREAMS_OF_AN_APP)]
+    try:
+        for stream in streams:
+            seen(stream, b"news")
+        assert port.ask("GET", "/v1/events", headers("program")).status == 429
+        with opened_stream(port, headers("other")) as other:
+            seen(other, b"news")
+    finally:
+        for stream in streams:
+            stream.close()
+
+
+@pytest.mark.anyio
+async def test_a_port_that_nobody_asks_is_never_woken(tmp_path):
+    from signerd.loopback.serve import serving
+    from tests.support.served import Scripted
+
+    state = tmp_path / "s"
+    state.mkdir(mode=0o700)
+    async with serving(Scripted(), state, port=0):
+        for _ in range(10):
+            await asyncio.sleep(0)
+        timers = [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()]
+        assert timers == []

@@ -1,0 +1,240 @@
+"""The page's devices: seen, unlocked, shown, registered, without a secret in anything that comes back."""
+
+import pytest
+
+from firmware_bridge import DeviceState, Question
+from signerd.core.audit import Note
+from signerd.errors import NoSuchQuestion
+from signerd.questions import Questions
+from signerd.unlocking import Unlocking
+from tests.support.daemons import daemon_at, prepare
+from tests.support.desk import snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+from tests.support.paged import Markup, paged
+from tests.support.wallets import ALICE, BOB
+
+pytestmark = pytest.mark.anyio
+PIN = "7913"
+
+
+@pytest.fixture
+def bridge():
+    return FakeBridge(state=DeviceState.LOCKED, secrets={Question.PIN: PIN})
+
+
+@pytest.fixture
+async def daemon(tmp_path, bridge):
+    state, place = tmp_path / "s", tmp_path / "platform"
+    state.mkdir(mode=0o700)
+    place.mkdir()
+    prepare(state)
+    platform = FakePlatform(place, {"p-1": snapshot_of(spend())})
+    async with daemon_at(state, platform, bridge) as running:
+        yield running
+
+
+@pytest.fixture
+async def browser(daemon):
+    async with paged(daemon) as client:
+        yield client
+
+
+def whole(answer, status=200):
+    assert answer.status_code == status
+    html = Markup(answer.text)
+    assert html.broken == []
+    return html
+
+
+def field_of(html, name):
+    (found,) = [tag for tag in html.all("input") if tag.attributes.get("name") == name]
+    return found
+
+
+def shown_words(html):
+    return " ".join(tag.words for tag in html.tags)
+
+
+def form_of(html, start):
+    (found,) = [tag for tag in html.all("form") if tag.attributes["action"].startswith(start)]
+    return found.attributes["action"]
+
+
+async def ask(browser, bridge):
+    """The form of the first question."""
+    html = whole(await browser.post(f"/devices/{bridge.device.id}/unlock"))
+    return html, form_of(html, f"/devices/{bridge.device.id}/questions/")
+
+
+async def test_each_device_stands_there_with_its_state_in_words_and_what_to_do(browser, bridge):
+    html = whole(await browser.get("/devices"))
+    assert "locked" in html.words
+    assert "Unlock it with its PIN." in html.words
+    assert html.all("a", href=f"/devices/{bridge.device.id}/unlock")
+    bridge.becomes(DeviceState.READY)
+    html = whole(await browser.get("/devices"))
+    assert "the key that is registered here" in html.words
+    assert not html.all("a", href=f"/devices/{bridge.device.id}/unlock")
+
+
+async def test_s22_a_known_flaw_stands_out(browser, bridge):
+    bridge.firmware = "2.5.0"
+    assert "Stop using it: TREZOR-2.5.1-REPLACEMENT" in whole(await browser.get("/devices")).words
+
+
+async def test_the_matrix_has_nine_places_without_a_digit_on_them(browser, bridge):
+    html, _action = await ask(browser, bridge)
+    keys = [tag for tag in html.all("button") if "data-place" in tag.attributes]
+    assert [key.attributes["data-place"] for key in keys] == list("789456123")
+    assert keys[0].attributes["aria-label"] == "position top left"
+    assert keys[8].attributes["aria-label"] == "position bottom right"
+    assert {key.words for key in keys} == {"●"}
+    field = field_of(html, "answer")
+    assert (field.attributes["type"], field.attributes["autocomplete"]) == ("password", "off")
+
+
+async def test_the_right_places_unlock_it(browser, bridge):
+    _html, action = await ask(browser, bridge)
+    done = await browser.post(action, data={"kind": "pin", "answer": PIN})
+    assert "This is the key that is registered here." in done.text
+    assert PIN not in done.text
+    assert "Unlocked" in (await browser.get(f"/devices/{bridge.device.id}/unlock")).text
+
+
+async def test_wrong_places_are_told_and_tried_again(browser, bridge):
+    _html, action = await ask(browser, bridge)
+    refused = await browser.post(action, data={"kind": "pin", "answer": "1111"})
+    assert refused.status_code == 409
+    assert "1111" not in refused.text
+    html = whole(await browser.get(f"/devices/{bridge.device.id}/unlock"))
+    assert "was not unlocked" in html.words
+    assert "Try again" in html.words
+    assert (await browser.post(action, data={"kind": "pin", "answer": PIN})).status_code == 404
+
+
+@pytest.mark.parametrize("typed", ["", "12a", "1230", "１２"])
+async def test_what_are_no_places_never_reaches_the_device(daemon, browser, bridge, typed):
+    _html, action = await ask(browser, bridge)
+    refused = await browser.post(action, data={"kind": "pin", "answer": typed})
+    assert refused.status_code == 422
+    assert len(await daemon.unlocking.questions()) == 1
+
+
+async def test_a_passphrase_is_typed_twice_and_warned_of(daemon, browser, bridge):
+    bridge.secrets = {Question.PASSPHRASE: "horse"}
+    html, action = await ask(browser, bridge)
+    assert "a wrong one too" in shown_words(html)
+    slip = {"kind": "passphrase", "answer": "horse", "again": "hrose"}
+    refused = await browser.post(action, data=slip)
+    assert refused.status_code == 422
+    assert "horse" not in refused.text
+    assert "hrose" not in refused.text
+    bridge.signer = BOB
+    done = await browser.post(action, data={**slip, "again": "horse"})
+    assert "This is not the key that is registered here" in done.text
+    assert str(BOB.fingerprint) in done.text
+    assert "horse" not in done.text
+
+
+async def test_a_passphrase_may_be_left_to_the_device(browser, bridge):
+    bridge.secrets = {Question.PASSPHRASE: None}
+    _html, action = await ask(browser, bridge)
+    done = await browser.post(action, data={"kind": "passphrase", "answer": "", "again": "", "leave": "1"})
+    assert "Unlocked" in done.text
+
+
+@pytest.mark.parametrize(("given", "status"), [({"answer": "yes"}, 200), ({"leave": "1"}, 409)])
+async def test_a_pairing_code_is_compared(browser, bridge, given, status):
+    bridge.secrets = {Question.PAIRING: "yes"}
+    html, action = await ask(browser, bridge)
+    assert "ABCD EFGH" in shown_words(html)
+    assert (await browser.post(action, data={"kind": "pairing", **given})).status_code == status
+
+
+async def test_the_part_does_not_change_while_somebody_types(browser, bridge):
+    """Else a line of the feed would take the typed places away, and the time left would change it each second."""
+    html, _action = await ask(browser, bridge)
+    live = html.by_id("unlocking").attributes["hx-get"]
+    assert (await browser.get(live)).status_code == 204
+
+
+async def test_the_page_goes_and_comes_back_to_the_same_question(browser, bridge):
+    _html, action = await ask(browser, bridge)
+    html = whole(await browser.get(f"/devices/{bridge.device.id}/unlock"))
+    assert form_of(html, f"/devices/{bridge.device.id}/questions/") == action
+
+
+async def test_nobody_answers_and_the_page_says_so(daemon, browser, bridge):
+    daemon.unlocking = Unlocking(daemon.doing, daemon.feed, Questions(lambda: 0.0, bytes, 0.01))
+    await ask(browser, bridge)
+    while (await daemon.unlocking.questions()) or bridge.cancels == 0:
+        await daemon.feed.wait(daemon.feed.last, None, 0.01)
+    await daemon.feed.wait(daemon.feed.last, None, 0.05)
+    assert "nobody answered" in whole(await browser.get(f"/devices/{bridge.device.id}/unlock")).words
+    with pytest.raises(NoSuchQuestion):
+        await daemon.unlocking.answer("00" * 16, PIN)
+
+
+async def test_a_device_shows_itself_and_what_runs_is_given_up(browser, bridge):
+    bridge.becomes(DeviceState.READY)
+    assert (await browser.post(f"/devices/{bridge.device.id}/identify")).status_code == 200
+    assert bridge.identified == 1
+    bridge.becomes(DeviceState.BUSY)
+    html = whole(await browser.get("/devices"))
+    assert f"/devices/{bridge.device.id}/cancel" in [form.attributes["action"] for form in html.all("form")]
+    assert (await browser.post(f"/devices/{bridge.device.id}/cancel")).status_code == 200
+    assert bridge.cancels == 1
+
+
+async def test_a_device_that_left_is_a_page_that_says_so(browser):
+    for path in ("/devices/trezor-404/unlock", "/devices/trezor-404/register"):
+        assert (await browser.get(path)).status_code == 409
+
+
+async def test_registering_shows_the_keys_and_is_bound_to_them(daemon, browser, bridge):
+    bridge.becomes(DeviceState.READY)
+    device = bridge.device.id
+    assert "Read its keys" in whole(await browser.get(f"/devices/{device}/register")).words
+    html = whole(await browser.post(f"/devices/{device}/register/keys"))
+    text = shown_words(html)
+    for words in (str(ALICE.fingerprint), "m/48h/1h/7h/2h", "m/84h/1h/0h", "do not prove"):
+        assert words in text
+    digest = field_of(html, "digest")
+    stale = await browser.post(f"/devices/{device}/register", data={"digest": "0" * 64})
+    assert stale.status_code == 409
+    assert bridge.messages == []
+    done = await browser.post(f"/devices/{device}/register", data={"digest": digest.attributes["value"]})
+    assert "Registered" in done.text
+    assert len(bridge.messages) == 1
+
+
+async def test_another_devices_keys_are_registered_only_with_a_word(browser, bridge):
+    bridge.becomes(DeviceState.READY)
+    bridge.signer = BOB
+    html = whole(await browser.post(f"/devices/{bridge.device.id}/register/keys"))
+    replace = field_of(html, "replace")
+    assert "required" in replace.attributes
+
+
+async def test_what_is_said_meanwhile_stands_on_the_page(daemon, browser, bridge):
+    daemon.feed.add("registration", "progress", "of another visit")
+    bridge.becomes(DeviceState.READY)
+    html = whole(await browser.get(f"/devices/{bridge.device.id}/register"))
+    live = html.by_id("said").attributes["hx-get"]
+    daemon.feed.add("registration", "progress", "Look at\x1b[2J your <b>device</b>.")
+    said = await browser.get(live)
+    assert "Look at" in said.text
+    assert "<b>device" not in said.text
+    assert "\x1b" not in said.text
+    assert "another visit" not in said.text
+    for bad in ("/said/registration", "/said/registration?after=-1", "/said/registration?after=" + "9" * 40):
+        assert (await browser.get(bad)).status_code == 422
+
+
+async def test_l10_nothing_that_was_typed_is_kept_in_the_journal(daemon, browser, bridge):
+    _html, action = await ask(browser, bridge)
+    await browser.post(action, data={"kind": "pin", "answer": PIN * 4})
+    daemon.journal.note(Note("test", "subject"))
+    assert PIN * 4 not in str([*daemon.journal.audit()])
+    assert PIN * 4 not in str(daemon.feed.since(0))

@@ -1,0 +1,139 @@
+"""Entering the page and leaving it, over the real port."""
+
+import pytest
+
+from signerd.errors import NotAllowed, PageNotServed
+from signerd.loopback.callers import Caller, Kind, Right
+from signerd.loopback.page.sessions import IDLE_SECONDS
+from tests.signerd.loopback.access.test_sockets import PLAIN, ask
+from tests.signerd.loopback.page.test_sessions import Clock
+from tests.support.ported import ported
+from tests.support.served import served_script
+
+WINDOW = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def port(tmp_path, clock):
+    with ported(tmp_path / "s", clock, devices=()) as found:
+        yield found
+
+
+def test_a_code_becomes_a_cookie_that_no_script_and_no_other_site_gets(port):
+    answer = port.enter(port.entry(), WINDOW)
+    assert answer.status == 200
+    cookie = answer.headers["set-cookie"]
+    assert cookie.split("; ")[1:] == ["HttpOnly", "SameSite=Strict", "Path=/"]
+    assert b'content="0; url=/"' in answer.body
+    assert answer.headers["cache-control"] == "no-store"
+    assert "location" not in answer.headers
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_whoever_has_the_cookie_is_the_page(port):
+    assert port.ask("GET", "/v1/devices").status == 401
+    assert port.ask("GET", "/v1/devices", {"Cookie": port.cookie()}).status == 200
+    told = [line.text for line in port.daemon.service.feed.since(0, "page")]
+    assert told == ["The page was entered."]
+
+
+def test_a_code_is_taken_from_our_own_page_too(port):
+    own = {"Origin": port.origin, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "document"}
+    assert port.enter(port.entry(), own).status == 200
+
+
+def test_a_wrong_code_is_told_on_a_page(port):
+    answer = port.enter("AAAAA-AAAAA", WINDOW)
+    assert answer.status == 403
+    assert answer.headers["content-type"].startswith("text/html")
+    assert b"signerd open" in answer.body
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://localhost:1"},
+        {"Origin": "null", "Sec-Fetch-Dest": "iframe"},
+        {"Origin": "null", "Sec-Fetch-Dest": "empty"},
+        {"Host": "evil.example"},
+    ],
+    ids=str,
+)
+def test_l4_another_site_enters_nobody_and_voids_no_code(port, headers):
+    code = port.entry()
+    for _ in range(10):
+        assert port.enter(code, headers).status == 403
+    assert port.enter(code).status == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("application/json", b'{"code": "x"}', 422),
+        ("text/plain", b"code=x", 422),
+        ("application/x-www-form-urlencoded", b"code=" + b"x" * 2000, 413),
+        ("application/x-www-form-urlencoded", b"a=1&b=2&c=3&d=4&e=5&code=x", 422),
+        ("application/x-www-form-urlencoded", b"code=\xff", 422),
+        ("application/x-www-form-urlencoded", b"other=x", 403),
+    ],
+)
+def test_l11_what_is_no_form_of_ours_is_refused(port, kind, body, status):
+    assert port.ask("POST", "/enter", {"Origin": "null", "Content-Type": kind}, body).status == status
+
+
+def test_l10_a_code_in_an_address_is_worth_nothing(port):
+    code = port.entry()
+    assert port.ask("GET", f"/enter?code={code}").status in {404, 405}
+    assert port.ask("POST", f"/enter?code={code}", {"Origin": "null"}).status == 422
+    assert port.enter(code).status == 200
+
+
+def test_a_session_without_anybody_is_over(port, clock):
+    cookie = port.cookie()
+    clock.now += IDLE_SECONDS
+    assert port.ask("GET", "/v1/devices", {"Cookie": cookie}).status == 401
+
+
+def test_the_page_is_not_entered_over_the_private_socket(port):
+    body = f"code={port.entry()}".encode()
+    headers = {**PLAIN, "Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))}
+    assert ask(port.daemon.state, "POST", "/enter", headers, body).startswith(b"HTTP/1.1 404")
+    assert ask(port.daemon.state, "POST", "/leave", PLAIN).startswith(b"HTTP/1.1 401")
+
+
+def test_without_a_port_there_is_no_code(tmp_path):
+    with served_script(tmp_path / "s") as daemon, daemon.client() as client, pytest.raises(PageNotServed):
+        client.enter_page()
+
+
+def test_l13_an_app_opens_no_page_whatever_it_was_granted(port):
+    greedy = Caller(Kind.APP, "App", frozenset(Right) - {Right.PERSON}, "a-1")
+    port.daemon.service.apps.paired["token", None] = greedy
+    assert port.ask("POST", "/v1/page/entry", {"Authorization": "Bearer token"}).status == 403
+
+
+def test_l4_a_page_mints_no_entries(port):
+    cookie = port.cookie()
+    session = port.session(cookie)
+    headers = {"Cookie": cookie, "Origin": port.origin, "X-Signerd-Form": session.form_token}
+    answer = port.ask("POST", "/v1/page/entry", headers)
+    assert (answer.status, answer.code) == (403, NotAllowed.code)
+
+
+def test_leaving_ends_the_session_and_takes_the_cookie_away(port):
+    cookie = port.cookie()
+    headers = {"Cookie": cookie, "Origin": port.origin}
+    assert port.ask("POST", "/leave", headers).status == 403
+    headers["X-Signerd-Form"] = port.session(cookie).form_token
+    answer = port.ask("POST", "/leave", headers)
+    assert answer.status == 200
+    assert "Max-Age=0" in answer.headers["set-cookie"]
+    assert port.ask("GET", "/v1/devices", {"Cookie": cookie}).status == 401
+    assert port.ask("POST", "/leave").status == 401

@@ -1,0 +1,225 @@
+"""One proposal on the page: all that is shown, a yes bound to it, and what follows."""
+
+import asyncio
+import unicodedata
+
+import pytest
+
+from signerd.core.states import State
+from signerd.core.text import amount
+from signerd.feed import Line
+from signerd.loopback.callers import TERMINAL
+from signerd.loopback.page.reviewing import device_words, stages
+from tests.support.bills import bill
+from tests.support.daemons import until_state
+from tests.support.desk import snapshot_of, spend
+from tests.support.paged import Markup
+
+pytestmark = pytest.mark.anyio
+
+# Markup, an attribute that ends, an override of the reading direction, a zero-width space, a template's own marks, and a lot of it.
+HOSTILE = (
+    "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> \u202egnp.exe\u200b {{ 7*7 }}{% raw %} "
+    + "W" * 800
+)
+
+
+async def digest_of(desk, psbt_id="p-1"):
+    page = await desk.page(f"/proposals/{psbt_id}")
+    (field,) = page.all("input", name="digest")
+    return field.attributes["value"]
+
+
+async def test_every_figure_of_the_view_is_on_the_page(desk):
+    view = await desk.daemon.proposal("p-1")
+    page = await desk.page("/proposals/p-1")
+    shown = page.all("table")[0].words
+    together = "".join(shown.split())
+    for output in (*view.money.payments, *view.money.change):
+        assert output.address in together
+        assert f"{output.amount_sats:,} sats" in shown
+        assert amount(output.amount_sats).split(" (")[0].replace(" ", "") in together
+    assert f"{view.money.fee_sats:,} sats" in shown
+    assert view.money.fee_rate in shown
+    whole = page.all("main")[0].words
+    assert view.verification_code in whole
+    assert f"{view.collected} of {view.required}" in whole
+    for check in view.checks:
+        assert check.sentence in whole
+    assert "REGTEST: test coins, no real bitcoin" in whole
+
+
+async def test_the_drawing_has_each_address_whole_and_names_itself(desk):
+    view = await desk.daemon.proposal("p-1")
+    page = await desk.page("/proposals/p-1")
+    (drawing,) = page.all("svg", role="img")
+    assert drawing.attributes["aria-label"]
+    drawn = "".join(drawing.words.split())
+    for output in (*view.money.payments, *view.money.change):
+        assert output.address in drawn
+
+
+async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(desk):
+    desk.platform.proposals["p-2"] = snapshot_of(
+        spend(n_inputs=3), "p-2", description=HOSTILE, created_by=HOSTILE
+    )
+    await until_state(desk.daemon, "p-2", State.WAITING_PERSON)
+    for path in ("/proposals/p-2", "/", "/history"):
+        answer = await desk.browser.get(path)
+        page = Markup(answer.text)
+        assert page.broken == []
+        assert [tag.attributes["src"] for tag in page.all("script")] == [
+            "/static/htmx.min.js",
+            "/static/page.js",
+        ]
+        assert not [tag for tag in page.all("img") if tag.attributes["src"] == "x"]
+        assert not [char for char in answer.text if unicodedata.category(char) in {"Cf", "Zl", "Zp"}]
+        assert "{{ 7*7 }}" in answer.text or path != "/proposals/p-2"
+    said = (await desk.page("/proposals/p-2")).by_id("review").words
+    before, claims = said.split("What the platform says")
+    assert "alert(1)" in claims
+    assert "alert(1)" not in before
+
+
+async def test_a_yes_is_bound_to_what_was_shown_and_leads_to_the_device(desk):
+    answer = await desk.post("/proposals/p-1/approve", digest=await digest_of(desk))
+    assert answer.status_code == 200
+    both = Markup(answer.text)
+    assert both.by_id("standing").attributes["hx-swap-oob"] == "true"
+    assert not both.all("form", id="approve")
+    await until_state(desk.daemon, "p-1", State.SUBMITTED)
+    assert "Confirm the transaction." in (await desk.page("/proposals/p-1")).by_id("standing").words
+    assert len(desk.platform.signatures("p-1")) == 1
+
+
+async def test_sent_twice_it_is_one_approval(desk):
+    digest = await digest_of(desk)
+    desk.bridge.gate = asyncio.Event()
+    first = await desk.post("/proposals/p-1/approve", digest=digest)
+    second = await desk.post("/proposals/p-1/approve", digest=digest)
+    assert (first.status_code, second.status_code) == (200, 200)
+    desk.bridge.gate.set()
+    await until_state(desk.daemon, "p-1", State.SUBMITTED)
+    third = await desk.post("/proposals/p-1/approve", digest=digest)
+    assert third.status_code == 200
+    assert desk.bridge.asked == len(desk.platform.signatures("p-1")) == 1
+
+
+async def test_s24_what_changed_since_is_shown_and_not_approved(desk):
+    answer = await desk.post("/proposals/p-1/approve", digest="0" * 64)
+    assert answer.status_code == 409
+    assert answer.headers["hx-retarget"] == "#review"
+    assert "It changed since you looked" in answer.text
+    assert (await desk.daemon.proposal("p-1")).digest in answer.text
+    assert desk.daemon.journal.record("p-1").state is State.WAITING_PERSON
+
+
+async def test_a_part_that_shows_what_is_so_is_not_sent_again_and_one_that_does_not_is(desk):
+    page = await desk.page("/proposals/p-1")
+    for name in ("standing", "review", "notes"):
+        path = page.by_id(name).attributes["hx-get"]
+        assert (await desk.browser.get(path)).status_code == 204
+    review = page.by_id("review").attributes["hx-get"]
+    await desk.post("/proposals/p-1/reject", reason="no")
+    again = await desk.browser.get(review)
+    assert again.status_code == 200
+    assert "It changed since you looked" not in again.text
+    other = review.replace("shown=", "shown=0")
+    assert "It changed since you looked" in (await desk.browser.get(other)).text
+
+
+async def test_each_warning_has_a_box_of_its_own_and_none_is_ticked(desk):
+    await desk.post("/proposals/p-1/approve", digest=await digest_of(desk))
+    await until_state(desk.daemon, "p-1", State.SUBMITTED)
+    # The same payment again, from other coins (S6).
+    desk.platform.proposals["p-2"] = snapshot_of(spend(n_inputs=3, fee=1_500), "p-2")
+    await until_state(desk.daemon, "p-2", State.WAITING_PERSON)
+    view = await desk.daemon.proposal("p-2")
+    page = await desk.page("/proposals/p-2")
+    boxes = page.all("input", name="acknowledged")
+    assert view.to_acknowledge
+    assert {box.attributes["value"] for box in boxes} == set(view.to_acknowledge)
+    assert all("required" in box.attributes and "checked" not in box.attributes for box in boxes)
+    refused = await desk.post("/proposals/p-2/approve", digest=view.digest)
+    assert refused.status_code == 409
+    assert refused.headers["hx-retarget"] == "find .problem"
+    assert "needs-acknowledgement" in refused.text
+    accepted = await desk.post(
+        "/proposals/p-2/approve", digest=view.digest, acknowledged=list(view.to_acknowledge)
+    )
+    assert accepted.status_code == 200
+
+
+async def test_a_refused_proposal_has_no_way_to_yes_and_says_why_first(desk):
+    desk.platform.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2", amounts=(1,))
+    await until_state(desk.daemon, "p-2", State.REFUSED)
+    page = await desk.page("/proposals/p-2")
+    assert not page.all("form", id="approve")
+    assert page.all("form", id="reject")
+    checks = [
+        tag.words for tag in page.all("section") if tag.attributes.get("aria-labelledby") == "checks-title"
+    ]
+    assert checks[0].index("differs from the one that the proposal records") < checks[0].index("passed")
+    answer = await desk.post("/proposals/p-2/approve", digest=(await desk.daemon.proposal("p-2")).digest)
+    assert answer.status_code == 409
+
+
+async def test_a_no_carries_its_reason_and_twice_is_once(desk):
+    for _ in range(2):
+        answer = await desk.post("/proposals/p-1/reject", reason="<b>not mine</b>")
+        assert answer.status_code == 200
+    assert desk.daemon.journal.record("p-1").state is State.DECLINED
+    assert "&lt;b&gt;not mine&lt;/b&gt;" in (await desk.browser.get("/proposals/p-1")).text
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("application/json", b'{"digest": "00"}'),
+        ("text/plain", b"digest=00"),
+        ("application/x-www-form-urlencoded", b"digest=zz"),
+        ("application/x-www-form-urlencoded", b"digest=%ff"),
+        ("application/x-www-form-urlencoded", b"&".join(b"a=1" for _ in range(200))),
+    ],
+    ids=["json", "text", "no-digest", "no-text", "too-many"],
+)
+async def test_l9_what_is_no_form_of_ours_is_refused(desk, kind, content):
+    answer = await desk.browser.post(
+        "/proposals/p-1/approve", content=content, headers={"Content-Type": kind, "HX-Request": "true"}
+    )
+    assert answer.status_code == 422
+    assert desk.daemon.journal.record("p-1").state is State.WAITING_PERSON
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_every_state_has_its_stage_or_is_off_the_road(state):
+    found = stages(state.value)
+    places = [stage.place for stage in found]
+    assert places.count("now") == (1 if found and state is not State.CONFIRMED else 0)
+    assert places == sorted(places, key=("done", "now", "later").index)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_what_was_brought_never_goes_the_platforms_way(state):
+    found = stages(state.value, brought=True)
+    assert not [stage for stage in found if "platform" in stage.words or "Others" in stage.words]
+    places = [stage.place for stage in found]
+    assert places.count("now") == (1 if found and state is not State.HANDED_OVER else 0)
+
+
+async def test_s13_of_what_was_brought_the_page_says_nothing_of_the_platforms(desk):
+    """Nobody there knows it: no state, no count of signatures, and nobody who would be shown a reason."""
+    view = await desk.daemon.brought.bring(bill().to_base64(), TERMINAL)
+    words = (await desk.page(f"/proposals/{view.psbt_id}")).words
+    for word in ("The platform takes", "Others sign", "Signatures:", "the platform shows it", "Made by"):
+        assert word not in words
+    assert "Why (whoever brought it is told)" in words
+    assert "Signed, and ready for whoever brought it" in words
+
+
+def test_only_what_was_said_while_a_device_works_is_the_devices():
+    lines = [
+        Line(n, "p-1", kind, kind) for n, kind in enumerate(("ask", "state", "progress", "attention", "info"))
+    ]
+    assert device_words("signing", lines) == ("progress", "attention")
+    assert device_words("waiting-for-person", lines) == ()

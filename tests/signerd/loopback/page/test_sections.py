@@ -1,0 +1,153 @@
+"""Apps, history, settings and help: what they show is the interface's, and what they do is done once."""
+
+import pytest
+
+from signerd.core.audit import Note
+from signerd.loopback.rights_words import RIGHT_WORDS
+from tests.support.daemons import until
+from tests.support.fake_platform import EMAIL, OTP, PASSWORD
+from tests.support.paged import Markup, paged
+from tests.support.served import Scripted
+
+pytestmark = pytest.mark.anyio
+
+HOSTILE = "<script>x</script>\u202e"
+
+
+# --- history ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_history_is_the_chain_page_by_page_the_newest_first(desk):
+    for n in range(60):
+        desk.daemon.journal.note(Note("pinned", f"vault-{n}"))
+    first = await desk.page("/history")
+    (older,) = first.all("a", rel="next")
+    second = await desk.page(older.attributes["href"])
+    places = [
+        int(tag.attributes["value"])
+        for page in (first, second)
+        for tag in page.all("li")
+        if "value" in tag.attributes
+    ]
+    assert places == list(range(desk.daemon.journal.head()[0], 0, -1))
+
+
+async def test_the_history_finds_by_what_stands_in_an_entry_and_shows_it_as_text(desk):
+    desk.daemon.journal.note(Note("pinned", HOSTILE, {"who": [HOSTILE, 7], "why": None, "sure": True}))
+    page = await desk.page("/history?search=%3CSCRIPT%3E")
+    (entry,) = [tag for tag in page.all("li") if "value" in tag.attributes]
+    assert "<script>x</script>·, 7" in entry.words
+    assert "yes" in entry.words
+    assert page.by_id("search").attributes["value"] == "<SCRIPT>"
+    assert "Nothing was found" in (await desk.page("/history?search=nowhere")).words
+
+
+@pytest.mark.parametrize("query", ["before=x", "before=-1", f"before={'9' * 30}", f"search={'a' * 201}"])
+async def test_what_is_no_place_in_the_history_is_refused(desk, query):
+    assert (await desk.browser.get(f"/history?{query}")).status_code == 422
+
+
+async def test_the_verdict_is_over_the_whole_chain(desk):
+    whole = (await desk.browser.get("/history/verdict")).text
+    head = desk.daemon.journal.head()
+    assert "<b>Whole.</b>" in whole
+    assert head[1].hex() in "".join(Markup(f"<p>{whole}</p>").tags[0].words.split())
+
+
+async def test_a_chain_that_is_not_whole_is_said_loudly():
+    service = Scripted({"verify_audit": _broken()})
+    async with paged(service) as browser:
+        answer = await browser.get("/history/verdict")
+    assert "Not whole:" in answer.text
+    assert 'role="alert"' in answer.text
+
+
+def _broken():
+    from signerd.loopback.shapes import AuditReport
+
+    return AuditReport(entries=3, head="00", at=2, fault="entry 2 was changed")
+
+
+# --- apps ------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_app_is_let_in_with_what_was_left_of_its_wishes_and_its_access_is_ended(desk):
+    asked = await desk.daemon.apps.ask(HOSTILE.replace("\u202e", ""), {"read", "propose", "approve"}, None)
+    page = await desk.page("/apps")
+    words = page.by_id("pairings").words
+    assert "<script>x</script>" in words
+    assert asked.code not in words
+    for right in ("read", "propose", "approve"):
+        assert RIGHT_WORDS[right] in words
+    accepted = await desk.post(
+        f"/apps/requests/{asked.id}/accept", code=asked.code, rights=["read"], days="7"
+    )
+    assert accepted.status_code == 200
+    await desk.daemon.apps.collect(asked.id, asked.secret)
+    (app,) = await desk.daemon.apps.list()
+    assert "<script>x</script>" in (await desk.page("/apps")).by_id("paired").words
+    assert app.rights == ("read",)
+    ended = await desk.post(f"/apps/{app.id}/revoke")
+    assert ended.status_code == 200
+    assert [one.state for one in await desk.daemon.apps.list()] == ["revoked"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"), [({"code": "000000x"}, 409), ({"rights": []}, 422), ({"days": "9999"}, 422)]
+)
+async def test_an_app_is_not_let_in_by_a_form_that_is_wrong(desk, change, status):
+    asked = await desk.daemon.apps.ask("Desk", {"read"}, None)
+    fields = {"code": asked.code, "rights": ["read"], "days": "7", **change}
+    answer = await desk.post(f"/apps/requests/{asked.id}/accept", **fields)
+    assert answer.status_code == status
+    assert answer.headers["hx-retarget"] == "find .problem"
+    assert await desk.daemon.apps.list() == ()
+
+
+async def test_an_app_is_refused_and_a_site_is_let_in_and_shut_out(desk):
+    asked = await desk.daemon.apps.ask("Desk", {"read"}, None)
+    assert (await desk.post(f"/apps/requests/{asked.id}/refuse")).status_code == 200
+    assert await desk.daemon.apps.open_requests() == ()
+    assert (await desk.post("/apps/origins/let-in", origin="https://app.example")).status_code == 200
+    assert "https://app.example" in (await desk.page("/apps")).by_id("origins").words
+    assert (await desk.post("/apps/origins/let-in", origin="https://app.example/path")).status_code == 422
+    assert (await desk.post("/apps/origins/shut-out", origin="https://app.example")).status_code == 200
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+async def test_settings_say_what_is_lowered_and_what_is_never_signed(desk):
+    page = await desk.page("/settings")
+    words = " ".join(page.all("main")[0].words.split())
+    assert (
+        "fee-share: The fee is within the configured share of what is moved. Where it is not so, you are only asked."
+        in words
+    )
+    assert "10,000,000 sats" in words
+    assert str(desk.daemon.state) in words
+
+
+async def test_l10_signing_out_and_in_with_the_second_factor_and_no_secret_comes_back(desk):
+    assert (await desk.post("/settings/sign-out")).status_code == 200
+    await until(lambda: not desk.daemon.account.signed_in.is_set())
+    desk.platform.two_factor = True
+    first = await desk.post("/settings/sign-in", email=EMAIL, password=PASSWORD)
+    assert first.status_code == 200
+    assert PASSWORD not in first.text
+    code = Markup(first.text).by_id("account")
+    # News does not take away the field that a code is being typed into.
+    assert (await desk.browser.get(code.attributes["hx-get"])).status_code == 204
+    second = await desk.post("/settings/code", code=OTP)
+    assert f"Signed in as {EMAIL}" in " ".join(Markup(second.text).by_id("account").words.split())
+
+
+async def test_a_wrong_password_is_said_in_the_form_and_not_repeated(desk):
+    await desk.post("/settings/sign-out")
+    answer = await desk.post("/settings/sign-in", email=EMAIL, password="not-the-password")
+    assert answer.status_code == 409
+    assert answer.headers["hx-retarget"] == "find .problem"
+    assert "not-the-password" not in answer.text
+    short = await desk.post("/settings/sign-in", email="a", password="not-the-password")
+    assert short.status_code == 422
+    assert "not-the-password" not in short.text

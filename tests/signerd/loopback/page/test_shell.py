@@ -1,0 +1,125 @@
+"""The frame of every page: who gets in, what it may load, what every form brings back, and that it is whole HTML."""
+
+from itertools import pairwise
+
+import pytest
+
+from signerd.core.states import State
+from signerd.loopback.access.answers import PAGE_POLICY
+from signerd.loopback.callers import STRANGER, TERMINAL
+from signerd.loopback.page import assets
+from tests.support.fake_bridge import FakeBridge
+from tests.support.paged import FORM_TOKEN, Markup, paged
+
+pytestmark = pytest.mark.anyio
+
+DEVICE = FakeBridge().device.id
+PAGES = (
+    *("/", "/?ended=1", "/proposals/p-1", "/apps", "/history", "/settings", "/help"),
+    *("/devices", f"/devices/{DEVICE}/unlock", f"/devices/{DEVICE}/register"),
+    *("/vaults", "/vaults/vault-1", "/vaults/vault-1/pin", "/vaults/vault-1/addresses"),
+    "/vaults/vault-1/tokens",
+)
+
+
+@pytest.fixture
+def daemon(desk):
+    return desk.daemon
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_page_is_whole_html_under_the_policy(daemon, path):
+    async with paged(daemon) as browser:
+        answer = await browser.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["content-security-policy"] == PAGE_POLICY
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert Markup(answer.text).broken == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_no_page_holds_a_script_or_style_of_its_own_nor_points_outside(daemon, path):
+    """L8: what the policy forbids is not there either, so that nobody is tempted to loosen it."""
+    async with paged(daemon) as browser:
+        html = Markup((await browser.get(path)).text)
+    for tag in html.tags:
+        assert "style" not in tag.attributes
+        assert tag.name not in {"style", "iframe", "object", "embed", "base"}
+        assert not [name for name in tag.attributes if name.startswith(("on", "hx-on"))]
+        for name in ("href", "src", "action", "hx-get", "hx-post"):
+            assert tag.attributes.get(name, "/").startswith(("/", "#"))
+            assert not tag.attributes.get(name, "/").startswith("//")
+    assert [tag.words for tag in html.all("script")] == ["", ""]
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_form_is_posted_with_the_sessions_token_and_never_as_a_url_l4_l10(daemon, path):
+    """Without a script a form would be sent as its ``method`` says: what was typed must not stand in an address."""
+    async with paged(daemon) as browser:
+        html = Markup((await browser.get(path)).text)
+    (body,) = html.all("body")
+    assert body.attributes["hx-headers"] == f'{{"X-Signerd-Form":"{FORM_TOKEN}"}}'
+    for form in html.all("form"):
+        if form.attributes.get("role") == "search":
+            continue
+        assert form.attributes["method"] == "post"
+        assert form.attributes["action"] == form.attributes["hx-post"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_landmarks_headings_and_ids_are_in_order(daemon, path):
+    async with paged(daemon) as browser:
+        html = Markup((await browser.get(path)).text)
+    assert [len(html.all(name)) for name in ("main", "header", "h1")] == [1, 1, 1]
+    assert len({nav.attributes["aria-label"] for nav in html.all("nav")}) == len(html.all("nav"))
+    assert html.all("main")[0].attributes["id"] == html.all("a")[0].attributes["href"].removeprefix("#")
+    levels = [int(tag.name[1]) for tag in html.tags if tag.name in {"h1", "h2", "h3", "h4"}]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    identities = [tag.attributes["id"] for tag in html.tags if "id" in tag.attributes]
+    assert len(identities) == len(set(identities))
+    for label in html.all("label"):
+        assert "for" not in label.attributes or label.attributes["for"] in identities
+    assert not [tag for tag in html.tags if int(tag.attributes.get("tabindex", "0")) > 0]
+
+
+@pytest.mark.parametrize("caller", [None, STRANGER, TERMINAL], ids=["nobody", "stranger", "terminal"])
+@pytest.mark.parametrize("path", [*PAGES, "/parts/notes"])
+async def test_who_has_no_session_is_told_how_to_enter_and_nothing_else(daemon, path, caller):
+    async with paged(daemon, caller) as browser:
+        answer = await browser.get(path)
+    assert answer.status_code == 401
+    assert "signerd open" in answer.text
+    assert answer.headers["content-security-policy"] == PAGE_POLICY
+    for secret in ("regtest", "p-1", "Treasury", FORM_TOKEN):
+        assert secret not in answer.text.lower()
+
+
+async def test_nothing_is_approved_by_who_has_no_session(daemon):
+    async with paged(daemon, STRANGER) as browser:
+        answer = await browser.post("/proposals/p-1/approve", data={"digest": "0" * 64})
+    assert answer.status_code == 401
+    assert daemon.journal.record("p-1").state is State.WAITING_PERSON
+
+
+async def test_the_files_beside_it_are_a_fixed_list_and_asked_about_again(daemon):
+    async with paged(daemon, STRANGER) as browser:
+        for name, kind in assets.TYPES.items():
+            answer = await browser.get(f"/static/{name}")
+            assert answer.headers["content-type"] == kind
+            assert answer.content == (assets.STATIC / name).read_bytes()
+            again = await browser.get(f"/static/{name}", headers={"If-None-Match": answer.headers["etag"]})
+            assert (again.status_code, again.content) == (304, b"")
+        for name in ("style.css.map", "..%2f..%2froutes.py", "routes.py"):
+            assert (await browser.get(f"/static/{name}")).status_code == 404
+
+
+async def test_what_is_not_there_is_a_page_of_its_own_with_its_status(daemon):
+    async with paged(daemon) as browser:
+        for path in ("/nothing", "/proposals/p-9"):
+            answer = await browser.get(path)
+            assert answer.status_code == 404
+            assert len(Markup(answer.text).all("nav")) == 1
+        assert (await browser.post("/")).status_code == 404
+        assert (await browser.get("/proposals/p%0a9")).status_code == 422

@@ -1,0 +1,196 @@
+"""The page's vaults: compared, pinned, forgotten, and their addresses shown on the device."""
+
+import base64
+
+import pytest
+
+from firmware_bridge import AddressMismatch, DeviceState
+from multisig import Profile, profile_account_path
+from signerd.core.audit import Note
+from signerd.core.values import OwnKey
+from tests.support.daemons import daemon_at
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+from tests.support.paged import Markup, paged
+from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
+
+pytestmark = pytest.mark.anyio
+CODE = VAULT.verification_code
+PROFILE_KEY = ALICE.origin_key(profile_account_path(NETWORK))
+PROFILE = Profile(NETWORK, PROFILE_KEY)
+OTHER = make_vault((ALICE, BOB, MALLORY))
+
+
+@pytest.fixture
+def bridge():
+    return FakeBridge()
+
+
+@pytest.fixture
+async def daemon(tmp_path, bridge):
+    """Keys registered, the vault seen, nothing pinned."""
+    state, place = tmp_path / "s", tmp_path / "platform"
+    state.mkdir(mode=0o700)
+    place.mkdir()
+    platform = FakePlatform(place, {"p-1": snapshot_of(spend())})
+    async with daemon_at(state, platform, bridge) as running:
+        keys = (*own_keys(), OwnKey(PROFILE_KEY, "profile", 0))
+        running.journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+        await running.follower.learn_now()
+        yield running
+
+
+@pytest.fixture
+async def browser(daemon):
+    async with paged(daemon) as client:
+        yield client
+
+
+def whole(answer, status=200):
+    assert answer.status_code == status, answer.text
+    html = Markup(answer.text)
+    assert html.broken == []
+    return html
+
+
+def value_of(html, name):
+    (found,) = [tag for tag in html.all("input") if tag.attributes.get("name") == name]
+    return found.attributes["value"]
+
+
+def shown_words(html):
+    return " ".join(tag.words for tag in html.tags)
+
+
+async def pin(browser, **given):
+    return await browser.post(f"/vaults/{VAULT_ID}/pin", data={"code": CODE, "source": "record", **given})
+
+
+async def test_a_vault_that_is_not_pinned_asks_to_be_compared(browser):
+    html = whole(await browser.get("/vaults"))
+    assert "not pinned: nothing of it is signed" in html.words
+    assert html.all("a", href=f"/vaults/{VAULT_ID}/pin")
+
+
+async def test_the_code_stands_there_big_and_in_groups_and_copies_whole(browser):
+    html = whole(await browser.get(f"/vaults/{VAULT_ID}"))
+    (code,) = html.all("p", **{"class": "verification"})
+    assert code.words == CODE
+    assert VAULT.address(0, 0) in html.words
+    assert "your device" in html.words
+
+
+async def test_pinning_wants_the_typed_code_and_shows_the_address_on_the_device(browser, bridge):
+    html = whole(await browser.get(f"/vaults/{VAULT_ID}/pin"))
+    assert "by telephone or face to face" in html.words
+    refused = await pin(browser, code="AAAA-BBBB")
+    assert refused.status_code == 409
+    assert bridge.shown == []
+    done = await pin(browser, code=f" {CODE.lower().replace('-', ' ')} ")
+    assert "your device has shown the same first address" in done.text
+    assert bridge.shown == [VAULT.address(0, 0)]
+    assert "pinned" in whole(await browser.get("/vaults")).words
+
+
+async def test_s13_another_address_on_the_device_stops_the_pin(browser, bridge):
+    bridge.showing.append(AddressMismatch(detail="tb1qother"))
+    refused = await pin(browser)
+    assert refused.status_code == 409
+    assert "ALARM" in refused.text
+    assert "not pinned" in (await browser.get("/vaults")).text
+
+
+async def test_pinning_without_the_device_needs_its_own_tick(browser, bridge):
+    bridge.becomes(DeviceState.LOCKED)
+    assert (await pin(browser)).status_code == 409
+    done = await pin(browser, without_device_address="1")
+    assert "has not shown its first address" in done.text
+
+
+@pytest.mark.parametrize("source", ["file", "psbt"])
+async def test_a_vault_from_elsewhere_is_held_against_the_record(browser, source):
+    text = VAULT.descriptor if source == "file" else base64.b64encode(spend().to_bytes()).decode()
+    sent = {"source": source, "text": f" {text}\n"}
+    html = whole(await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent))
+    assert "the platform's record says the same" in shown_words(html)
+    again = {name: value_of(html, name) for name in ("source", "descriptor")}
+    assert again["source"] == source
+    assert "Pinned" in (await pin(browser, **again)).text
+
+
+async def test_s16_another_vault_from_elsewhere_is_refused_with_both_sides(browser):
+    sent = {"source": "file", "text": OTHER.descriptor}
+    refused = await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)
+    assert refused.status_code == 409
+    assert OTHER.verification_code in refused.text
+    assert CODE in refused.text
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "é" * 10, "A" * 50_000])
+@pytest.mark.parametrize("source", ["file", "psbt"])
+async def test_what_has_no_vault_in_it_is_refused(browser, source, text):
+    sent = {"source": source, "text": text}
+    assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "given", [{"source": "rumour"}, {"source": "psbt"}, {"source": "file", "text": "psbt"}]
+)
+async def test_a_form_that_was_bent_is_refused(browser, given):
+    sent = {"source": "file", "text": VAULT.descriptor, **given}
+    assert (await browser.post(f"/vaults/{VAULT_ID}/pin/preview", data=sent)).status_code == 422
+
+
+async def test_a_vault_is_forgotten_by_its_code(browser):
+    await pin(browser)
+    path = f"/vaults/{VAULT_ID}/unpin"
+    assert (await browser.post(path, data={"code": "AAAA"})).status_code == 409
+    left = await browser.post(path, data={"code": CODE})
+    assert "Not pinned" in left.text
+
+
+async def test_an_alarm_stands_on_every_page_of_the_vault(daemon, browser):
+    await pin(browser)
+    claim = daemon.journal.claim(VAULT_ID)
+    daemon.journal.learn(type(claim)(**{**vars(claim), "descriptor": OTHER.descriptor}))
+    for path in ("/vaults", f"/vaults/{VAULT_ID}", f"/vaults/{VAULT_ID}/addresses"):
+        assert "ALARM" in whole(await browser.get(path)).words
+
+
+async def test_addresses_are_listed_whole_and_in_pages(browser):
+    await pin(browser)
+    html = whole(await browser.get(f"/vaults/{VAULT_ID}/addresses?chain=1&start=20"))
+    for index in range(20, 30):
+        assert VAULT.address(1, index) in html.words
+    assert html.all("a", href=f"/vaults/{VAULT_ID}/addresses?chain=1&start=10")
+    assert html.all("a", href=f"/vaults/{VAULT_ID}/addresses?chain=1&start=30")
+    for bad in ("chain=2", "start=-1", "start=x", "start=99999999999"):
+        assert (await browser.get(f"/vaults/{VAULT_ID}/addresses?{bad}")).status_code == 422
+
+
+async def test_s16_a_vault_that_is_not_pinned_has_no_addresses(browser):
+    assert (await browser.get(f"/vaults/{VAULT_ID}/addresses")).status_code == 409
+
+
+@pytest.mark.parametrize(("base", "policy"), [(f"/vaults/{VAULT_ID}", VAULT), ("/profile", PROFILE)])
+async def test_an_address_is_shown_on_the_device_and_a_mismatch_is_an_alarm(browser, bridge, base, policy):
+    await pin(browser)
+    html = whole(await browser.get(f"{base}/addresses"))
+    assert policy.address(0, 3) in html.words
+    done = await browser.post(f"{base}/addresses/show", data={"chain": "0", "index": "3"})
+    assert "Your device shows the same address." in done.text
+    assert bridge.shown[-1] == policy.address(0, 3)
+    bridge.showing.append(AddressMismatch(detail="tb1qother"))
+    alarm = await browser.post(f"{base}/addresses/show", data={"chain": "0", "index": "4"})
+    assert alarm.status_code == 409
+    assert "ALARM" in alarm.text
+
+
+async def test_l8_the_platforms_words_are_shown_as_words(daemon, browser):
+    claim = daemon.journal.claim(VAULT_ID)
+    daemon.journal.learn(type(claim)(**{**vars(claim), "name": "<script>alert(1)</script>\x1b[2J"}))
+    for path in ("/vaults", f"/vaults/{VAULT_ID}", f"/vaults/{VAULT_ID}/pin"):
+        text = (await browser.get(path)).text
+        assert "<script>alert" not in text
+        assert "\x1b" not in text

@@ -1,0 +1,164 @@
+"""Pairing over the real socket: what an app and the person send and get."""
+
+import json
+
+import httpx
+import pytest
+
+from signerd.loopback.api import PREFIX, ROUTES
+from signerd.loopback.callers import GRANTABLE, PAGE, TERMINAL, Caller, Kind, Right
+from signerd.loopback.place import HOST, socket_path
+from signerd.loopback.rights_words import RIGHT_WORDS, granted, rights_words
+from tests.support.served import make_outer, served_daemon
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("apps")
+    with served_daemon(folder / "s", make_outer(folder), sign_in=False) as found:
+        yield found
+
+
+@pytest.fixture
+def http(daemon):
+    transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
+    with httpx.Client(transport=transport, base_url=f"http://{HOST}{PREFIX}", trust_env=False) as client:
+        yield client
+
+
+def asked(http, name: str, *rights: str) -> dict[str, str]:
+    answer = http.post("/pairings", json={"name": name, "rights": rights})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_from_the_question_to_the_token_and_its_end(daemon, http):
+    pairing = asked(http, "Ledger of Ours", "read", "propose")
+    (shown,) = http.get("/pairings").json()
+    assert (shown["id"], shown["name"], shown["origin"]) == (pairing["id"], "Ledger of Ours", None)
+    assert (shown["code"], shown["rights"]) == (pairing["code"], ["read", "propose"])
+    secret = {"secret": pairing["secret"]}
+    assert http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()["state"] == "waiting"
+    accept = {"code": pairing["code"], "rights": ["read"], "days": 7}
+    assert http.post(f"/pairings/{pairing['id']}/accept", json=accept).json()["rights"] == ["read"]
+    assert http.get("/pairings").json() == []
+    collected = http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()
+    assert (collected["state"], collected["rights"]) == ("accepted", ["read"])
+    (app,) = [one for one in http.get("/apps").json() if one["id"] == collected["app_id"]]
+    assert (app["state"], app["expires"], app["last_used"]) == ("live", collected["expires"], None)
+    caller = daemon.on_loop(daemon.service.apps.caller, collected["token"], None)
+    assert caller.rights == {Right.ANYONE, Right.READ}
+    assert http.delete(f"/apps/{app['id']}").json()["state"] == "revoked"
+    # Once: the request is gone with its answer.
+    again = http.post(f"/pairings/{pairing['id']}/collect", json=secret)
+    assert (again.status_code, again.json()["code"]) == (404, "unknown-pairing")
+
+
+def test_a_refusal_is_told_once(http):
+    pairing = asked(http, "Refused", "xpub")
+    assert http.post(f"/pairings/{pairing['id']}/refuse").status_code == 200
+    secret = {"secret": pairing["secret"]}
+    assert http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()["state"] == "refused"
+    assert http.post(f"/pairings/{pairing['id']}/collect", json=secret).status_code == 404
+
+
+def test_who_asks_is_told_who_it_is(http):
+    me = http.get("/me").json()
+    assert (me["kind"], me["network"], me["id"], me["expires"]) == ("terminal", "regtest", None, None)
+    assert me["rights"] == [str(right) for right in GRANTABLE]
+
+
+def test_l3_origins_are_let_in_by_their_exact_name_and_shut_out(http):
+    let_in = http.post("/origins", json={"origin": "HTTPS://Wallet.Example:443/", "minutes": 5})
+    assert (let_in.status_code, let_in.json()["origin"]) == (200, "https://wallet.example")
+    assert [one["origin"] for one in http.get("/origins").json()] == ["https://wallet.example"]
+    for wrong in ("wallet.example", "https://*.example", "null", "https://wallet.example/path"):
+        refused = http.post("/origins", json={"origin": wrong})
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid-request")
+        assert refused.json()["hint"]
+    shut = http.delete("/origins", params={"origin": "https://wallet.example"}).json()
+    assert (shut["until"], shut["apps"]) == (None, [])
+    assert http.get("/origins").json() == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"name": "x", "rights": []},
+        {"name": "x", "rights": ["person"]},
+        {"name": "x", "rights": ["anyone"]},
+        {"name": "x", "rights": ["read"], "origin": "https://wallet.example"},
+        {"name": "", "rights": ["read"]},
+        {"name": "\u202efdp", "rights": ["read"]},
+        {"name": "x" * 201, "rights": ["read"]},
+    ],
+    ids=lambda body: json.dumps(body)[:40],
+)
+def test_l8_l13_what_nobody_may_ask_for_is_refused(http, body):
+    assert http.post("/pairings", json=body).status_code == 422
+    assert http.get("/pairings").json() == []
+
+
+@pytest.mark.parametrize("secret", ["", "x" * 42, "x" * 44, "é" * 43, None, "x" * 42 + "\n"])
+def test_l7_a_secret_of_another_form_is_refused_and_not_repeated(http, secret):
+    answer = http.post("/pairings/0123456789abcdef/collect", json={"secret": secret})
+    assert answer.status_code == 422
+    assert "xxxx" not in answer.text
+
+
+def test_l13_nothing_of_pairing_but_asking_and_collecting_is_for_an_app_or_a_stranger():
+    paths = ("/pairings", "/apps", "/origins")
+    ours = {(row.method, row.path): row.needs for row in ROUTES if row.path.startswith(paths)}
+    assert [place for place, needs in ours.items() if needs is not Right.PERSON] == [
+        ("POST", "/pairings"),
+        ("POST", "/pairings/{pairing_id}/collect"),
+    ]
+
+
+def test_every_right_that_can_be_granted_has_words_and_what_is_unknown_is_none():
+    assert set(RIGHT_WORDS) == set(GRANTABLE)
+    assert granted(["approve", "person", "read", "anyone", "nonsense"]) == (Right.READ, Right.APPROVE)
+    (line,) = rights_words(["approve"])
+    assert line.startswith("approve: ")
+    assert "only your device" in line
+
+
+def test_the_chain_is_told_who_decides():
+    app = Caller(Kind.APP, "Ledger of Ours", frozenset(), "a1")
+    assert [caller.told for caller in (TERMINAL, PAGE, app)] == [
+        "terminal",
+        "page",
+        "app a1 'Ledger of Ours'",
+    ]
+
+
+def paired(http, name: str, *rights: str) -> dict[str, str]:
+    """The headers of an app that has these rights."""
+    pairing = asked(http, name, *rights)
+    accept = {"code": pairing["code"], "rights": list(rights), "days": 7}
+    assert http.post(f"/pairings/{pairing['id']}/accept", json=accept).status_code == 200
+    secret = {"secret": pairing["secret"]}
+    return bearer(http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()["token"])
+
+
+def test_l13_who_may_see_vaults_cannot_derive_their_addresses(http):
+    reader = paired(http, "Reader", "read")
+    (seen,) = http.get("/vaults", headers=reader).json()
+    (whole,) = http.get("/vaults").json()
+    assert whole["cosigners"]
+    assert seen == whole | {"cosigners": []}
+    assert http.get(f"/vaults/{seen['vault_id']}/addresses", headers=reader).status_code == 403
+    with_keys = paired(http, "Keys", "read", "xpub")
+    assert http.get("/vaults", headers=with_keys).json() == [whole]
+    assert http.get(f"/vaults/{seen['vault_id']}/addresses", headers=with_keys).status_code == 200
+
+
+def test_l13_history_and_settings_are_the_persons(http):
+    every = paired(http, "Everything", *(str(right) for right in GRANTABLE))
+    assert http.get("/audit/entries", headers=every).status_code == 403
+    assert http.get("/settings", headers=every).status_code == 403
+    assert http.get("/audit", headers=every).status_code == 200

@@ -1,0 +1,182 @@
+"""Every row against the OpenAPI document that the daemon itself serves: as the person, as an app, as nobody (L2, L13)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import httpx
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, seed, settings
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from signerd.core.states import State
+from signerd.loopback.access.rates import Rates
+from signerd.loopback.api import PREFIX, ROUTES, Route
+from signerd.loopback.binding import arguments
+from signerd.loopback.callers import Right
+from signerd.loopback.description import describe
+from signerd.loopback.place import HOST, socket_path
+from tests.support.daemons import make_config
+from tests.support.served import Served, make_outer, served_daemon
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+]
+# For each row and mode. With a row's fields few, more say little.
+EXAMPLES = 6
+# An id that exists leads further in than one by chance.
+REAL = {"psbt_id": "p-1", "vault_id": "vault-1"}
+MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+# Its answers do not end: tests/signerd/loopback/test_events.py reads them.
+STREAM = "/events"
+
+
+@dataclass
+class Callers:
+    """The same daemon as each of them reaches it."""
+
+    daemon: Served
+    schema: schemathesis.BaseSchema
+    person: httpx.Client
+    app: httpx.Client
+    stranger: httpx.Client
+
+
+@pytest.fixture(scope="module")
+def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
+    folder = tmp_path_factory.mktemp("described")
+    patch = pytest.MonkeyPatch()
+    # How often an app may ask is another test's matter.
+    patch.setattr(Rates, "take", lambda _self, _who: None)
+    with (
+        patch.context(),
+        served_daemon(folder / "s", make_outer(folder), port=0, config=make_config()) as daemon,
+    ):
+        daemon.until(lambda: [r.state for r in daemon.service.journal.records()] == [State.WAITING_PERSON])
+        url = f"http://127.0.0.1:{daemon.service.reach.port}"
+        token = daemon.on_loop(_paired, daemon.service)
+        transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
+        with (
+            httpx.Client(transport=transport, base_url=f"http://{HOST}", trust_env=False) as person,
+            httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as app,
+            httpx.Client(base_url=url, trust_env=False) as stranger,
+        ):
+            document = person.get(f"{PREFIX}/openapi.json").json()
+            yield Callers(daemon, schemathesis.openapi.from_dict(document), person, app, stranger)
+
+
+async def _paired(service) -> str:
+    asked = await service.apps.ask("Reader", frozenset({"read"}), None)
+    await service.apps.accept(asked.id, asked.code, rights=None, days=1)
+    return (await service.apps.collect(asked.id, asked.secret)).token
+
+
+def _asks(row: Route, mode: GenerationMode, callers: Callers, examples: int):
+    """The decorator for a test's inner function, which gets a case of this row."""
+    operation = callers.schema[PREFIX + row.path][row.method]
+
+    def decorate(inner):
+        return seed(1)(
+            settings(
+                max_examples=examples,
+                derandomize=True,
+                database=None,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            )(given(case=operation.as_strategy(generation_mode=mode))(inner))
+        )
+
+    return decorate
+
+
+def _send(http: httpx.Client, case: Case) -> httpx.Response:
+    asked = case.as_transport_kwargs(base_url=str(http.base_url).rstrip("/"))
+    request = requests.Request(**asked).prepare()
+    # Its own, and none of the other program's.
+    ours = {
+        "content-length",
+        "user-agent",
+        "accept",
+        "accept-encoding",
+        "connection",
+        "authorization",
+        "host",
+    }
+    sent = {name: value for name, value in request.headers.items() if name.lower() not in ours}
+    answer = http.request(request.method, request.url, content=request.body, headers=sent)
+    answer.elapsed = timedelta(0)
+    return answer
+
+
+def test_the_document_is_valid_openapi(callers: Callers) -> None:
+    callers.schema.validate()
+    assert callers.schema.raw_schema["openapi"].startswith("3.1.")
+
+
+@pytest.mark.parametrize(
+    ("row", "mode"),
+    [
+        pytest.param(row, mode, id=f"{row.method} {row.path} {mode.value}")
+        for row in ROUTES
+        for mode in MODES
+        if row.path != STREAM
+        # What takes nothing cannot be asked wrongly.
+        if mode is GenerationMode.POSITIVE or arguments(row.endpoint)
+    ],
+)
+def test_every_row_keeps_to_the_document_for_the_person(
+    row: Route, mode: GenerationMode, callers: Callers
+) -> None:
+    checks = [*CHECKS, negative_data_rejection] if mode is GenerationMode.NEGATIVE else CHECKS
+
+    @_asks(row, mode, callers, EXAMPLES)
+    def asked(case: Case) -> None:
+        if mode is GenerationMode.POSITIVE:
+            named = case.path_parameters or {}
+            named.update({name: real for name, real in REAL.items() if name in named})
+        case.validate_response(_send(callers.person, case), checks=checks)
+
+    asked()
+
+
+@pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
+def test_l2_l13_no_answer_goes_beyond_the_rights_of_who_asks(row: Route, callers: Callers) -> None:
+    before = callers.daemon.service.feed.last
+
+    @_asks(row, GenerationMode.POSITIVE, callers, 2)
+    def asked(case: Case) -> None:
+        for http, rights, refusal in (
+            (callers.stranger, {Right.ANYONE}, 401),
+            (callers.app, {Right.ANYONE, Right.READ}, 403),
+        ):
+            if row.path == STREAM and row.needs in rights:
+                continue
+            answer = _send(http, case)
+            case.validate_response(answer, checks=CHECKS)
+            assert (answer.status_code == refusal) or row.needs in rights
+
+    asked()
+    if row.needs not in {Right.ANYONE, Right.READ}:
+        assert callers.daemon.service.feed.last == before
+
+
+@pytest.mark.parametrize("row", ROUTES, ids=lambda row: f"{row.method} {row.path}")
+def test_every_row_says_what_it_needs_and_what_may_go_wrong(row: Route) -> None:
+    operation = describe(ROUTES, PREFIX)["paths"][PREFIX + row.path][row.method.lower()]
+    assert operation["x-needs"] == row.needs
+    assert set(operation["responses"]) >= {"401", "403", "404", "409", "413", "422", "429", "503"}
+    assert len(set(operation["responses"]) & {"200", "204"}) == 1

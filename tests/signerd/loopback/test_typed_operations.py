@@ -1,0 +1,187 @@
+"""L5: through the table a device is asked for typed operations and for nothing else, whatever a caller sends."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from firmware_bridge import Bridge, DeviceState, Question
+from signerd.devices import DeviceBridge, Devices
+from signerd.loopback import shapes
+from signerd.loopback.api import PREFIX, ROUTES
+from signerd.loopback.binding import In, arguments
+from signerd.loopback.callers import Right
+from tests.support.daemons import daemon_at, prepare
+from tests.support.desk import VAULT, VAULT_ID
+from tests.support.fake_bridge import FakeBridge
+from tests.support.served import make_outer, served
+
+# All that the daemon ever asks of a device. What is not here cannot be reached: no wipe, no set-up, no firmware, no
+# message as it came, and no text of a caller's to sign: ``sign_message`` signs a checked challenge for the device's own
+# keys (``account.registration``) and nothing else.
+LOOKING = {"list", "refresh", "watch", "events"}
+ASKING = {"unlock", "identify", "cancel", "xpubs", "sign_message", "enrol", "show_address", "sign"}
+# By row, which of them it may lead to. Every other row leads to none.
+MAY_ASK = {
+    ("POST", "/devices/{device_id}/unlock"): {"unlock"},
+    ("POST", "/devices/{device_id}/identify"): {"identify"},
+    ("POST", "/devices/{device_id}/cancel"): {"cancel"},
+    ("POST", "/devices/{device_id}/accounts"): {"xpubs"},
+    ("POST", "/registration/preview"): {"xpubs"},
+    ("POST", "/registration"): {"xpubs", "sign_message"},
+    ("POST", "/vaults/{vault_id}/pin"): {"enrol", "show_address"},
+    ("POST", "/vaults/{vault_id}/addresses/show"): {"show_address"},
+    ("POST", "/profile/addresses/show"): {"show_address"},
+}
+# What a caller may write in their own words, and where it goes: to the platform, to the person's own pages, to the device
+# that asked for it, or against a code of ours. None of it reaches a device as a command or as something to sign.
+FREE_TEXT = {
+    "email",
+    "password",
+    "code",
+    "reason",
+    "descriptor",
+    "answer",
+}
+
+
+class Watched:
+    """Alice's device, which writes down what it is asked."""
+
+    def __init__(self) -> None:
+        self.inner = FakeBridge(state=DeviceState.READY, secrets={Question.PIN: "1"})
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in LOOKING:
+            self.asked.append(name)
+        return getattr(self.inner, name)
+
+
+def methods(of: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(of, inspect.isfunction) if not name.startswith("_")}
+
+
+def test_l5_the_daemon_knows_typed_operations_only():
+    assert methods(DeviceBridge) == LOOKING | ASKING
+    assert methods(DeviceBridge) <= methods(Bridge)
+
+
+def test_the_fake_has_what_the_library_has():
+    for name in methods(DeviceBridge):
+        wanted = inspect.signature(getattr(Bridge, name)).parameters
+        there = inspect.signature(getattr(FakeBridge, name)).parameters
+        assert [given.lstrip("_") for given in there] == [given for given in wanted if given != "seconds"], (
+            name
+        )
+
+
+def texts_of(shape: Any, found: set[str]) -> set[str]:
+    """The names of fields whose text no pattern or list bounds."""
+    for name, schema in shape.get("properties", {}).items():
+        for one in (schema, *schema.get("anyOf", ()), schema.get("items", {})):
+            if one.get("type") == "string" and not {"pattern", "enum", "const"} & set(one):
+                found.add(name)
+    for inner in shape.get("$defs", {}).values():
+        texts_of(inner, found)
+    return found
+
+
+def test_l5_no_row_takes_a_command_a_path_or_a_text_for_a_device():
+    taken: set[str] = set()
+    for row in ROUTES:
+        if not row.path.startswith(
+            ("/devices", "/registration", "/vaults", "/profile", "/questions", "/accounts")
+        ):
+            continue
+        for one in arguments(row.endpoint):
+            schema = one.adapter.json_schema()
+            if one.place is In.BODY:
+                texts_of(schema, taken)
+            else:
+                bounded = schema if "type" in schema else schema["anyOf"][0]
+                assert bounded["type"] == "integer" or bounded["pattern"] == shapes.ID_PATTERN
+    assert taken <= FREE_TEXT
+
+
+def filled(path: str, device_id: str) -> str:
+    names = {"device_id": device_id, "vault_id": VAULT_ID}
+    return re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], "x-1"), path)
+
+
+# A body for every shape that a row takes; what a device may be asked with is in here.
+BODIES: dict[type[BaseModel], dict[str, Any]] = {
+    shapes.AccountRequest: {"account": 1},
+    shapes.ShowAddressRequest: {"index": 1},
+    shapes.QuestionAnswer: {"answer": "wipe"},
+    shapes.PinRequest: {"code": VAULT.verification_code},
+    shapes.PinPreviewRequest: {},
+}
+
+
+def body_of(row: Any, digest: str, device_id: str) -> dict[str, Any]:
+    for one in arguments(row.endpoint):
+        if one.place is In.BODY:
+            shape = one.adapter._type
+            if shape is shapes.RegisterRequest:
+                return {"json": {"device_id": device_id, "digest": digest}}
+            return {"json": BODIES.get(shape, {})}
+    return {}
+
+
+def test_l5_a_walk_through_the_whole_table_reaches_the_device_by_its_own_rows_only(tmp_path):
+    outer, bridge = make_outer(tmp_path), Watched()
+    state = tmp_path / "s"
+    state.mkdir(mode=0o700)
+    prepare(state)
+    daemon = daemon_at(state, outer.platform, bridge)
+    with served(daemon, state) as running, running.client() as client:
+        device_id = bridge.inner.device.id
+        digest = client.preview_registration().digest
+        reached = {}
+        for row in sorted(ROUTES, key=lambda row: row.path != "/registration"):
+            if row.path in {"/events", "/session", "/session/code"}:
+                continue
+            bridge.asked.clear()
+            place = client.door.base + filled(row.path, device_id)
+            client._http.request(row.method, place, **body_of(row, digest, device_id))
+            reached[row.method, row.path] = set(bridge.asked)
+    for row, asked in reached.items():
+        assert asked <= MAY_ASK.get(row, set()), row
+    # The walk is none if it reaches nothing.
+    assert reached["POST", "/devices/{device_id}/identify"] == {"identify"}
+    assert reached["POST", "/devices/{device_id}/accounts"] == {"xpubs"}
+    assert reached["POST", "/registration"] == {"xpubs", "sign_message"}
+    assert reached["POST", "/devices/{device_id}/unlock"] == {"unlock"}
+    assert reached["POST", "/vaults/{vault_id}/addresses/show"] == {"show_address"}
+    assert reached["POST", "/profile/addresses/show"] == {"show_address"}
+    assert set(MAY_ASK) <= set(reached) | {("POST", "/registration/preview")}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "right"),
+    [
+        ("POST", "/devices/{device_id}/unlock", Right.PERSON),
+        ("GET", "/devices/{device_id}/unlock", Right.PERSON),
+        ("GET", "/questions", Right.PERSON),
+        ("POST", "/questions/{question_id}", Right.PERSON),
+        ("POST", "/devices/{device_id}/cancel", Right.PERSON),
+        ("POST", "/devices/{device_id}/identify", Right.DISPLAY),
+        ("POST", "/vaults/{vault_id}/addresses/show", Right.DISPLAY),
+        ("POST", "/profile/addresses/show", Right.DISPLAY),
+        ("POST", "/devices/{device_id}/accounts", Right.XPUB),
+        ("GET", "/accounts", Right.XPUB),
+        ("GET", "/profile/addresses", Right.XPUB),
+        ("GET", "/vaults/{vault_id}/addresses", Right.XPUB),
+    ],
+)
+def test_l13_a_row_needs_the_right_that_its_danger_asks_for(method, path, right):
+    (row,) = (row for row in ROUTES if (row.method, row.path) == (method, path))
+    assert row.needs is right
+    assert PREFIX == "/v1"
+
+
+def test_l5_devices_have_no_method_that_takes_a_command():
+    assert {"command", "send", "raw", "wipe", "setup", "restore", "backup"} & methods(Devices) == set()

@@ -1,0 +1,45 @@
+"""Reviews are kept while nothing changes, and not for ever."""
+
+from pathlib import Path
+
+import pytest
+
+from signerd import reviews
+from signerd.reviews import Reviews
+from tests.signerd.journal.test_journal import prepared
+from tests.support.desk import snapshot_of, spend
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """What was judged, in order."""
+    ids: list[str] = []
+    real = reviews.review
+
+    def counting(snapshot, around):
+        ids.append(snapshot.psbt_id)
+        return real(snapshot, around)
+
+    monkeypatch.setattr(reviews, "review", counting)
+    return ids
+
+
+def test_the_newest_are_kept_within_the_bound_and_no_others(tmp_path: Path, judged: list[str]) -> None:
+    with prepared(tmp_path) as journal:
+        for number in range(1, 4):
+            journal.poll(snapshot_of(spend(fee=1_000 + number), f"p-{number}"))
+        records = journal.records()
+        kept = Reviews(journal, most=2 * len(records[0].snapshot.psbt))
+        for record in (*records, records[2], records[1]):
+            kept.of(record)
+        assert judged == ["p-1", "p-2", "p-3"]
+        kept.of(records[0])
+        assert judged[3:] == ["p-1"]
+
+
+def test_the_newest_is_kept_however_large_it_is(tmp_path: Path, judged: list[str]) -> None:
+    with prepared(tmp_path) as journal:
+        journal.poll(snapshot_of(spend(), "p-1"))
+        kept = Reviews(journal, most=1)
+        assert kept.of(journal.record("p-1")) is kept.of(journal.record("p-1"))
+        assert judged == ["p-1"]

@@ -1,0 +1,17 @@
+"""PSBTs that an app brings: payments of the pinned vault's or the profile's coins that no proposal makes."""
+
+from multisig import ChangeTo, Policy, Profile, Psbt, build_psbt, profile_account_path, sats
+from signerd.core.values import OwnKey
+from tests.support.desk import NETWORK, VAULT
+from tests.support.wallets import ALICE, fund, pay
+
+PROFILE = Profile(NETWORK, ALICE.origin_key(profile_account_path(NETWORK)))
+PROFILE_KEY = OwnKey(PROFILE.key, "profile", 0)
+COIN, FEE = 100_000, 1_000
+
+
+def bill(number: int = 0, amount: int = 50_000, policy: Policy = VAULT, to: str = "bill") -> Psbt:
+    """Each number has a coin of its own."""
+    coin = fund(policy, COIN, index=10 + number)
+    change = ChangeTo(sats(COIN - amount - FEE), 1, 20 + number)
+    return build_psbt(policy, [coin], [pay(amount, to), change], 0)

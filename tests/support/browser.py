@@ -1,0 +1,165 @@
+"""Debian's Chromium in a test's hands: one process of it for each of pytest's, and what it complained about."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+
+from signerd.loopback.access.gates import cookie_name
+from tests.support.ported import exchange, read_answer
+from tests.support.served import Served
+
+CHROMIUM = Path("/usr/bin/chromium")
+# Set where a run without a browser must not look like one with it.
+REQUIRED = "SIGNERD_REQUIRE_CHROMIUM"
+# A folder: every page is drawn into it.
+SCREENSHOTS = "SIGNERD_SCREENSHOTS"
+# A name that leads to this machine, as an attacker's does once it was bound anew (L1).
+REBOUND = "evil.example"
+ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+)
+# How Chromium and htmx note that an answer was a refusal; the page's own words for it are what the tests look at.
+REFUSALS = (
+    "Failed to load resource: the server responded with a status of 4",
+    "Response Status Error Code 4",
+)
+# Two busy cores: what a person sees at once may take this long.
+PATIENCE_MS = 20_000
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 375, "height": 812}
+# What people of different sight, hands and tools are promised: the parts of WCAG 2.1 that a program can judge.
+STANDARDS = ["wcag2a", "wcag2aa", "wcag21aa"]
+
+
+def require_chromium() -> None:
+    """Skips, or fails where it is required."""
+    if CHROMIUM.exists():
+        return
+    words = f"no Chromium at {CHROMIUM}"
+    if os.environ.get(REQUIRED) == "1":
+        pytest.fail(words)
+    pytest.skip(words)
+
+
+@dataclass
+class Chromium:
+    """``loop``: playwright's. It stands still between two calls, and asyncio takes it for one that runs."""
+
+    browser: Browser
+    loop: asyncio.AbstractEventLoop
+
+    @contextmanager
+    def in_use(self) -> Iterator[Browser]:
+        """Other tests of this process run loops of their own: playwright's is out of their way outside of this."""
+        asyncio._set_running_loop(self.loop)
+        try:
+            yield self.browser
+        finally:
+            asyncio._set_running_loop(None)
+
+
+@contextmanager
+def launched() -> Iterator[Chromium]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
+        found = Chromium(browser, asyncio.get_running_loop())
+        expect.set_options(timeout=PATIENCE_MS)
+        asyncio._set_running_loop(None)
+        try:
+            yield found
+        finally:
+            asyncio._set_running_loop(found.loop)
+            browser.close()
+
+
+@dataclass
+class Complaints:
+    """What a browser said against the pages of one context: errors of scripts, breaches of the policy, calls elsewhere."""
+
+    of: str
+    said: list[str] = field(default_factory=list)
+
+    def watch(self, context: BrowserContext) -> None:
+        context.on("console", self._console)
+        context.on("weberror", lambda error: self.said.append(f"script: {error.error}"))
+        context.on("request", lambda request: self._request(request.url))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not message.text.startswith(REFUSALS):
+            self.said.append(f"console: {message.text}")
+        elif "Content Security Policy" in message.text:
+            self.said.append(f"policy: {message.text}")
+
+    def _request(self, url: str) -> None:
+        if not url.startswith((self.of, "data:", "file:", "about:", "blob:")):
+            self.said.append(f"elsewhere: {url}")
+
+
+def origin_of(served: Served) -> str:
+    url = served.service.reach.page_url
+    assert url is not None
+    return str(url).rstrip("/")
+
+
+def new_code(served: Served) -> str:
+    with served.client() as client:
+        return client.enter_page().code
+
+
+def seat(served: Served, context: BrowserContext) -> None:
+    """A session of the page begins in this browser, as by `signerd open`."""
+    port = served.service.reach.port
+    body = f"code={new_code(served)}"
+    head = (
+        f"POST /enter HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: null\r\nConnection: close\r\n"
+        f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    answer = read_answer(exchange(port, (head + body).encode()))
+    name, _equals, value = answer.headers["set-cookie"].partition(";")[0].partition("=")
+    assert name == cookie_name(port)
+    cookie = {"name": name, "value": value, "url": origin_of(served), "httpOnly": True, "sameSite": "Strict"}
+    context.add_cookies([cookie])
+
+
+@cache
+def _axe() -> str:
+    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
+
+
+def violations(page: Page, *, rules: list[str] | None = None) -> list[str]:
+    """What axe finds on the page as it stands. ``rules``: these alone; None: all of ``STANDARDS``.
+
+    It comes by the debugger: the page's own policy lets no script in.
+    """
+    page.evaluate(_axe())
+    only = {"type": "tag", "values": STANDARDS} if rules is None else {"type": "rule", "values": rules}
+    found = page.evaluate(f"axe.run({json.dumps({'runOnly': only, 'resultTypes': ['violations']})})")
+    return [
+        f"{one['id']}: {node['html'][:160]} ({node['failureSummary']})"
+        for one in found["violations"]
+        for node in one["nodes"]
+    ]
+
+
+def draw(page: Page, name: str) -> None:
+    """A picture of the whole page, where somebody keeps them."""
+    folder = os.environ.get(SCREENSHOTS)
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

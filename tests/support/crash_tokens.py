@@ -1,0 +1,57 @@
+"""The story of a token's call, for the crash harness: proven, asked, signed, submitted, and what the platform tells besides."""
+
+from pathlib import Path
+
+from signerd.core.states import State
+from signerd.faults import FaultPoint
+from tests.support.crash_stories import (
+    ASKING,
+    PSBT_ID,
+    FileMemory,
+    LastingPlatform,
+    Story,
+    add_one,
+    payment_faults,
+    prepare_payment,
+    read_journal,
+)
+from tests.support.daemons import approve, daemon_at, until
+from tests.support.desk import VAULT_ID
+from tests.support.fake_bridge import FakeBridge
+from tests.support.tokens import GOLD, call, published, token_snapshot
+
+
+async def live_tokens(folder: Path, fault: FaultPoint) -> None:
+    platform = LastingPlatform(
+        folder,
+        {PSBT_ID: token_snapshot(call(), psbt_id=PSBT_ID)},
+        published={1: published(GOLD)},
+        fault=fault,
+    )
+    bridge = FakeBridge(prompts=folder / "prompts")
+    store = FileMemory(folder / "session")
+    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+
+        def state() -> State | None:
+            return next((r.state for r in daemon.journal.records() if r.psbt_id == PSBT_ID), None)
+
+        while state() is not State.SUBMITTED:
+            await until(lambda: state() in (*ASKING, State.SUBMITTED))
+            if state() in ASKING:
+                add_one(folder / "yes")
+                await approve(daemon, PSBT_ID)
+        await until(
+            lambda: bool(daemon.follower.state.workspaces) and daemon.journal.claim(VAULT_ID) is not None
+        )
+        await daemon.tokens.of_vault(VAULT_ID)
+
+
+def token_faults(folder: Path, point: str) -> list[str]:
+    with read_journal(folder) as journal:
+        told = [entry.note.kind for entry in journal.audit()].count("token-proven")
+        known = journal.tokens.bytecode(call()) == GOLD
+    wrong = [] if known and told == 1 else [f"the token was proven {told} times"]
+    return [*wrong, *payment_faults(folder, point)]
+
+
+TOKENS = Story("tokens", prepare_payment, live_tokens, token_faults)

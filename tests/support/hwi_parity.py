@@ -1,0 +1,143 @@
+"""The same commands through HWI's own program and through signerd-hwi, at one virtual device. Runs in its own namespace.
+
+HWI goes first and alone; then the daemon holds the device, and nobody else speaks to it.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from firmware_bridge import Bridge, Endpoint, Family
+from firmware_bridge.virtual.panel import Panel, approve_all, ask_person
+from multisig import Network, profile_account_path
+from signerd.core.audit import Note
+from signerd.core.values import Limits, OwnKey
+from signerd.journal import Journal
+from signerd.loopback.serve import serving
+from tests.support.daemons import daemon_at, make_config
+from tests.support.fake_platform import FakePlatform
+from tests.support.hwi_command import hwi
+from tests.support.namespace import raise_loopback
+from tests.support.real_signer import ready
+from tests.support.rigs import VIRTUAL
+from tests.support.virtual import profile, seed, spend, vault_key
+
+NETWORK = Network.TESTNET4
+PROFILE = profile(0, NETWORK)
+VAULT_ACCOUNT, ACCOUNT = "m/48h/1h/0h/2h", str(profile_account_path(NETWORK))
+# Where HWI looks for emulators.
+PLACES = {
+    Family.TREZOR: 21324,
+    Family.LEDGER: 9999,
+    Family.COLDCARD: Path("/tmp/ckcc-simulator.sock"),
+}
+# At this simulator HWI presses the button itself, and takes it for broken where that cannot be.
+PRESSES = {Family.COLDCARD}
+FINGERPRINT = str(seed().fingerprint)
+PUBLIC_KEY = PROFILE.key.xpub.derive_public_key(0, 5).hex()
+COMMANDS = {
+    "enumerate": ("enumerate",),
+    "getxpub": ("getxpub", ACCOUNT),
+    "getxpub of a vault": ("getxpub", VAULT_ACCOUNT),
+    "getxpub below": ("getxpub", f"{ACCOUNT}/1/7"),
+    "getxpub expert": ("--expert", "getxpub", ACCOUNT),
+    "getxpub elsewhere": ("getxpub", "m/44h/1h/0h"),
+    "getmasterxpub": ("getmasterxpub", "--addr-type", "wit"),
+    "getdescriptors": ("getdescriptors", "--account", "0"),
+    "displayaddress path": ("displayaddress", "--path", f"{ACCOUNT}/0/5", "--addr-type", "wit"),
+    "displayaddress desc": ("displayaddress", "--desc", f"wpkh([{FINGERPRINT}/84h/1h/0h/0/5]{PUBLIC_KEY})"),
+    "signtx": ("signtx", spend(PROFILE).to_base64()),
+    "promptpin": ("promptpin",),
+    "bad descriptor": ("displayaddress", "--desc", f"wpkh([00000000/84h/1h/0h/0/5]{PUBLIC_KEY})"),
+    "no device": ("-f", "00000000", "getxpub", ACCOUNT),
+}
+
+
+def asked(name, program):
+    named = () if name in {"enumerate", "no device"} else ("--fingerprint", FINGERPRINT)
+    return program(*named, *COMMANDS[name])
+
+
+def ours(state):
+    def program(*arguments):
+        command = [
+            sys.executable,
+            "-m",
+            "signerd.hwi",
+            "--emulators",
+            "--chain",
+            "test",
+            "--wait",
+            "60",
+            *arguments,
+        ]
+        environment = {**os.environ, "SIGNERD_STATE": str(state)}
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=90, check=False
+        )
+        if done.returncode or len(done.stdout.splitlines()) != 1:
+            raise AssertionError((arguments, done.returncode, done.stdout, done.stderr))
+        return json.loads(done.stdout)
+
+    return program
+
+
+async def approving(daemon):
+    """The person at the page, who says yes to whatever is brought."""
+    while True:
+        for record in daemon.journal.brought.open():
+            if record.state == "waiting-for-person":
+                shown = await daemon.proposal(record.psbt_id)
+                warned = frozenset(check.name for check in shown.checks if check.acknowledge)
+                await daemon.approve(record.psbt_id, shown.digest, warned)
+        await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def signerd_at(endpoint, state):
+    state.mkdir(mode=0o700)
+    with Journal(state, network=NETWORK, limits=Limits()) as journal:
+        keys = (OwnKey(PROFILE.key, "profile", 0), OwnKey(vault_key(0, NETWORK), "vault", 0))
+        journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+    async with (
+        Bridge(network=NETWORK, endpoints=[endpoint], usb=False) as bridge,
+        daemon_at(state, FakePlatform(state), bridge, config=make_config(network=NETWORK.value)) as daemon,
+        serving(daemon, state),
+    ):
+        await ready(daemon)
+        person = asyncio.create_task(approving(daemon))
+        try:
+            yield
+        finally:
+            person.cancel()
+
+
+async def all_of(program):
+    return {name: await asyncio.to_thread(asked, name, program) for name in COMMANDS}
+
+
+async def scenario(family):
+    raise_loopback()
+    presses, place = family in PRESSES, PLACES[family]
+    options = {"allow_keypress": True} if presses else {}
+    device = VIRTUAL[family](seed(), Panel(ask_person if presses else approve_all), NETWORK, **options)
+    endpoint = await (device.start(place) if isinstance(place, Path) else device.start(port=place))
+    assert isinstance(endpoint, Endpoint)
+    try:
+        theirs = await all_of(hwi)
+        device.panel.script = approve_all
+        with tempfile.TemporaryDirectory(prefix="parity") as folder:
+            state = Path(folder) / "s"
+            async with signerd_at(endpoint, state):
+                return {"theirs": theirs, "ours": await all_of(ours(state))}
+    finally:
+        await device.stop()
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(scenario(Family(sys.argv[1])))))  # noqa: T201 - the answer to whoever started this

@@ -1,0 +1,96 @@
+"""The page as a browser with a session meets it, on the daemon's own loop, without a door before it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+import httpx
+
+from signerd.loopback.callers import PAGE, SCOPE_KEY, SESSION_KEY, Caller
+from signerd.loopback.page.routes import make_page
+
+FORM_TOKEN = "form-token-of-this-session"
+
+
+@dataclass(frozen=True)
+class Session:
+    """What of a session the page reads."""
+
+    form_token: str = FORM_TOKEN
+
+
+class Seated:
+    """The application for one caller, as the door would have found it out."""
+
+    def __init__(self, app, caller: Caller | None = PAGE) -> None:
+        self._app, self._caller = app, caller
+
+    async def __call__(self, scope, receive, send) -> None:
+        if self._caller is not None and scope["type"] == "http":
+            scope = {**scope, SCOPE_KEY: self._caller, SESSION_KEY: Session()}
+        await self._app(scope, receive, send)
+
+
+@asynccontextmanager
+async def paged(service, caller: Caller | None = PAGE) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(Seated(make_page(service), caller), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@dataclass
+class Tag:
+    name: str
+    attributes: dict[str, str]
+    words: str = ""
+
+
+VOID = frozenset({"meta", "link", "img", "input", "wbr", "br", "hr"})
+
+
+class Markup(HTMLParser):
+    """The tags of a page in their order, each with all the words within it; ``broken`` where one is not closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[Tag] = []
+        self.broken: list[str] = []
+        self._open: list[Tag] = []
+        self.feed(html)
+        self.close()
+        self.broken += [tag.name for tag in self._open]
+
+    def handle_starttag(self, tag, attrs):
+        found = Tag(tag, {name: value or "" for name, value in attrs})
+        self.tags.append(found)
+        if tag not in VOID:
+            self._open.append(found)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(Tag(tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag):
+        if not self._open or self._open[-1].name != tag:
+            self.broken.append(f"</{tag}>")
+            return
+        self._open.pop()
+
+    def handle_data(self, data):
+        for tag in self._open:
+            tag.words += data
+
+    def all(self, name: str, /, **attributes: str) -> list[Tag]:
+        return [
+            tag
+            for tag in self.tags
+            if tag.name == name and all(tag.attributes.get(key) == value for key, value in attributes.items())
+        ]
+
+    def by_id(self, identity: str) -> Tag:
+        (found,) = [tag for tag in self.tags if tag.attributes.get("id") == identity]
+        return found
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.all("html")[0].words.split()) if self.all("html") else ""

@@ -1,0 +1,64 @@
+"""Pairing over a real journal, with clocks that stand until they are moved and bytes that never come twice."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from signerd.apps import PairedApps
+from signerd.core.values import Limits
+from signerd.errors import NotPaired
+from signerd.faults import FaultPoint, no_fault
+from signerd.feed import Feed
+from signerd.journal import Journal
+from signerd.loopback.shapes import Collected
+from tests.support.desk import NETWORK
+
+SITE = "https://wallet.example"
+READ = frozenset({"read"})
+
+
+@dataclass
+class World:
+    folder: Path
+    wall: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    seconds: float = 1_000.0
+    given: int = 0
+    fault: FaultPoint = no_fault
+
+    def entropy(self, count: int) -> bytes:
+        self.given += 1
+        return hashlib.shake_256(self.given.to_bytes(8)).digest(count)
+
+    def pass_time(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.wall += timedelta(seconds=seconds)
+
+    def open(self) -> None:
+        self.journal = Journal(
+            self.folder, network=NETWORK, limits=Limits(), now=lambda: self.wall, fault=self.fault
+        )
+        self.feed = Feed()
+        self.apps = PairedApps(self.journal, self.feed, lambda: self.seconds, self.entropy)
+
+    def restart(self) -> None:
+        self.journal.close()
+        self.open()
+
+    def notes(self) -> list[str]:
+        return [entry.note.kind for entry in self.journal.audit()]
+
+    async def paired(
+        self, rights: frozenset[str] = READ, origin: str | None = None, days: int = 90
+    ) -> Collected:
+        asked = await self.apps.ask("An App", rights, origin)
+        await self.apps.accept(asked.id, asked.code, rights=None, days=days)
+        return await self.apps.collect(asked.id, asked.secret)
+
+    def works(self, token: str | None, origin: str | None = None) -> bool:
+        assert token is not None
+        try:
+            self.apps.caller(token, origin)
+        except NotPaired:
+            return False
+        return True

@@ -1,0 +1,131 @@
+"""The daemon's TCP port as a program that writes its own bytes meets it."""
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from signerd.loopback.access.gates import cookie_name
+from signerd.loopback.page.sessions import Session, Sessions
+from tests.support.served import Scripted, Served, served
+
+PATIENCE_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Answered:
+    """``status`` 0: the connection ended without an answer."""
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @property
+    def code(self) -> str:
+        return json.loads(self.body)["code"]
+
+
+def read_answer(raw: bytes) -> Answered:
+    if not raw:
+        return Answered(0)
+    head, _gap, body = raw.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _colon, value in (line.partition(":") for line in lines)}
+    return Answered(int(first.split()[1]), headers, body)
+
+
+def exchange(port: int, request: bytes, host: str = "127.0.0.1") -> bytes:
+    """What comes back for these very bytes, until the other side closes."""
+    with socket.create_connection((host, port), PATIENCE_SECONDS) as raw:
+        answer = b""
+        try:
+            raw.sendall(request)
+            while part := raw.recv(65536):
+                answer += part
+        except ConnectionError:
+            pass
+        return answer
+
+
+@dataclass(frozen=True)
+class Port:
+    """One daemon behind its port."""
+
+    daemon: Served
+    sessions: Sessions
+
+    @property
+    def number(self) -> int:
+        found = self.daemon.service.reach.port
+        assert found is not None
+        return int(found)
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.number}"
+
+    @property
+    def origin(self) -> str:
+        return f"http://{self.host}"
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str] | None = None,
+        body: bytes = b"",
+        at: str = "127.0.0.1",
+    ) -> Answered:
+        given = {"Host": self.host, "Connection": "close", **(headers or {})}
+        if body:
+            given.setdefault("Content-Length", str(len(body)))
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+        return read_answer(
+            exchange(self.number, "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body, at)
+        )
+
+    # --- the page ----------------------------------------------------------------------------------------------------
+
+    def entry(self) -> str:
+        with self.daemon.client() as client:
+            return client.enter_page().code
+
+    def enter(self, code: str, headers: dict[str, str] | None = None) -> Answered:
+        given = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "null", **(headers or {})}
+        return self.ask("POST", "/enter", given, f"code={code}".encode())
+
+    def cookie(self) -> str:
+        """Of a session that begins now, as a browser sends it."""
+        set_cookie = self.enter(self.entry()).headers["set-cookie"]
+        assert set_cookie.startswith(cookie_name(self.number))
+        return set_cookie.partition(";")[0]
+
+    def session(self, cookie: str) -> Session:
+        found = self.sessions.find(cookie.partition("=")[2])
+        assert found is not None
+        return found
+
+    def by_the_page(self) -> dict[str, str]:
+        """The headers of a request that our own page makes, in a session that begins now."""
+        cookie = self.cookie()
+        return {"Cookie": cookie, "Origin": self.origin, "X-Signerd-Form": self.session(cookie).form_token}
+
+
+@contextmanager
+def ported(
+    state: Path, clock: Callable[[], float] = time.monotonic, at: int = 0, **answers: Any
+) -> Iterator[Port]:
+    """``at``: the port, 0 for any free one. ``answers``: as of ``Scripted``."""
+
+    @asynccontextmanager
+    async def script():
+        yield Scripted(answers)
+
+    state.mkdir(mode=0o700, exist_ok=True)
+    sessions = Sessions(clock)
+    with served(script(), state, port=at, clock=clock, sessions=sessions) as daemon:
+        yield Port(daemon, sessions)

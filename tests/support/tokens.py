@@ -1,0 +1,89 @@
+"""A token of the desk's vault: its bytecode, the deployment that commits to it, and calls as the platform builds them."""
+
+from dataclasses import replace
+from typing import Any
+
+from custody.schemas.proposals import TxType
+from multisig import (
+    RECEIVE,
+    ChangeTo,
+    Psbt,
+    Transaction,
+    TxIn,
+    TxOut,
+    Vault,
+    build_psbt,
+    sats,
+)
+from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, token_amount, token_script
+from signerd.core.tokens import Published, TokenClaim, facts_of
+from signerd.core.values import Snapshot
+from tests.support.desk import NETWORK, VAULT, snapshot_of
+from tests.support.wallets import foreign_script, fund
+
+HOLDER = foreign_script("a holder")
+
+
+def gold(vault: Vault = VAULT, **changes: Any) -> Bytecode:
+    usual: dict[str, Any] = {
+        "name": "Gold of the House",
+        "ticker": "GOLD",
+        "decimals": 2,
+        "total_supply": token_amount(100_000),
+        "max_supply": token_amount(500_000),
+        "whitelist_enabled": False,
+        "icon": "",
+        "whitelist": (),
+        "owner_script": vault.script_pubkey(RECEIVE, 0),
+    }
+    return Bytecode(**{**usual, **changes})
+
+
+def token_psbt(payload: Payload, vault: Vault = VAULT, *, salt: int = 0, fee: int = 1_000) -> Psbt:
+    """Its first coin lies at the vault's address, to which what is left returns."""
+    coin = fund(vault, 100_000, salt=salt)
+    outputs = [TxOut(sats(0), token_script(payload)), ChangeTo(sats(100_000 - fee), RECEIVE, 0)]
+    return build_psbt(vault, [coin], outputs, 0)
+
+
+def deployment_of(bytecode: Bytecode, vault: Vault = VAULT) -> Transaction:
+    """As it was mined: with a witness, which changes no txid."""
+    tx = token_psbt(bytecode.deployment, vault, salt=99).tx
+    return replace(tx, inputs=tuple(TxIn(i.outpoint, i.sequence, b"", (b"\x30" * 71,)) for i in tx.inputs))
+
+
+def published(bytecode: Bytecode, vault: Vault = VAULT) -> Published:
+    return Published(bytecode.blob, deployment_of(bytecode, vault).serialize())
+
+
+GOLD = gold()
+CONTRACT = deployment_of(GOLD).txid
+
+
+def call(function: Function = Function.TRANSFER, amount: int = 1_250, to: bytes = HOLDER) -> Call:
+    return Call(
+        contract_id=CONTRACT,
+        function=function,
+        amount=token_amount(amount) if function.takes_amount else None,
+        address=to if function.takes_address else None,
+    )
+
+
+def claim_of(payload: Payload, contract_id: str = CONTRACT, **lies: str | None) -> TokenClaim:
+    """What an honest platform says of it; a lie of None is left out."""
+    facts = {**facts_of(payload, NETWORK, GOLD), "contract_id": contract_id, **lies}
+    return TokenClaim(tuple(sorted((name, value) for name, value in facts.items() if value is not None)))
+
+
+def token_snapshot(
+    payload: Payload, psbt: Psbt | None = None, psbt_id: str = "t-1", **changes: Any
+) -> Snapshot:
+    """An honest proposal of it."""
+    made = token_psbt(payload) if psbt is None else psbt
+    kind = TxType.DEPLOY if isinstance(payload, Deploy) else TxType.CALL
+    usual: dict[str, Any] = {
+        "kind": kind,
+        "contract_uid": 1,
+        "call": claim_of(payload, payload.contract_id if isinstance(payload, Call) else made.tx.txid),
+    }
+    return snapshot_of(made, psbt_id, **{**usual, **changes})
