@@ -23,6 +23,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.tokens.arguments import Asked, read_call, read_listing
 from custody.server.service.tokens.contract_records import contract_in
+from custody.server.service.tokens.index_reading import require_current
 from custody.server.service.tokens.paying import TokenDrafter
 from custody.server.service.tokens.storing import TokenProposals, Wanted
 from custody.server.service.tokens.waiting import deployed_id, require_effect
@@ -75,7 +76,8 @@ class Calling:
         """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the request.
 
         Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed, and the rule
-        that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable.
+        that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable, also
+        where the index of tokens is behind.
         """
         case = _case(db, access, request, listing)
         payload = require_effect(db, case.contract, case.contract_id, case.vault, case.asked)
@@ -138,6 +140,8 @@ def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: F
     contract = contract_in(db, access, request.contract_uid)
     asked = _asked(request, listing, Network(vault.chain))
     _require_permission(access, asked.function)
+    # What the index has not read yet may make the call useless: its fee would be spent for nothing.
+    require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
     if contract_id is None:
         raise DeploymentNotConfirmed("The token's deployment has no confirmation, or lost it again.")

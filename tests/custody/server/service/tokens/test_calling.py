@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import select
 
+from custody.server.domain.errors import ChainUnavailable
 from custody.server.store.models import ContractCall, Proposal, TokenTransaction
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
@@ -163,6 +164,15 @@ class TestInit:
         tokens.desk.watcher.look()
         assert tokens.desk.proposal(made["psbt_id"])["status"] == "CONFIRMED"
         refused(tokens.call(made["contract_uid"], "init"), 409, "DEPLOYMENT_NOT_CONFIRMED")
+
+    def test_while_the_index_is_behind_the_chain(self, tokens):
+        """A block that it has not read may pause the token: the call would be mined and do nothing."""
+        uid = tokens.started()
+        tokens.desk.chain.mine(2)
+        tokens.desk.watcher.look()
+        refused(tokens.call(uid, "transfer", BOB, 1), 503, ChainUnavailable.code.value)
+        tokens.look()
+        ok(tokens.call(uid, "transfer", BOB, 1))
 
 
 class TestRules:

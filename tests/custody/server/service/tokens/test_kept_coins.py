@@ -53,6 +53,7 @@ def test_whoever_only_holds_some_keeps_one_too(tokens):
     other = ok(tokens.desk.create_vault("Other"))
     tokens.desk.deposit(90_000, to=other["address"])
     ok(tokens.desk.propose(50_000, wallet_id=other["id"]))
+    tokens.look()
     tokens.done(uid, "transfer", other["address"], 5)
     tokens.desk.deposit(90_000, to=other["address"])
     refused(tokens.desk.propose(50_000, wallet_id=other["id"]), 422, "INSUFFICIENT_FUNDS")
