@@ -1,4 +1,4 @@
-"""What the loopback costs a caller: ``GET /v1/devices`` beside a route that does nothing and beside ``hwi enumerate``, events, pages.
+"""What the loopback costs a caller: ``GET /v1/devices`` beside a route that does nothing and beside ``hwi enumerate``, events, plugs, pages.
 
 The daemon is a process of its own, as is the bare route; the client is plain ``http.client`` on one connection that stays.
 The daemon has a real bridge to a virtual Trezor; the platform is a fake one in its own process.
@@ -23,13 +23,15 @@ from typing import Any
 from benchmarks.devices.command import hwi
 from benchmarks.devices.desk import Device
 from benchmarks.idle import cpu_ms, memory_mb
+from benchmarks.plugging import Told, second_endpoint
+from benchmarks.plugging import measure as plugs
 from firmware_bridge import Bridge, DeviceState
 from firmware_bridge.model import Endpoint, Family
 from tests.support.virtual import NETWORK, spend, vault
 
 CALLS = int(os.environ.get("BENCH_CALLS", "2000"))
 STREAMS = 100
-TURN = 50
+TURN = 250
 LINES = 50
 HEADERS = {"Host": "signerd"}
 
@@ -85,11 +87,11 @@ async def bare() -> None:
 
 
 async def daemon(folder: Path, endpoint: str) -> None:
-    """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest`` stops that."""
+    """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest`` stops that, ``plug`` is the system's word."""
     from signerd.loopback.access.rates import Rates
     from signerd.loopback.page.sessions import Sessions
     from signerd.loopback.serve import serving
-    from tests.support.daemons import daemon_at, prepare, unhurried_sleep
+    from tests.support.daemons import daemon_at, prepare
     from tests.support.served import make_outer
 
     # An app's rate is bounded; what is measured is a call.
@@ -97,10 +99,16 @@ async def daemon(folder: Path, endpoint: str) -> None:
     state, sessions = folder / "s", Sessions(time.monotonic)
     state.mkdir(mode=0o700)
     prepare(state)
-    platform = make_outer(folder).platform
+    platform, told = make_outer(folder).platform, Told()
+
+    async def hotplug() -> Told:
+        return told
+
+    places = [Endpoint.parse(endpoint), second_endpoint(folder)]
     async with (
-        Bridge(network=NETWORK, endpoints=[Endpoint.parse(endpoint)], usb=False) as bridge,
-        daemon_at(state, platform, bridge, sleep=unhurried_sleep) as service,
+        Bridge(network=NETWORK, endpoints=places, usb=False, hotplug=hotplug) as bridge,
+        # Its pauses are a person's: hurried ones would ask the platform ten times a second beside what is measured.
+        daemon_at(state, platform, bridge, sleep=asyncio.sleep) as service,
         serving(service, state, port=0, sessions=sessions, clock=time.monotonic) as path,
     ):
         while not [one for one in await bridge.refresh() if one.state is DeviceState.READY]:  # noqa: ASYNC110 - asked, as a person asks
@@ -109,17 +117,19 @@ async def daemon(folder: Path, endpoint: str) -> None:
         await service.apps.accept(asked.id, asked.code, rights=None, days=1)
         token = (await service.apps.collect(asked.id, asked.secret)).token
         cookie = sessions.enter(sessions.entry()).token
-        told = {"port": service.reach.port, "token": token, "cookie": cookie, "socket": str(path)}
-        print(json.dumps(told), flush=True)
-        await _obey(service, bridge)
+        how = {"port": service.reach.port, "token": token, "cookie": cookie, "socket": str(path)}
+        print(json.dumps(how), flush=True)
+        await _obey(service, bridge, told)
 
 
-async def _obey(service: Any, bridge: Bridge) -> None:
+async def _obey(service: Any, bridge: Bridge, told: Told) -> None:
     signing: asyncio.Task[None] | None = None
     loop = asyncio.get_running_loop()
     while word := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
         if word == "line":
             service.feed.add("bench", "info", str(time.monotonic_ns()))
+        elif word == "plug":
+            told.tell()
         elif word == "sign":
             signing = asyncio.create_task(_sign(bridge))
         elif signing is not None:
@@ -264,6 +274,7 @@ def measure(folder: Path) -> None:
                     f"\n{streams} event streams: a line reaches its reader in {middle:.2f} ms (slowest {slowest:.1f}); "
                     f"{grown:.1f} MB more resident"
                 )
+            plugs(folder, told, lambda word: say(running, word))
             pages(told)
     finally:
         device.stop()
