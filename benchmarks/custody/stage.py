@@ -4,7 +4,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,15 +29,17 @@ UNLIMITED = 1_000_000_000
 
 @contextmanager
 def databases() -> Iterator[dict[str, str]]:
-    """A fresh database of each kind: its URL by name. PostgreSQL where it is installed."""
-    with tempfile.TemporaryDirectory(prefix="bench") as folder:
-        urls = {"SQLite": sqlite_url(Path(folder) / "custody.db")}
+    """A fresh database of each kind that ``BENCH_DATABASES`` names: its URL by name. PostgreSQL where it is installed."""
+    wanted = os.environ.get("BENCH_DATABASES", "SQLite,PostgreSQL").split(",")
+    with tempfile.TemporaryDirectory(prefix="bench") as folder, ExitStack() as stack:
+        urls = {}
+        if "SQLite" in wanted:
+            urls["SQLite"] = sqlite_url(Path(folder) / "custody.db")
         programs = find_programs()
-        if programs is None:
-            yield urls
-            return
-        with running_server(programs, **DURABLE) as server, server.database() as url:
-            yield urls | {"PostgreSQL": url}
+        if "PostgreSQL" in wanted and programs is not None:
+            server = stack.enter_context(running_server(programs, **DURABLE))
+            urls["PostgreSQL"] = stack.enter_context(server.database())
+        yield urls
 
 
 @contextmanager
