@@ -219,6 +219,10 @@ class ChainUnavailable(CustodyError):
     hint = "The Bitcoin backend cannot be reached; nothing was changed. Try again later."
 
 
+class IndexBehind(ChainUnavailable):
+    hint = "The chain's blocks are still being read; nothing was changed. Try again in a moment."
+
+
 class PolicyUnavailable(CustodyError):
     code = ErrorCode.POLICY_UNAVAILABLE
     hint = "Spending policies cannot be read, so that nothing can be moved. Try again later."

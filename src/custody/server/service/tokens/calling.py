@@ -76,8 +76,8 @@ class Calling:
         """It only reads: for a snapshot. ``listing``: the function, where the path names it and not the request.
 
         Raises NotFound (vault, contract), PermissionDenied, Invalid, WrongNetworkAddress; DeploymentNotConfirmed, and the rule
-        that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable, also
-        where the index of tokens is behind.
+        that the call would break (`refusal`); TokenCoinMissing, LockedFunds, InsufficientFunds; ChainUnavailable;
+        IndexBehind.
         """
         case = _case(db, access, request, listing)
         payload = require_effect(db, case.contract, case.contract_id, case.vault, case.asked)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import ChainUnavailable
+from custody.server.domain.errors import IndexBehind
 from custody.server.store.models import ChainBlock, Contract, Proposal, TokenBlock, TokenCell
 from multisig.tokens.machine import Cell
 
@@ -14,10 +14,10 @@ BLOCKS_ON_THE_WAY = 1
 
 
 def require_current(db: Session, chain: str) -> None:
-    """Raises ChainUnavailable where the index is so far behind the chain that its figures are of another day."""
+    """Raises IndexBehind where the index is so far behind the chain that its figures are of another day."""
     trouble = why_behind(db, chain)
     if trouble is not None:
-        raise ChainUnavailable(trouble)
+        raise IndexBehind(trouble)
 
 
 def why_behind(db: Session, chain: str) -> str | None:

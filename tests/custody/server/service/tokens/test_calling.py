@@ -3,7 +3,6 @@
 import pytest
 from sqlalchemy import select
 
-from custody.server.domain.errors import ChainUnavailable
 from custody.server.store.models import ContractCall, Proposal, TokenTransaction
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
@@ -170,7 +169,9 @@ class TestInit:
         uid = tokens.started()
         tokens.desk.chain.mine(2)
         tokens.desk.watcher.look()
-        refused(tokens.call(uid, "transfer", BOB, 1), 503, ChainUnavailable.code.value)
+        problem = refused(tokens.call(uid, "transfer", BOB, 1), 503, "BACKEND_UNAVAILABLE")
+        assert "index of tokens is behind" in problem["detail"]
+        assert "cannot be reached" not in problem["detail"]
         tokens.look()
         ok(tokens.call(uid, "transfer", BOB, 1))
 
