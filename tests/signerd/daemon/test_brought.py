@@ -16,6 +16,7 @@ from signerd.errors import (
     AlreadyProposed,
     IllegalEvent,
     InvalidRequest,
+    NeedsAcknowledgement,
     NotAllowed,
     RefusedByChecks,
     StaleApproval,
@@ -24,7 +25,7 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 from signerd.loopback.callers import GRANTABLE, TERMINAL, Caller, Kind
-from tests.support.bills import PROFILE, PROFILE_KEY, bill
+from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_platform import FakePlatform
@@ -295,6 +296,24 @@ async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
         await approve(daemon, "p-9", "paid-twice")
         await until_state(daemon, "p-9", State.SUBMITTED)
         assert (await daemon.brought.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
+
+
+@pytest.mark.parametrize("policy", [VAULT, PROFILE], ids=["vault", "profile"])
+@pytest.mark.parametrize("caller", [OTHER, TERMINAL], ids=["app", "person"])
+async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
+    prepared, platform, bridge, policy, caller
+) -> None:
+    """Everything comes back, and nobody said that the payment is to be stopped."""
+    cancel = build_psbt(policy, [fund(policy, COIN, index=10)], [ChangeTo(sats(COIN - 9_000), 1, 99)], 0)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await signed(daemon, bill(policy=policy))
+        view = await daemon.brought.bring(cancel.to_base64(), caller)
+        shown = await daemon.proposal(view.psbt_id)
+        assert shown.to_acknowledge == ("conflict",)
+        assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
+        with pytest.raises(NeedsAcknowledgement):
+            await approve(daemon, view.psbt_id)
+        assert bridge.asked == 1
 
 
 # --- L6 --------------------------------------------------------------------------------------------------------------

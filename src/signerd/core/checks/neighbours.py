@@ -23,11 +23,12 @@ def conflicting(case: InspectedCase) -> Verdict:
     """S25, S6: two proposals that spend the same coins are shown as conflicting before either is signed.
 
     A second spend of what is signed passes as a declared fee bump and as a cancel; else the person is shown both.
+    Of what was brought nobody says that anything is to be taken back: it stops a payment that was signed, and is held.
     """
     name = "conflict"
     rivals = [n for n in case.around.neighbours if case.shares_coins(n)]
     out = [n for n in rivals if n.may_confirm]
-    cancels = case.figures.takes_all_back
+    cancels = case.figures.takes_all_back and case.snapshot.brought is None
     others = [n for n in out if not (cancels or raises_only_the_fee(case, n))]
     if others:
         return hold(
