@@ -95,6 +95,23 @@ class VaultLimits(Shape):
     per_cycle: bool = Field(default=False, alias="PerCycle")
 
 
+class AssetLimits(Shape):
+    """One token in a vault's ``assets``: what the vault moved of it in the current cycle, in whole tokens with all its decimals.
+
+    Until a token has limits of its own, ``Limit`` is the vault's main figure, rounded down to what the token can be divided into.
+    ``contract_id`` as in the token's own record: null until its deployment is broadcast.
+    """
+
+    contract_uid: int
+    contract_id: str | None
+    ticker: str
+    decimals: int
+    limit: str = Field(alias="Limit")
+    used: str = Field(alias="Used")
+    unused: str = Field(alias="Unused")
+    next_reset: Timestamp = Field(alias="NextReset")
+
+
 class LimitError(Shape):
     """Stands in the place of a vault's limits while spending policies cannot be read; nothing moves meanwhile."""
 

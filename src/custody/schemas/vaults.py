@@ -13,7 +13,7 @@ from custody.schemas.common import (
     Shape,
     Timestamp,
 )
-from custody.schemas.limits import CycleFields, VaultLimits
+from custody.schemas.limits import AssetLimits, CycleFields, VaultLimits
 
 # 15: what a script of compressed keys allows on every device we support (BIP-67; Ledger, Trezor and Coldcard).
 MAX_SIGNERS = 15
@@ -54,7 +54,8 @@ class VaultSigner(Shape):
 class Vault(Shape):
     """The specification's Vault, with ``descriptor`` (checksum and key origins) and the balance beside it.
 
-    ``limit_error`` stands in the place of ``detailed_vault_limits`` while spending policies cannot be read.
+    ``limit_error`` stands in the place of ``detailed_vault_limits`` while spending policies cannot be read. ``assets`` are the tokens
+    that the vault moved in the current cycle; nothing is told of them beside a ``limit_error``, nor by a platform that is older.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Vault(Shape):
     updated_at: Timestamp
     detailed_vault_limits: VaultLimits | None = Field(default=None, exclude_if=_is_absent)
     limit_error: str | None = Field(default=None, exclude_if=_is_absent)
+    assets: list[AssetLimits] | None = Field(default=None, exclude_if=_is_absent)
     signers: list[VaultSigner]
     descriptor: str
     # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never inferred.

@@ -7,11 +7,18 @@ import httpx
 import pytest
 
 from custody.client import ApiError, BadAnswer, Client
-from custody.schemas.limits import LimitError, UpdateRolePoliciesRequest, UpdateVaultRequest, VaultLimits
+from custody.schemas.limits import (
+    AssetLimits,
+    LimitError,
+    UpdateRolePoliciesRequest,
+    UpdateVaultRequest,
+    VaultLimits,
+)
 from tests.custody.client.test_clients import client, scripted
 from tests.support.custody import Desk, open_desk
 from tests.support.platform import PASSWORD
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+from tests.support.token_desk import BOB, TokenDesk
 
 
 @pytest.fixture
@@ -60,7 +67,7 @@ def test_a_vault(desk: Desk, admin: Client, remote: RemotePolicies) -> None:
     remote.is_reachable = False
     assert admin.vault_limits(1, vault_id) == LimitError(limit_error=OUT_OF_REACH)
     (vault,) = admin.list_wallets(1)
-    assert (vault.detailed_vault_limits, vault.limit_error) == (None, OUT_OF_REACH)
+    assert (vault.detailed_vault_limits, vault.limit_error, vault.assets) == (None, OUT_OF_REACH, None)
 
 
 def test_what_is_wrong_is_named(desk: Desk, admin: Client) -> None:
@@ -70,6 +77,37 @@ def test_what_is_wrong_is_named(desk: Desk, admin: Client) -> None:
     with pytest.raises(ApiError) as caught:
         admin.update_role_policies(body)
     assert caught.value.problem.errors[0].pointer == "/new_transaction_limit"
+
+
+def test_a_vaults_tokens(desk: Desk, admin: Client) -> None:
+    tokens = TokenDesk(desk)
+    tokens.fund(100_000)
+    uid = tokens.started()
+    assert admin.list_wallets(1)[0].assets == []
+    tokens.done(uid, "transfer", BOB, 40)
+    (vault,) = admin.list_wallets(1)
+    assert vault.detailed_vault_limits is not None
+    assert vault.assets == [
+        AssetLimits(
+            contract_uid=uid,
+            contract_id=admin.contract(1, uid).contract_id,
+            ticker="GOLD",
+            decimals=2,
+            limit="10.00",
+            used="0.40",
+            unused="9.60",
+            next_reset=vault.detailed_vault_limits.next_reset,
+        )
+    ]
+
+
+def test_a_platform_that_is_older_tells_nothing_of_tokens(desk: Desk) -> None:
+    """Which is not that none were moved."""
+    vault = {name: value for name, value in desk.vault.items() if name != "assets"}
+    handler, _ = scripted(httpx.Response(200, json=[vault]))
+    (read,) = client(handler).list_wallets(1)
+    assert read.assets is None
+    assert "assets" not in read.model_dump()
 
 
 @pytest.mark.parametrize("both", [True, False])

@@ -21,7 +21,7 @@ from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import Proposal, ProposalInput, Signature, Vault
+from custody.server.store.models import Contract, ContractCall, Proposal, ProposalInput, Signature, Vault
 from multisig import FeeRate
 from tests.support.custody import ok
 from tests.support.flood import flood
@@ -35,6 +35,7 @@ GROWING = (
     "signatures",
     "decisions",
     "chain_transactions",
+    "contract_calls",
 )
 # All of these are few.
 PARTIAL = {"ix_proposals_kept"}
@@ -74,6 +75,9 @@ def old(desk):
             for each in past
         ]
         db.execute(insert(ProposalInput), inputs)
+        db.add(a_token(vault, past[0]["id"]))
+        db.flush()
+        db.execute(insert(ContractCall), [a_call(vault, each["id"]) for each in past])
         signed = db.scalars(select(Signature)).first()
         values = {column.name: getattr(signed, column.name) for column in Signature.__table__.columns}
         db.execute(
@@ -82,6 +86,33 @@ def old(desk):
         if db.get_bind().dialect.name == "postgresql":
             db.execute(text("ANALYZE"))
     return desk
+
+
+def a_token(vault, family_id) -> Contract:
+    return Contract(
+        uid=1,
+        workspace_id=vault.workspace_id,
+        vault_id=vault.id,
+        chain=vault.chain,
+        name="Gold",
+        ticker="GOLD",
+        icon="",
+        decimals=2,
+        total_supply=1,
+        max_supply=1,
+        whitelist_enabled=False,
+        bytecode=b"",
+        bytecode_hash=b"",
+        deploy_family_id=family_id,
+        created_by=vault.created_by,
+        created_at=START,
+    )
+
+
+def a_call(vault, family_id) -> dict:
+    asked = {"function_name": "transfer", "args": [], "amount": 1, "address_script": b""}
+    made = {"family_id": family_id, "created_by": vault.created_by, "created_at": START}
+    return {"contract_uid": 1, "workspace_id": vault.workspace_id, "vault_id": vault.id, **asked, **made}
 
 
 @contextmanager
@@ -157,6 +188,14 @@ def listing(status=None, *, awaiting=False):
     return read
 
 
+def records(db, desk):
+    # What was proposed before the cycle is not read.
+    desk.world.clock.advance(days=40)
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    (record,) = desk.world.platform.services.vaults.in_workspace(db, access)
+    assert record.assets == []
+
+
 def snapshot(desk) -> Snapshot:
     from custody.server.service.network.snapshot import take_snapshot
 
@@ -178,8 +217,8 @@ def watching(db, desk):
 
 @pytest.mark.parametrize(
     "act",
-    [drawing, listing(), listing(ProposalStatus.PENDING), listing(awaiting=True), watching],
-    ids=["coins for a send", "a list", "a list by status", "what awaits me", "a look at the chain"],
+    [drawing, listing(), listing(ProposalStatus.PENDING), listing(awaiting=True), records, watching],
+    ids=["coins for a send", "a list", "a list by status", "what awaits me", "vaults", "a look at the chain"],
 )
 def test_no_statement_reads_the_whole_of_what_grows(old, act):
     store = old.world.platform.services.store

@@ -25,6 +25,7 @@ from custody.server.domain.limits import (
     unused_of,
 )
 from custody.server.domain.ports import Clock
+from custody.server.service.limits.assets import assets_of_vaults
 from custody.server.service.limits.policies import PolicyStore
 from custody.server.service.limits.token_usage import (
     TokenMovement,
@@ -47,6 +48,14 @@ class Movement:
     amount: Sats
     proposed_at: datetime
     family_id: str | None = None
+
+
+@dataclass(frozen=True)
+class VaultFigures:
+    """What a vault's record says of its limits: in bitcoin, and of each token that it moved in the cycle."""
+
+    main: wire.VaultLimits
+    assets: list[wire.AssetLimits]
 
 
 class Limits:
@@ -123,6 +132,15 @@ class Limits:
         """``detailed_vault_limits`` by vault id."""
         now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
         return {vault_id: _of_vault(db, vault_id, policy, now) for vault_id, policy in policies.items()}
+
+    def figures_of_vaults(self, db: Session, vaults: Sequence[Vault]) -> Mapping[str, VaultFigures]:
+        """The same with ``assets``, by the same policies at the same moment."""
+        now, policies = self._clock(), self._policies.of_vaults(db, [vault.id for vault in vaults])
+        assets = assets_of_vaults(db, policies, now)
+        return {
+            vault_id: VaultFigures(_of_vault(db, vault_id, policy, now), assets[vault_id])
+            for vault_id, policy in policies.items()
+        }
 
     def fits_role(self, db: Session, workspace_id: int, role_id: int, user_id: int, amount: Sats) -> bool:
         """Whether a member who holds the role could move the amount now. Reserves nothing."""

@@ -1,6 +1,6 @@
 """What a member or a vault has moved of one token in the current cycle, in raw units (docs/limits.md)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -44,6 +44,19 @@ class TokenMovement:
     for_role: bool
     proposed_at: datetime
     family_id: str | None = None
+
+
+@dataclass(frozen=True)
+class VaultTokenUsage:
+    """What a vault moved of one token."""
+
+    vault_id: str
+    contract_uid: int
+    chain: str
+    deploy_family_id: str
+    ticker: str
+    decimals: int
+    usage: Usage
 
 
 def movement_of(
@@ -90,7 +103,24 @@ def token_usage_of_member(
 
 def token_usage_of_vault(db: Session, vault_id: str, since: datetime, movement: TokenMovement) -> Usage:
     """What was proposed to transfer, mint and burn of it from the vault since then, by whomever."""
-    return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since}, movement)
+    return _usage(db, _OF_VAULT, {"vault_ids": [vault_id], "since": since}, movement)
+
+
+def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datetime) -> list[VaultTokenUsage]:
+    """The same sums of every token that one of them moved since then, the oldest token first."""
+    values = {"vault_ids": vault_ids, "since": since, "family_id": None}
+    return [
+        VaultTokenUsage(
+            row.vault_id,
+            row.uid,
+            row.chain,
+            row.deploy_family_id,
+            row.ticker,
+            row.decimals,
+            _joined(*row[:4]),
+        )
+        for row in plain(db).execute(_OF_VAULTS, values)
+    ]
 
 
 def _is_own(db: Session, vault: Vault, script: bytes) -> bool:
@@ -106,14 +136,17 @@ def _usage(
     db: Session, sums: Select[int, int, int, int], whose: Mapping[str, object], movement: TokenMovement
 ) -> Usage:
     values = {**whose, "contract_uid": movement.contract_uid, "family_id": movement.family_id}
-    high, low, held_high, held_low = plain(db).execute(sums, values).one()
+    return _joined(*plain(db).execute(sums, values).one())
+
+
+def _joined(high: int, low: int, held_high: int, held_low: int) -> Usage:
     return Usage(
         others=(int(high) << HALF_BITS) + int(low), held=(int(held_high) << HALF_BITS) + int(held_low)
     )
 
 
 def _sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[int, int, int, int]:
-    """The halves of what other families moved, then of what the movement's own did."""
+    """The halves of what other families moved, then of what the movement's own did: of all tokens, unless it is narrowed."""
     families = (
         select(Proposal.family_id)
         .where(
@@ -142,7 +175,6 @@ def _sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[i
         .join(families, families.c.family_id == ContractCall.family_id)
         .join(Contract, Contract.uid == ContractCall.contract_uid)
         .where(
-            ContractCall.contract_uid == bindparam("contract_uid"),
             ContractCall.function_name.in_(sorted(function.wire_name for function in functions)),
             or_(ContractCall.function_name != Function.TRANSFER.wire_name, ~stays),
         )
@@ -150,8 +182,23 @@ def _sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[i
 
 
 # Put together once: every movement of a token asks them, while other writers wait.
+_OF_ONE_TOKEN = ContractCall.contract_uid == bindparam("contract_uid")
 _OF_MEMBER = _sums(
     and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),
     FOR_ROLE,
+).where(_OF_ONE_TOKEN)
+# What a vault's record shows and what a movement is measured by are one statement, grouped and narrowed: they cannot differ.
+_MOVED_BY_VAULTS = _sums(Proposal.vault_id.in_(bindparam("vault_ids", expanding=True)), FOR_VAULT)
+_OF_VAULT = _MOVED_BY_VAULTS.where(_OF_ONE_TOKEN)
+_OF_VAULTS = (
+    _MOVED_BY_VAULTS.add_columns(
+        ContractCall.vault_id,
+        Contract.uid,
+        Contract.chain,
+        Contract.deploy_family_id,
+        Contract.ticker,
+        Contract.decimals,
+    )
+    .group_by(ContractCall.vault_id, Contract.uid)
+    .order_by(Contract.uid)
 )
-_OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"), FOR_VAULT)

@@ -10,9 +10,8 @@ from sqlalchemy.orm import Session
 
 from custody.schemas import vaults as wire
 from custody.schemas.common import ApiNetwork, NullString
-from custody.schemas.limits import VaultLimits
 from custody.server.domain.errors import PolicyUnavailable
-from custody.server.service.limits.limits import Limits
+from custody.server.service.limits.limits import Limits, VaultFigures
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import ChainCoin, CoinLock, User, Vault, VaultSigner
 from multisig import RECEIVE
@@ -40,9 +39,9 @@ def vault_records(db: Session, limits: Limits, vaults: Sequence[Vault]) -> list[
 
 def _limits(
     db: Session, limits: Limits, vaults: Sequence[Vault]
-) -> tuple[Mapping[str, VaultLimits], str | None]:
+) -> tuple[Mapping[str, VaultFigures], str | None]:
     try:
-        return limits.of_vaults(db, vaults), None
+        return limits.figures_of_vaults(db, vaults), None
     except PolicyUnavailable as error:
         return {}, error.detail
 
@@ -96,7 +95,7 @@ def _record(
     vault: Vault,
     signers: list[wire.VaultSigner],
     balance: Balance,
-    limits: VaultLimits | None,
+    limits: VaultFigures | None,
     limit_error: str | None,
 ) -> wire.Vault:
     return wire.Vault(
@@ -112,8 +111,9 @@ def _record(
         address=vault.address,
         created_at=vault.created_at,
         updated_at=vault.updated_at,
-        detailed_vault_limits=limits,
+        detailed_vault_limits=None if limits is None else limits.main,
         limit_error=limit_error,
+        assets=None if limits is None else limits.assets,
         signers=signers,
         descriptor=vault.descriptor,
         chain=vault.chain,

@@ -28,6 +28,7 @@ def test_the_record_has_every_field_of_the_specification(desk):
         "NextReset",
         "PerCycle",
     }
+    assert vault["assets"] == []
     assert "limit_error" not in vault
     assert [signer["key_index"] for signer in vault["signers"]] == [0, 1, 2]
     assert vault["signers"][0]["first_name"] == {"String": "", "Valid": False}

@@ -1,0 +1,334 @@
+"""``assets`` in a vault's record: what it moved of each token in its cycle, by the sums that refuse (docs/limits.md)."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+
+from custody.server.domain.limits import in_tokens
+from custody.server.service.limits.assets import assets_of_vaults
+from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.limits.token_usage import TokenMovement, token_usage_of_vault
+from custody.server.store import Store
+from custody.server.store.models import Contract, ContractCall, Organisation, Proposal, User, Workspace
+from multisig.tokens import MAX_TOKEN_AMOUNT
+from tests.custody.server.service.limits.test_limits import bound_cycle, move, set_vault
+from tests.support.custody import Desk, ok, open_desk, refused
+from tests.support.platform import START, plain_vault
+from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+from tests.support.replacing import bump, made
+from tests.support.token_desk import BOB, TokenDesk
+
+
+@pytest.fixture
+def tokens(desk: Desk) -> TokenDesk:
+    """With coins enough for calls that wait beside each other."""
+    found = TokenDesk(desk)
+    found.fund(*[50_000] * 6)
+    return found
+
+
+def assets(tokens: TokenDesk) -> list[dict]:
+    (vault,) = tokens.desk.wallets()
+    return vault["assets"]
+
+
+def figures(tokens: TokenDesk) -> list[tuple[str, str, str]]:
+    return [(each["Limit"], each["Used"], each["Unused"]) for each in assets(tokens)]
+
+
+class TestWhatCounts:
+    def test_a_token_that_was_not_moved_is_not_there(self, tokens):
+        assert tokens.desk.vault["assets"] == []
+        uid = tokens.started()
+        ok(tokens.call(uid, "transfer", tokens.address, 900))
+        ok(tokens.call(uid, "pause"))
+        assert assets(tokens) == []
+
+    def test_what_is_transferred_minted_and_burnt(self, tokens):
+        uid = tokens.started()
+        for function, address, amount in (
+            ("transfer", BOB, 40),
+            ("mint", BOB, 5),
+            ("burn", tokens.address, 100),
+        ):
+            ok(tokens.call(uid, function, address, amount))
+        record = ok(tokens.desk.admin.get("/api/v1/contract", workspace_id=1, contract_uid=uid))
+        assert assets(tokens) == [
+            {
+                "contract_uid": uid,
+                "contract_id": record["contract_id"],
+                "ticker": "GOLD",
+                "decimals": 2,
+                "Limit": "10.00",
+                "Used": "1.45",
+                "Unused": "8.55",
+                "NextReset": tokens.desk.wallets()[0]["detailed_vault_limits"]["NextReset"],
+            }
+        ]
+
+    def test_each_token_has_its_own_the_oldest_first(self, tokens):
+        gold, dust = tokens.started(), tokens.started(ticker="DUST", decimals_num=0)
+        ok(tokens.call(dust, "transfer", BOB, 3))
+        ok(tokens.call(gold, "transfer", BOB, 3))
+        assert [(each["contract_uid"], each["ticker"]) for each in assets(tokens)] == [
+            (gold, "GOLD"),
+            (dust, "DUST"),
+        ]
+        assert figures(tokens) == [("10.00", "0.03", "9.97"), ("10", "3", "7")]
+
+    def test_what_ends_without_reaching_the_network_is_given_back(self, tokens):
+        uid = tokens.started()
+        psbt_id = ok(tokens.call(uid, "transfer", BOB, 40))["psbt_id"]
+        ok(tokens.desk.decline("alice", psbt_id))
+        assert figures(tokens) == [("10.00", "0.40", "9.60")]
+        ok(tokens.desk.decline("bob", psbt_id))
+        assert assets(tokens) == []
+
+    def test_a_call_and_its_bump_count_once(self, tokens):
+        uid = tokens.started()
+        first = made(tokens.call(uid, "transfer", BOB, 40))
+        tokens.finish(made(bump(tokens.desk, first, fee_rate="8")))
+        assert figures(tokens) == [("10.00", "0.40", "9.60")]
+
+    def test_the_next_cycle_begins_with_none(self, tokens):
+        uid = tokens.started()
+        ok(tokens.call(uid, "transfer", BOB, 40))
+        set_vault(tokens.desk, "10", "W", 3)
+        before = assets(tokens)[0]["NextReset"]
+        move(tokens.desk, 7)
+        assert assets(tokens) == []
+        ok(tokens.call(uid, "transfer", BOB, 1))
+        (after,) = assets(tokens)
+        assert after["Used"] == "0.01"
+        assert datetime.fromisoformat(after["NextReset"]) - datetime.fromisoformat(before) == timedelta(7)
+
+
+class TestLimit:
+    @pytest.mark.parametrize(("decimals", "limit"), [(0, "500.9"), (2, "5.00999999"), (18, "0.5")])
+    def test_a_refusal_carries_the_same_figures_and_unused_is_what_passes(self, tokens, decimals, limit):
+        """Of a cycle's sum; a limit that the token cannot be divided into lets through what is below it."""
+        supply = str(MAX_TOKEN_AMOUNT)
+        uid = tokens.started(decimals_num=decimals, total_supply=supply, max_supply=supply)
+        set_vault(tokens.desk, "21000000")
+        ok(tokens.call(uid, "transfer", BOB, 400))
+        set_vault(tokens.desk, limit)
+        bound_cycle(tokens.desk)
+        (shown,) = assets(tokens)
+        left = int(shown["Unused"].replace(".", ""))
+        problem = refused(tokens.call(uid, "transfer", BOB, left + 1), 403, "VAULT_LIMIT_EXCEEDED")
+        assert problem["figures"] == {
+            "limit": shown["Limit"],
+            "used": shown["Used"],
+            "requested": in_tokens(left + 1, decimals),
+            "next_reset": shown["NextReset"],
+        }
+        ok(tokens.call(uid, "transfer", BOB, left))
+        (shown,) = assets(tokens)
+        assert (shown["Used"], int(shown["Unused"].replace(".", ""))) == (shown["Limit"], 0)
+
+    def test_lowered_under_what_is_used(self, tokens):
+        uid = tokens.started()
+        ok(tokens.call(uid, "transfer", BOB, 400))
+        set_vault(tokens.desk, "1")
+        assert figures(tokens) == [("1.00", "4.00", "0.00")]
+
+
+class TestOutOfReach:
+    @pytest.fixture
+    def remote(self):
+        return RemotePolicies()
+
+    @pytest.fixture
+    def desk(self, tmp_path, database, remote):
+        with open_desk(tmp_path / "state", database_url=database, policies=remote) as opened:
+            yield opened
+
+    def test_nothing_is_told_of_tokens_then(self, tokens, remote):
+        """When the cycle began is unknown, too: none would be an invented zero."""
+        uid = tokens.started()
+        ok(tokens.call(uid, "transfer", BOB, 40))
+        remote.is_reachable = False
+        (vault,) = tokens.desk.wallets()
+        assert (vault["limit_error"], "assets" in vault) == (OUT_OF_REACH, False)
+        remote.is_reachable = True
+        assert figures(tokens) == [("10.00", "0.40", "9.60")]
+
+
+# --- many vaults and tokens ----------------------------------------------------------------------------------------------
+
+VAULTS, TOKENS, CALLS = [f"v{number}" for number in range(6)], (1, 2), 400
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+CYCLES = (("W", 1), ("M", 1), ("M", 15))
+# Three of the largest are beyond 64 bits.
+AMOUNTS = (1, 40, 2**32 - 1, 2**32, MAX_TOKEN_AMOUNT, MAX_TOKEN_AMOUNT)
+
+
+@dataclass(frozen=True)
+class Row:
+    vault: str
+    token: int
+    function: str
+    amount: int | None
+    status: str
+    at: datetime
+
+
+def random_rows(chance: Random) -> list[Row]:
+    return [
+        Row(
+            chance.choice(VAULTS),
+            chance.choice(TOKENS),
+            function := chance.choice(["transfer", "mint", "burn", "pause"]),
+            None if function == "pause" else chance.choice(AMOUNTS),
+            chance.choice(["PENDING", "CONFIRMED", "REPLACED", "EXPIRED", "REJECTED"]),
+            NOW - timedelta(hours=chance.randrange(24 * 25)),
+        )
+        for _ in range(CALLS)
+    ]
+
+
+def store_rows(db: Session, rows: list[Row]) -> None:
+    db.add(User(id=1, email="1@example.org", created_at=START))
+    db.add(Organisation(id=1, name="Acme", created_at=START))
+    db.flush()
+    place = {"name": "Main", "description": "", "network": "testnet", "chain": "regtest"}
+    db.add(Workspace(id=1, organisation_id=1, created_at=START, **place))
+    db.flush()
+    for number, vault_id in enumerate(VAULTS):
+        vault = plain_vault(vault_id)
+        vault.limit_sats = 150_000_000
+        vault.cycle_period, vault.cycle_day = CYCLES[number % len(CYCLES)]
+        db.add(vault)
+    db.flush()
+    for token in TOKENS:
+        db.add(a_proposal(f"deployment {token}", Row(VAULTS[0], token, "deploy", None, "CONFIRMED", START)))
+        db.flush()
+        db.add(a_contract(token))
+    db.flush()
+    db.add_all(a_proposal(f"call {number}", row) for number, row in enumerate(rows))
+    db.flush()
+    db.add_all(a_call(f"call {number}", row) for number, row in enumerate(rows))
+    db.flush()
+
+
+def a_proposal(proposal_id: str, row: Row) -> Proposal:
+    return Proposal(
+        id=proposal_id,
+        family_id=proposal_id,
+        workspace_id=1,
+        vault_id=row.vault,
+        tx_type="deploy" if row.function == "deploy" else "call",
+        status=row.status,
+        created_by=1,
+        psbt=b"",
+        txid=f"txid of {proposal_id}" if row.function == "deploy" else None,
+        txid_expected=f"txid of {proposal_id}",
+        recipients=[],
+        amounts_sats=[],
+        fee_sats=0,
+        fee_rate_sat_per_kvb=0,
+        op_return_hex="00",
+        contract_ids=[],
+        m=1,
+        n=1,
+        movement_sats=0,
+        expires_at=row.at,
+        created_at=row.at,
+        updated_at=row.at,
+    )
+
+
+def a_contract(token: int) -> Contract:
+    return Contract(
+        uid=token,
+        workspace_id=1,
+        vault_id=VAULTS[0],
+        chain="regtest",
+        name="",
+        ticker=f"T{token}",
+        icon="",
+        decimals=token,
+        total_supply=0,
+        max_supply=1,
+        whitelist_enabled=False,
+        bytecode=b"",
+        bytecode_hash=b"",
+        deploy_family_id=f"deployment {token}",
+        created_by=1,
+        created_at=START,
+    )
+
+
+def a_call(family_id: str, row: Row) -> ContractCall:
+    return ContractCall(
+        contract_uid=row.token,
+        workspace_id=1,
+        vault_id=row.vault,
+        function_name=row.function,
+        args=[],
+        amount=row.amount,
+        address_script=None if row.amount is None else b"somebody",
+        family_id=family_id,
+        created_by=1,
+        created_at=row.at,
+    )
+
+
+def expected(rows: list[Row]) -> dict[str, dict[int, int]]:
+    """Summed one by one; the cycles of the vaults began on 16, 1 and 15 March."""
+    began = [datetime(2026, 3, day, tzinfo=UTC) for day in (16, 1, 15)]
+    found: dict[str, dict[int, int]] = {vault_id: defaultdict(int) for vault_id in VAULTS}
+    for row in rows:
+        since = began[VAULTS.index(row.vault) % len(began)]
+        if row.amount is not None and row.at >= since and row.status not in {"EXPIRED", "REJECTED"}:
+            found[row.vault][row.token] += row.amount
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_vaults_figures_are_those_that_a_movement_is_measured_by(store: Store, seed: int) -> None:
+    rows = random_rows(Random(seed))
+    with store.write() as db:
+        store_rows(db, rows)
+        policies = StoredPolicies().of_vaults(db, VAULTS)
+        shown = assets_of_vaults(db, policies, NOW)
+        wanted = expected(rows)
+        assert max(max(each.values()) for each in wanted.values()) > 2**64
+        assert {vault_id: [each.contract_uid for each in found] for vault_id, found in shown.items()} == {
+            vault_id: sorted(each) for vault_id, each in wanted.items()
+        }
+        for vault_id, found in shown.items():
+            since = policies[vault_id].cycle.start(NOW)
+            for each in found:
+                assert (each.ticker, each.contract_id) == (
+                    f"T{each.contract_uid}",
+                    f"txid of deployment {each.contract_uid}",
+                )
+                movement = TokenMovement(each.contract_uid, each.ticker, each.decimals, 1, True, NOW)  # noqa: FBT003
+                measured = token_usage_of_vault(db, vault_id, since, movement).used
+                assert measured == wanted[vault_id][each.contract_uid]
+                assert each.used == in_tokens(measured, each.decimals)
+
+
+def test_more_vaults_and_tokens_are_no_more_statements(store: Store) -> None:
+    """One for each moment at which a cycle began, and what the tokens' ids take."""
+    with store.write() as db:
+        store_rows(db, random_rows(Random(1)))
+        policies, sent = StoredPolicies().of_vaults(db, VAULTS), []
+
+        def note(_connection, _cursor, statement, *_rest) -> None:
+            sent.append(statement)
+
+        event.listen(db.get_bind(), "before_cursor_execute", note)
+        counts = []
+        for vault_ids in (VAULTS[:3], VAULTS):
+            sent.clear()
+            assert all(assets_of_vaults(db, {each: policies[each] for each in vault_ids}, NOW).values())
+            counts.append(len(sent))
+        event.remove(db.get_bind(), "before_cursor_execute", note)
+    assert counts[0] == counts[1] <= len(CYCLES) + 2
