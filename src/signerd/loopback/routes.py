@@ -1,5 +1,7 @@
 """The application over the table: each row behind what its caller must have been granted, each error as a problem."""
 
+import json
+from functools import cache
 from http import HTTPStatus
 
 from starlette import routing
@@ -10,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
 from signerd.loopback.api import PREFIX, ROUTES
-from signerd.loopback.binding import Called, bind
+from signerd.loopback.binding import JSON, Called, bind
 from signerd.loopback.callers import Right
 from signerd.loopback.errors import CONTENT_TYPE, headers_of, problem, status_of
 from signerd.loopback.events import Streams
@@ -23,11 +25,16 @@ from signerd.loopback.service import DaemonService
 _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 
 
-async def interface() -> JSONResponse:
-    # Asked for once in a while, by a person who writes a program: not kept in memory before.
+async def interface() -> Response:
+    return Response(_described(), media_type=JSON)
+
+
+@cache
+def _described() -> bytes:
+    """Made when a person who writes a program first asks, in some tenths of a second, and kept: anybody may ask again and again (L11)."""
     from signerd.loopback.description import describe
 
-    return JSONResponse(describe(ROUTES, PREFIX))
+    return json.dumps(describe(ROUTES, PREFIX), separators=(",", ":")).encode()
 
 
 def make_app(service: DaemonService, streams: Streams, sessions: Sessions) -> Starlette:

@@ -18,6 +18,7 @@ from signerd.loopback.api import PREFIX, ROUTES
 from signerd.loopback.callers import TERMINAL
 from signerd.loopback.errors import leaves
 from signerd.loopback.place import HOST, socket_path
+from signerd.loopback.routes import interface
 from signerd.loopback.views import proposal_line, proposal_view
 from tests.signerd.loopback.test_errors import made
 from tests.support.desk import snapshot_of, spend, surroundings
@@ -300,6 +301,11 @@ def test_the_description_refers_to_nothing_that_it_does_not_have(state):
         ("subject", "query", False),
         ("last-event-id", "header", False),
     }
+
+
+@pytest.mark.anyio
+async def test_l11_the_description_is_made_once_whoever_asks_again_and_again():
+    assert (await interface()).body is (await interface()).body
 
 
 def test_head_is_not_in_the_table(silent):

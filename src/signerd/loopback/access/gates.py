@@ -13,6 +13,7 @@ from signerd.loopback.access.origins import (
     own_origin,
     require_host,
     require_navigation,
+    require_no_other_site,
     require_our_page,
 )
 from signerd.loopback.access.rates import Rates
@@ -89,8 +90,11 @@ class PortGate:
     def reader(self, asked: Asked) -> str | None:
         host = require_host(asked, self._hosts)
         _refuse_upgrade(asked)
-        origin = asked.sole("origin")
-        if origin is None or origin == own_origin(host) or (origin == OPAQUE and asked.enters):
+        origin, own = asked.sole("origin"), own_origin(host)
+        if asked.enters and origin in {None, own, OPAQUE}:
+            return None
+        if origin in {None, own}:
+            require_no_other_site(asked)
             return None
         if origin == OPAQUE or origin not in self._tokens.origins():
             raise OriginRefused("this site was not let in")

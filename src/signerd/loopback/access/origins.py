@@ -28,14 +28,19 @@ def own_origin(host: str) -> str:
     return f"http://{host}"
 
 
-def require_our_page(asked: Asked, host: str) -> None:
-    """Of a request that bears a session's cookie: a browser must not say that another site made it (L4).
+def require_no_other_site(asked: Asked) -> None:
+    """Of a request without another site's Origin: a browser must not say that another site made it all the same.
 
-    Browsers send such a cookie for other ports of the same host too. Raises OriginRefused.
+    A picture or a link brings no Origin, and costs as much to answer (L2, L11). Raises OriginRefused.
     """
-    site, origin = asked.sole(FETCH_SITE), asked.sole("origin")
+    site = asked.sole(FETCH_SITE)
     if site is not None and site not in _OF_OUR_OWN:
-        raise OriginRefused("a request with the page's cookie must come from the page")
+        raise OriginRefused("another site made this request", hint="Open the page with `signerd open`.")
+
+
+def require_our_page(asked: Asked, host: str) -> None:
+    """Of a request that bears a session's cookie, which browsers send for other ports of the same host too (L4). Raises OriginRefused."""
+    origin = asked.sole("origin")
     if origin is None and asked.is_safe:
         return
     if origin != own_origin(host):

@@ -185,6 +185,18 @@ def test_l3_an_origin_is_the_one_to_the_byte_or_refused(origin):
             gate.reader(asked("GET", "/", ("origin", origin)))
 
 
+@pytest.mark.parametrize("site", ["same-site", "cross-site", "", "Same-Origin", "same-origin, none"])
+def test_l2_l11_a_picture_or_a_link_on_another_site_is_refused_without_an_origin_too(desk, site):
+    says = ("sec-fetch-site", site)
+    for path in ("/", "/enter", "/v1/openapi.json", "/v1/devices", "/static/style.css"):
+        for headers in ((says,), (says, ("origin", OWN)), (says, desk.cookie), (says, bearer("program"))):
+            with pytest.raises(OriginRefused):
+                desk.gate.reader(asked("GET", path, *headers))
+    # Who was let in says who it is, and a file of ours begins the entering.
+    assert desk.gate.reader(asked("GET", "/v1/devices", says, ("origin", APP_ORIGIN))) == APP_ORIGIN
+    assert desk.admit(asked("POST", "/enter", says, ("origin", "null"))).caller.kind is Kind.STRANGER
+
+
 def test_l3_null_cannot_be_let_in(desk):
     desk.tokens.let_in.add("null")
     with pytest.raises(OriginRefused):

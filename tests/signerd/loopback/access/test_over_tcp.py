@@ -61,6 +61,14 @@ def test_l2_l11_another_site_is_refused_before_its_body_comes(port):
     assert read_answer(exchange(port.number, head.encode())).status == 403
 
 
+def test_l2_l11_a_picture_on_another_sites_page_is_refused_before_anything_is_made_for_it(port):
+    picture = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    for method, path in [*every_row(), ("GET", "/v1/openapi.json")]:
+        if path != "/enter":
+            assert port.ask(method, path, picture).code == "origin-refused", path
+    assert port.daemon.service.calls == []
+
+
 def test_l2_a_stranger_gets_nothing_of_any_row(port):
     for row in ROUTES:
         if row.needs is not Right.ANYONE:
