@@ -141,6 +141,12 @@ def of_another_token(scene: Scene) -> Psbt:
     return carrying(scene, Call(contract_id=deployment(other).tx.txid, function=Function.TRANSFER, amount=token_amount(RAW), address=call(scene).address))  # fmt: skip
 
 
+def taken_away(scene: Scene) -> Psbt:
+    """It carries no data, as what takes a call back; what comes back is the smaller part."""
+    outputs = [TxOut(sats(60_000), MALLORYS.script_pubkey(0, 0)), ChangeTo(sats(39_000), RECEIVE, 0)]
+    return build_psbt(VAULT, [scene.coin(0)], outputs, 0)
+
+
 def with_forged_blob(scene: Scene) -> dict[str, str]:
     """The decimals are others, so that a thousand looks like ten."""
     shown = published(scene)
@@ -184,6 +190,7 @@ TOKENS = (
     deployed("a deployment for another owner", owner=MALLORYS.script_pubkey(0, 0), checks=("token-effect",), off="token:token_effect"),
     deployed("a deployment of another bytecode than is shown", says=lambda s: {"published": {**published(s), "bytecode": token_of(s, whitelist_enabled=True).blob.decode()}}, checks=("token-known",), held=("token-effect",), off="token:token_known", then=("token-effect",)),
     Recipe(name="a call in a plain payment, its token proven", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {"published": published(s), "call": told(s, call(s))["call"]}, named=(), checks=("data",), off="check:data_matches"),
+    Recipe(name="a payment to Mallory that is called the version that takes a call back", psbt=taken_away, tells=lambda s: {**told(s, call(s)), "call": None, "replaces": "other-7"}, named=(0,), checks=("kind-known",), off="check:kind_known", then=("replacement",)),
     Recipe(name="a call that is called a deployment", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {**told(s, call(s)), "kind": "deploy"}, named=(), checks=("kind-known",), off="check:kind_known"),
 )  # fmt: skip
 

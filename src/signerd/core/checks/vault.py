@@ -4,6 +4,7 @@ from custody.schemas.proposals import TxType
 from multisig import MultisigError, Vault
 from multisig.tokens import Call, Deploy
 from signerd.core.checks.case import Case
+from signerd.core.families import read_figures
 from signerd.core.standing import made_with_former
 from signerd.core.text import said
 from signerd.core.tokens import payload_of, takes_back
@@ -26,9 +27,7 @@ def kind_known(case: Case) -> Verdict:
     if kind not in CHECKED_KINDS:
         return refuse(name, f"This version cannot check a proposal of the kind '{kind}'.", kind=kind.value)
     if kind in _CARRIES and case.snapshot.replaces is not None and takes_back(case.psbt):
-        return allow(
-            name, "It takes a token's transaction back, and carries no data itself.", kind=kind.value
-        )
+        return _taken_back(case)
     if kind in _CARRIES and not isinstance(payload_of(case.psbt), _CARRIES[kind]):
         return refuse(
             name,
@@ -36,6 +35,30 @@ def kind_known(case: Case) -> Verdict:
             kind=kind.value,
         )
     return allow(name, CHECKED_KINDS[kind], kind=kind.value)
+
+
+def _taken_back(case: Case) -> Verdict:
+    """Without data it calls nothing: it is what it is called only where all of it comes back to the pinned vault."""
+    name, kind, pin = "kind-known", case.snapshot.kind.value, case.around.pin
+    figures = None if pin is None else read_figures(case.snapshot.psbt, pin.vault)
+    if figures is None:
+        return refuse(
+            name,
+            f"It is called a token's {kind} that takes another one back, and nothing proves that its coins are a pinned "
+            "vault's and come back to it.",
+            kind=kind,
+        )
+    if not figures.takes_all_back:
+        return refuse(
+            name,
+            f"It is called a token's {kind} that takes another one back, but not everything comes back: it pays somebody.",
+            kind=kind,
+        )
+    return allow(
+        name,
+        "It takes a token's transaction back: all of it comes back to the vault, and it carries no data.",
+        kind=kind,
+    )
 
 
 def pinned(case: Case) -> Verdict:

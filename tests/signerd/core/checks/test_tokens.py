@@ -122,8 +122,30 @@ def test_what_takes_a_call_back_is_a_payment_to_nobody() -> None:
     found = review(cancel, around)
     assert found.allowed
     assert not found.to_acknowledge
-    paying = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(97_000)], 0)
-    assert not review(snapshot_of(paying, kind=TxType.CALL, replaces="t-0"), around).allowed
+
+
+REST, AWAY = ChangeTo(sats(37_000), RECEIVE, 0), pay(60_000)
+
+
+@pytest.mark.parametrize("kind", [TxType.CALL, TxType.DEPLOY])
+@pytest.mark.parametrize("named", ["t-0", "t-unknown"])
+@pytest.mark.parametrize("outputs", [[AWAY], [AWAY, REST]], ids=["all of it", "a part"])
+def test_s12_a_payment_that_is_called_a_version_that_takes_back_is_refused(
+    kind: TxType, named: str, outputs: list[TxOut | ChangeTo]
+) -> None:
+    """Whatever it says that it replaces, known here or not, and though its recipient and amount are recorded."""
+    paying = build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)
+    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call())),))
+    snapshot = snapshot_of(paying, kind=kind, replaces=named)
+    assert len(snapshot.recipients) == 1
+    assert refused_by(snapshot, around) == {"kind-known"}
+    assert "not everything comes back" in sentence(review(snapshot, around), "kind-known")
+
+
+def test_s12_nothing_is_taken_back_whose_coins_are_not_proven_the_vaults() -> None:
+    stranger = make_vault(account=1)
+    psbt = build_psbt(stranger, [fund(stranger, 100_000)], [ChangeTo(sats(97_000), RECEIVE, 0)], 0)
+    assert refused_by(snapshot_of(psbt, kind=TxType.CALL, replaces="t-0")) == {"kind-known"}
 
 
 @pytest.mark.parametrize("recorded", [None, "0x", "0x" + b"CPT".hex()])
