@@ -5,7 +5,11 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from signerd.core.text import plain
 from signerd.errors import TooManyStreams
@@ -20,6 +24,7 @@ HEARTBEAT_SECONDS = 15.0
 MAX_STREAMS_OF_AN_APP = 8
 MEDIA_TYPE = "text/event-stream"
 Gone = Callable[[], Coroutine[Any, Any, None]]
+GiveBack = Callable[[], None]
 
 
 @dataclass
@@ -40,12 +45,17 @@ class Streams:
     def close(self) -> None:
         self._closing.set()
 
-    def admit(self, app_id: str | None = None) -> None:
-        """``app_id``: None for the person. Raises TooManyStreams."""
+    def admit(self, app_id: str | None = None) -> GiveBack:
+        """Take a place, before anything of the stream is sent: of many that ask at once only so many get one.
+
+        ``app_id``: None for the person. Returns what gives the place back, to be called once. Raises TooManyStreams.
+        """
         if app_id is not None and self._of[app_id] >= self.most_of_an_app:
             raise TooManyStreams(f"this app follows the events {self.most_of_an_app} times already")
         if self._open >= self.most:
             raise TooManyStreams(f"{self.most} programs follow the events already")
+        self._count(app_id, 1)
+        return partial(self._count, app_id, -1)
 
     async def follow(
         self,
@@ -53,7 +63,6 @@ class Streams:
         after: int,
         subject: str | None,
         gone: Gone | None = None,
-        app_id: str | None = None,
         hides: Callable[[str], bool] = lambda _subject: False,
     ) -> AsyncIterator[str]:
         """Every line after ``after``, and then each as it comes, until the reader or the daemon goes.
@@ -62,20 +71,16 @@ class Streams:
         """
         # A number from before a restart of the daemon is ahead of its feed: everything is news then.
         position = after if after <= feed.last else 0
-        self._count(app_id, 1)
-        try:
-            with self._over(gone) as over:
-                while not over.is_set():
-                    lines = await self._next(feed, position, subject, over)
-                    told = [line for line in lines if not hides(line.subject)]
-                    for line in told:
-                        yield _event(line)
-                    position = lines[-1].number if lines else position
-                    # Also where all of it is hidden: a reader that hears nothing takes the daemon for dead.
-                    if not told and not over.is_set():
-                        yield ": still here\n\n"
-        finally:
-            self._count(app_id, -1)
+        with self._over(gone) as over:
+            while not over.is_set():
+                lines = await self._next(feed, position, subject, over)
+                told = [line for line in lines if not hides(line.subject)]
+                for line in told:
+                    yield _event(line)
+                position = lines[-1].number if lines else position
+                # Also where all of it is hidden: a reader that hears nothing takes the daemon for dead.
+                if not told and not over.is_set():
+                    yield ": still here\n\n"
 
     def _count(self, app_id: str | None, by: int) -> None:
         self._open += by
@@ -109,6 +114,20 @@ class Streams:
         finally:
             news.cancel()
             ending.cancel()
+
+
+class Following(StreamingResponse):
+    """A stream with its place, which it gives back however it ends: also where its reader was gone before the first line."""
+
+    def __init__(self, lines: AsyncIterator[str], give_back: GiveBack) -> None:
+        super().__init__(lines, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+        self._give_back = give_back
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._give_back()
 
 
 def happened(line: Line) -> Happened:

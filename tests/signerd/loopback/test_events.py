@@ -6,7 +6,7 @@ import pytest
 
 from signerd.errors import TooManyStreams
 from signerd.feed import Feed
-from signerd.loopback.events import Streams, happened
+from signerd.loopback.events import Following, Streams, happened
 from tests.support.command import is_tame
 from tests.support.served import served_script
 
@@ -70,17 +70,44 @@ async def test_also_where_all_that_happens_is_hidden_from_the_reader():
     await stream.aclose()
 
 
-@pytest.mark.anyio
-async def test_l11_streams_are_counted_and_the_place_of_one_that_ended_is_free_again():
-    feed, streams = Feed(), Streams(most=1)
-    feed.add("p-1", "info", "x")
-    streams.admit()
-    stream = streams.follow(feed, 0, None)
-    await anext(stream)
+def test_l11_a_place_is_taken_before_anything_is_sent_and_free_again_when_it_is_given_back():
+    streams = Streams(most=2, most_of_an_app=1)
+    give_back = streams.admit("a-1")
+    with pytest.raises(TooManyStreams):
+        streams.admit("a-1")
+    streams.admit("a-2")
     with pytest.raises(TooManyStreams):
         streams.admit()
-    await stream.aclose()
-    streams.admit()
+    give_back()
+    assert streams.open == 1
+    streams.admit("a-1")
+
+
+class ReaderGone(Exception):
+    """A reader's connection ended."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("most", [0, 1, 2])
+async def test_l11_a_stream_gives_its_place_back_wherever_its_reader_goes(most):
+    feed, streams, sent = Feed(), Streams(), []
+    feed.add("p-1", "info", "x")
+
+    async def send(message) -> None:
+        if len(sent) == most:
+            raise ReaderGone
+        sent.append(message)
+
+    async def receive():
+        return await asyncio.Event().wait()
+
+    answer = Following(streams.follow(feed, 0, None), streams.admit("a-1"))
+    assert streams.open == 1
+    streams.heartbeat = 0.01
+    with pytest.raises(ReaderGone):
+        await answer({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send)
+    assert len(sent) == most
+    assert streams.open == 0
 
 
 @pytest.mark.anyio

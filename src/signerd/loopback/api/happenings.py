@@ -4,7 +4,6 @@ from functools import partial
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
-from starlette.responses import StreamingResponse
 
 from signerd.loopback import events, shapes
 from signerd.loopback.api.table import By, QueryId, Route, Service
@@ -47,15 +46,14 @@ async def follow(
     after: Position = None,
     subject: QueryId = None,
     last_event_id: LastEventId = None,
-) -> StreamingResponse:
+) -> events.Following:
     """From ``Last-Event-ID`` or ``after``, where given; else from now on."""
     given = last_event_id if last_event_id is not None else after
     position = service.feed.last if given is None else given
-    streams.admit(caller.app_id)
     gone = None if caller.app_id is None else partial(service.apps.gone, caller.app_id)
     hides = partial(_hides, service, caller)
-    lines = streams.follow(service.feed, position, subject, gone, caller.app_id, hides)
-    return StreamingResponse(lines, media_type=events.MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+    lines = streams.follow(service.feed, position, subject, gone, hides)
+    return events.Following(lines, streams.admit(caller.app_id))
 
 
 def _hides(service: Service, caller: Caller, subject: str) -> bool:

@@ -278,6 +278,28 @@ def test_l11_an_app_follows_the_events_only_so_often(port):
             stream.close()
 
 
+def test_l11_nor_more_often_where_it_asks_all_at_once(port):
+    connections = [
+        socket.create_connection(("127.0.0.1", port.number), PATIENCE_SECONDS)
+        for _ in range(3 * MAX_STREAMS_OF_AN_APP)
+    ]
+    request = f"GET /v1/events HTTP/1.1\r\nHost: {port.host}\r\nAuthorization: Bearer program\r\n\r\n"
+
+    def ask_all() -> None:
+        # On the daemon's own loop: it can answer none before all have asked.
+        for connection in connections:
+            connection.sendall(request.encode())
+
+    try:
+        port.daemon.on_loop(ask_all)
+        answers = [connection.recv(65536).split(b" ", 2)[1] for connection in connections]
+        assert sorted(set(answers)) == [b"200", b"429"]
+        assert answers.count(b"200") == MAX_STREAMS_OF_AN_APP
+    finally:
+        for connection in connections:
+            connection.close()
+
+
 @pytest.mark.anyio
 async def test_a_port_that_nobody_asks_is_never_woken(tmp_path):
     from signerd.loopback.serve import serving
