@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 START = """
 import socket
 from firmware_bridge.process import spawn
