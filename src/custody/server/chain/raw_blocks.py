@@ -3,8 +3,9 @@
 import struct
 from dataclasses import dataclass
 
-from custody.server.chain.embedded.blocks import header_time, merkle_root
+from custody.server.chain.embedded.blocks import header_time
 from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES, InvalidBlock, block_hash, split_block
+from custody.server.chain.merkle import unmistakable_root
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidTransaction
 from multisig.transaction import Transaction
@@ -34,5 +35,5 @@ def read_block(raw: bytes, expected: str) -> Block:
     return Block(expected, previous[::-1].hex(), header_time(raw), transactions)
 
 
-def _root_of(transactions: tuple[Transaction, ...]) -> bytes:
-    return merkle_root([bytes.fromhex(transaction.txid)[::-1] for transaction in transactions])
+def _root_of(transactions: tuple[Transaction, ...]) -> bytes | None:
+    return unmistakable_root([bytes.fromhex(transaction.txid)[::-1] for transaction in transactions])

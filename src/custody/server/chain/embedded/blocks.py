@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 
+from custody.server.chain.merkle import merkle_root
 from multisig.hashes import sha256, sha256d
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
@@ -49,16 +50,6 @@ def build_block(
     root = merkle_root([bytes.fromhex(transaction.txid)[::-1] for transaction in body])
     header = _mine_header(parent, root, time)
     return header + compact_size(len(body)) + b"".join(transaction.serialize() for transaction in body)
-
-
-def merkle_root(hashes: Sequence[bytes]) -> bytes:
-    """The merkle root of 32-byte hashes in wire order; an odd one out is paired with itself."""
-    level = list(hashes)
-    while len(level) > 1:
-        if len(level) % 2:
-            level.append(level[-1])
-        level = [sha256d(left + right) for left, right in zip(level[::2], level[1::2], strict=True)]
-    return level[0]
 
 
 def _coinbase(height: int, fees: Sats, extra_nonce: int, transactions: Sequence[Transaction]) -> Transaction:

@@ -98,12 +98,17 @@ def follows(header: Header, before: Header, network: Network, height: int) -> bo
 
 
 def merkle_root(txid: str, branch: Sequence[str], position: int) -> bytes | None:
-    """The root to which the branch leads, as on the wire; None where the position is not in a tree of that depth."""
+    """The root to which the branch leads, as on the wire; None where the position is not in a tree of that depth.
+
+    None also where it is in what the tree only repeats: a node pads its level to its right, never to its left (CVE-2012-2459).
+    """
     if not 0 <= position < 1 << len(branch):
         return None
     node = bytes.fromhex(txid)[::-1]
     for sibling in branch:
         other = bytes.fromhex(sibling)[::-1]
+        if position & 1 and other == node:
+            return None
         node = sha256d(other + node) if position & 1 else sha256d(node + other)
         position >>= 1
     return node

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.chain.embedded.blocks import merkle_root as whole_root
 from custody.server.chain.esplora.evidence import (
     POW_LIMIT,
     SEGWIT_HEIGHT,
@@ -20,6 +19,7 @@ from custody.server.chain.esplora.evidence import (
     merkle_root,
 )
 from custody.server.chain.genesis import GENESIS_HASH
+from custody.server.chain.merkle import merkle_root as whole_root
 from multisig.network import Network
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import Sats
@@ -70,6 +70,19 @@ def test_every_branch_of_every_tree_leads_to_its_root(count, data):
     position = data.draw(st.integers(0, count - 1))
     root = whole_root([bytes.fromhex(txid)[::-1] for txid in txids])
     assert merkle_root(txids[position], merkle_branch(txids, position), position) == root
+
+
+@pytest.mark.parametrize("count", [3, 5, 6, 7, 11])
+def test_a_place_in_what_a_tree_only_repeats_is_none(count):
+    """CVE-2012-2459: with its copies written out the list has the same root, and so does each copy's branch."""
+    txids = [sha256(bytes([number])).hexdigest() for number in range(count)]
+    longer = list(txids)
+    while len(longer) & (len(longer) - 1):
+        longer += longer[-(len(longer) & -len(longer)) :]
+    roots = {whole_root([bytes.fromhex(txid)[::-1] for txid in each]) for each in (txids, longer)}
+    found = [merkle_root(txid, merkle_branch(longer, at), at) for at, txid in enumerate(longer)]
+    assert set(found[:count]) == roots
+    assert set(found[count:]) == {None}
 
 
 def test_a_header_that_was_changed_has_no_work():

@@ -8,7 +8,7 @@ import pytest
 
 from custody.server.chain.backend import Accepted, RefusalCode, Refused, Spend
 from custody.server.chain.embedded.blocks import build_block
-from custody.server.chain.engine import block_hash
+from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from multisig.script import p2wsh
@@ -225,6 +225,25 @@ class TestSpends:
 
 
 class TestBlocks:
+    def test_a_block_that_shows_its_end_twice(self, rig):
+        """CVE-2012-2459: its hash and its root are right, and what its last payment did would happen again."""
+        for _ in range(2):
+            rig.fund(rig.fresh(), 5_000)
+        (block,) = rig.mine()
+        assert rig.backend.data_at(block.height, b"") is not None
+
+        def doubled(response):
+            raw, last = response.content, split_block(response.content)[-1].serialize()
+            assert raw[HEADER_BYTES] == 3
+            body = raw[HEADER_BYTES + 1 :]
+            return httpx.Response(200, content=raw[:HEADER_BYTES] + b"\x04" + body + last)
+
+        with (
+            rig.explorer.answering(f"/block/{block.hash}/raw", doubled),
+            pytest.raises(ChainUnavailable, match="does not carry"),
+        ):
+            rig.backend.data_at(block.height, b"")
+
     @pytest.mark.parametrize(
         "change",
         [
