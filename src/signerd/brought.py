@@ -16,7 +16,6 @@ from signerd.core.brought import LIVES_SECONDS, brought_snapshot
 from signerd.core.following import identity_of
 from signerd.core.review import Review
 from signerd.core.signing import signing_of
-from signerd.core.text import plain
 from signerd.core.values import Brought, Record, Snapshot
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
 from signerd.journal import Journal
@@ -141,7 +140,7 @@ class BroughtPsbts:
 
     def _snapshot(self, raw: bytes, caller: Caller) -> Snapshot:
         expires = int(self.journal.now().timestamp()) + LIVES_SECONDS
-        brought = Brought(_told(caller), caller.app_id, expires)
+        brought = Brought(caller.shown, caller.app_id, expires)
         psbt_id = f"b-{self.entropy(_ID_BYTES).hex()}"
         journal = self.journal
         return brought_snapshot(psbt_id, raw, brought, journal.pins(), journal.own_keys(), journal.network)
@@ -250,11 +249,6 @@ def _inputs_of(psbt: bytes) -> int:
         return len(Psbt.parse(psbt).inputs)
     except MultisigError:
         return 0
-
-
-def _told(caller: Caller) -> str:
-    """As the person is told: an app that calls itself 'command line', or the platform, is shown as an app all the same."""
-    return caller.name if caller.app_id is None else f"the app '{plain(caller.name)}'"
 
 
 def _is_person(caller: Caller) -> bool:

@@ -15,7 +15,8 @@
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
     ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly
-    ├── PairingError         UnknownPairing · AlreadyAsking · TooManyPairings · WrongPairingCode · UnknownApp
+    ├── PairingError         UnknownPairing · AlreadyAsking · NameTaken · TooManyPairings · WrongPairingCode
+    │                        UnknownApp
     ├── LoopbackError        InvalidRequest · RequestTooLarge · RequestTooSlow · NotForBrowsers · NoSuchRoute
     │                        TooManyStreams · TooManyPrompts · TooManyRequests · HostRefused · OriginRefused
     │                        FormStale · EntryRefused · PageNotServed · SocketUnusable · DaemonNotRunning · DaemonFailed
@@ -418,6 +419,13 @@ class UnknownPairing(PairingError):
 class AlreadyAsking(PairingError):
     code = "already-asking"
     default_hint = "The person answers the request that is open, on the page or with `signerd pair`."
+
+
+class NameTaken(PairingError):
+    """The person tells apps apart by their names (L8)."""
+
+    code = "name-taken"
+    default_hint = "Choose another name. Where it is an earlier pairing of this app: the person can end that, with `signerd apps revoke`."
 
 
 class TooManyPairings(PairingError):

@@ -51,7 +51,7 @@ class Handling:
 
 def asked_by(caller: Caller) -> str:
     """Behind a sentence: the person knows what they asked for themselves, and must know what an app does."""
-    return "" if caller.app_id is None else f", asked by the app '{plain(caller.name)}'"
+    return "" if caller.app_id is None else f", asked by {caller.shown}"
 
 
 def _owned(account: int, vault_key: OriginKey, profile_key: OriginKey) -> tuple[OwnKey, ...]:

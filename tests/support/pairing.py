@@ -51,7 +51,7 @@ class World:
     async def paired(
         self, rights: frozenset[str] = READ, origin: str | None = None, days: int = 90
     ) -> Collected:
-        asked = await self.apps.ask("An App", rights, origin)
+        asked = await self.apps.ask(f"App {self.given}", rights, origin)
         await self.apps.accept(asked.id, asked.code, rights=None, days=days)
         return await self.apps.collect(asked.id, asked.secret)
 

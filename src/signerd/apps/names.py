@@ -16,6 +16,11 @@ _UNSEEN = frozenset(
 )
 
 
+def folded(name: str) -> str:
+    """Equal for names that differ in their capitals alone: caseless matching of Unicode, after NFKC."""
+    return unicodedata.normalize("NFKC", name.casefold())
+
+
 def clean_name(text: str) -> str:
     """The name in one spelling (NFKC), with single spaces.
 
@@ -27,7 +32,7 @@ def clean_name(text: str) -> str:
         raise InvalidRequest("an app's name may have no characters that cannot be seen")
     if not any(char.isalnum() for char in name):
         raise InvalidRequest("an app's name needs a letter or a digit")
-    if name.casefold() in OURS:
+    if folded(name) in OURS:
         raise InvalidRequest(f"'{name}' is what signerd calls the person's own doing")
     if len(name) > LONGEST_NAME:
         raise InvalidRequest(f"an app's name may have {LONGEST_NAME} characters at most")

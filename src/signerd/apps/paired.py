@@ -6,16 +6,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from signerd.apps.names import clean_name
+from signerd.apps.names import clean_name, folded
 from signerd.apps.origins import exact_origin
 from signerd.apps.requests import LIFE_SECONDS, Answer, Asked, Clock, Entropy, Requests, Stage
 from signerd.apps.tokens import PREFIX, Tokens, token_hash
 from signerd.apps.views import app_view, collected, open_pairing, origin_view, stamp
-from signerd.errors import InvalidRequest, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
+from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.apps import App, answer_note
-from signerd.loopback.callers import Caller, Kind
+from signerd.loopback.callers import Caller, Kind, app_words
 from signerd.loopback.rights_words import granted
 from signerd.loopback.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
 
@@ -53,9 +53,11 @@ class PairedApps:
                 "the person has not let this site in",
                 hint="Let it in on the page, or with `signerd pair --origin` and its address.",
             )
-        asked, secret = self._requests.ask(clean_name(name), frozenset(granted(rights)), origin)
-        whose = f" from {origin}" if origin else ", a program of this machine,"
-        self._tell("ask", f"'{asked.name}'{whose} asks to be paired: {', '.join(granted(asked.rights))}.")
+        name = clean_name(name)
+        self._require_new(name, origin)
+        asked, secret = self._requests.ask(name, frozenset(granted(rights)), origin)
+        who, wanted = app_words(asked.name, origin), ", ".join(granted(asked.rights))
+        self._tell("ask", f"{who[0].upper()}{who[1:]} asks to be paired: {wanted}.")
         return Pairing(id=asked.pairing_id, secret=_text(secret), code=asked.code, seconds=int(LIFE_SECONDS))
 
     async def collect(self, pairing_id: str, secret: str) -> Collected:
@@ -147,6 +149,12 @@ class PairedApps:
         return self._origin(exact)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _require_new(self, name: str, origin: str | None) -> None:
+        """L8: of two apps of one name the person could not say which one asks. Raises NameTaken."""
+        taken = (app for app in self._tokens.live() if folded(app.name) == folded(name))
+        if any(origin is None or app.origin != origin for app in taken):
+            raise NameTaken(f"an app '{name}' is paired already")
 
     def _require_code(self, asked: Asked, code: str) -> None:
         """Raises WrongPairingCode; the third time the request is over, and the app is told that it was refused."""

@@ -7,7 +7,8 @@ from enum import StrEnum, unique
 from hashlib import sha256
 from hmac import compare_digest
 
-from signerd.errors import AlreadyAsking, TooManyPairings, UnknownPairing
+from signerd.apps.names import folded
+from signerd.errors import AlreadyAsking, NameTaken, TooManyPairings, UnknownPairing
 
 # The person has to look at two places and type six digits; what is forgotten is over soon.
 LIFE_SECONDS = 120.0
@@ -66,7 +67,7 @@ class Asked:
     @property
     def asker(self) -> str:
         """Who counts as the same one: the origin, where a browser vouches for it, else whoever uses the name."""
-        return f"program {self.name.casefold()}" if self.origin is None else self.origin
+        return f"program {folded(self.name)}" if self.origin is None else self.origin
 
 
 class Requests:
@@ -79,7 +80,7 @@ class Requests:
         self._lately: deque[tuple[float, str]] = deque()
 
     def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[Asked, bytes]:
-        """A new request and its secret. Raises AlreadyAsking, TooManyPairings."""
+        """A new request and its secret. Raises AlreadyAsking, NameTaken, TooManyPairings."""
         secret = self._entropy(32)
         asked = Asked(
             pairing_id=self._entropy(16).hex(),
@@ -91,6 +92,7 @@ class Requests:
             until=self._clock() + LIFE_SECONDS,
         )
         self._require_room(asked.asker)
+        self._require_new(asked)
         self._kept[asked.pairing_id] = asked
         self._lately.append((self._clock(), asked.asker))
         return asked, secret
@@ -158,6 +160,13 @@ class Requests:
             raise TooManyPairings(f"this app asked {MAX_PER_ASKER_AND_MINUTE} times within a minute")
         if len(self._lately) >= MAX_PER_MINUTE:
             raise TooManyPairings(f"apps asked {MAX_PER_MINUTE} times within a minute")
+
+    def _require_new(self, asked: Asked) -> None:
+        """L8: a site may ask again under its name, which nobody else can use. Raises NameTaken."""
+        kept = (one for one in self._kept.values() if one.stage is not Stage.REFUSED)
+        taken = (one for one in kept if folded(one.name) == folded(asked.name))
+        if any(asked.origin is None or one.origin != asked.origin for one in taken):
+            raise NameTaken(f"an app '{asked.name}' asks already")
 
     def _forget_what_is_over(self) -> None:
         now = self._clock()

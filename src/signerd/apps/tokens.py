@@ -59,9 +59,12 @@ class Tokens:
         return known.caller
 
     def origins(self) -> AbstractSet[str]:
-        now = self._journal.now()
-        paired = {known.app.origin for known in self._known.values() if now < known.app.expires}
+        paired = {app.origin for app in self.live()}
         return {origin for origin in paired if origin is not None} | self.let_in_now().keys()
+
+    def live(self) -> tuple[App, ...]:
+        now = self._journal.now()
+        return tuple(known.app for known in self._known.values() if now < known.app.expires)
 
     def let_in_now(self) -> dict[str, datetime]:
         """Until when the pages of which origins may ask."""
@@ -90,4 +93,4 @@ class Tokens:
 def _caller(app: App) -> Caller:
     # A right that this version does not know is none.
     rights = frozenset({Right.ANYONE, *granted(app.rights)})
-    return Caller(Kind.APP, app.name, rights, app.app_id)
+    return Caller(Kind.APP, app.name, rights, app.app_id, app.origin)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from signerd.cli.app_words import app_row, pairing_text
+from signerd.cli.app_words import PROGRAM, app_row, pairing_text
 from signerd.cli.desk import Desk, Json, desk_of
 from signerd.cli.exits import Exit
 from signerd.cli.output import answer, aside, say, table
@@ -106,7 +106,7 @@ def _found(daemon: "DaemonClient", pairing_id: str | None, origin: str | None) -
         if pairing_id in {None, asked.id} and origin in {None, asked.origin}
     ]
     if len(found) > 1:
-        told = "; ".join(f"{asked.id} ('{asked.name}')" for asked in found)
+        told = "; ".join(f"{asked.id} ({asked.origin or PROGRAM}, '{asked.name}')" for asked in found)
         raise InvalidRequest(f"{len(found)} apps ask: {told}", hint="Name one of them: `signerd pair ID`.")
     return found[0] if found else None
 

@@ -94,6 +94,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.NotAllowed: Code.UNAVAILABLE_ACTION,
         e.UnknownPairing: Code.UNKNOWN_ERROR,
         e.AlreadyAsking: Code.DEVICE_BUSY,
+        e.NameTaken: Code.BAD_ARGUMENT,
         e.TooManyPairings: Code.DEVICE_BUSY,
         e.WrongPairingCode: Code.BAD_ARGUMENT,
         e.UnknownApp: Code.BAD_ARGUMENT,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Protocol
 
+from signerd.core.text import plain
 from signerd.errors import NotAllowed, NotPaired
 
 
@@ -41,17 +42,23 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """``name``: how the audit chain and the person are told of it. ``app_id``: of a paired app alone."""
+    """``name``: how the audit chain is told of it. ``app_id``: of a paired app alone; ``origin``: of one that is a site."""
 
     kind: Kind
     name: str
     rights: frozenset[Right]
     app_id: str | None = None
+    origin: str | None = None
 
     @property
     def told(self) -> str:
         """For the chain of decisions: an app by its name and by the id that nobody else can take."""
         return str(self.kind) if self.app_id is None else f"app {self.app_id} '{self.name}'"
+
+    @property
+    def shown(self) -> str:
+        """For the person: an app that calls itself 'command line', or the platform, is shown as an app all the same."""
+        return self.name if self.app_id is None else app_words(self.name, self.origin)
 
     def require(self, right: Right) -> None:
         """Raises NotPaired for somebody whom nobody let in, NotAllowed for an app without that right (L13)."""
@@ -62,6 +69,11 @@ class Caller:
         if right is Right.PERSON:
             raise NotAllowed("only the person may do this, on the page or at the command line")
         raise NotAllowed(f"this app was not granted '{right}'")
+
+
+def app_words(name: str, origin: str | None) -> str:
+    """What is known of an app, and then what it calls itself: a name that speaks of a site cannot come first (L8)."""
+    return f"the program '{plain(name)}'" if origin is None else f"the site {origin} ('{plain(name)}')"
 
 
 TERMINAL = Caller(Kind.TERMINAL, "command line", frozenset(Right))

@@ -60,6 +60,7 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.NotAllowed: HTTPStatus.FORBIDDEN,
         e.UnknownPairing: HTTPStatus.NOT_FOUND,
         e.AlreadyAsking: HTTPStatus.CONFLICT,
+        e.NameTaken: HTTPStatus.CONFLICT,
         e.TooManyPairings: HTTPStatus.TOO_MANY_REQUESTS,
         e.WrongPairingCode: HTTPStatus.CONFLICT,
         e.UnknownApp: HTTPStatus.NOT_FOUND,

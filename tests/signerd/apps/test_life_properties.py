@@ -15,6 +15,7 @@ from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_TRIES
 from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyAsking,
+    NameTaken,
     NotAllowed,
     TooManyPairings,
     UnknownPairing,
@@ -51,6 +52,7 @@ class Request:
 class Token:
     app_id: str
     text: str
+    name: str
     site: str | None
     rights: frozenset[str]
     expires: datetime
@@ -93,15 +95,25 @@ class Lives(RuleBasedStateMachine):
     def put(self, before: Request, after: Request) -> None:
         self.requests[self.requests.index(before)] = after
 
-    @rule(name=st.sampled_from(["A", "B", "C", "D"]), site=st.sampled_from(SITES), rights=RIGHTS)
+    def another(self, name, site, others) -> bool:
+        """Whether one of them has the name, and is not the same site."""
+        same = (one for one in others if one.name.lower() == name.lower())
+        return any(site is None or one.site != site for one in same)
+
+    @rule(name=st.sampled_from(["A", "a", "B", "C", "D"]), site=st.sampled_from(SITES), rights=RIGHTS)
     def ask(self, name, site, rights) -> None:
+        live = [one for one in self.tokens if not one.revoked and self.world.wall < one.expires]
         apps, waiting = self.world.apps, [one for one in self.live_requests() if one.waits]
         if site is not None and not self.let_in.get(site, self.world.wall) > self.world.wall:
             self.fails(apps.ask(name, rights, site), NotAllowed)
-        elif any((one.site, one.site or one.name) == (site, site or name) for one in waiting):
+        elif self.another(name, site, live):
+            self.fails(apps.ask(name, rights, site), NameTaken)
+        elif any((one.site, one.site or one.name.lower()) == (site, site or name.lower()) for one in waiting):
             self.fails(apps.ask(name, rights, site), AlreadyAsking)
         elif len(waiting) >= MAX_OPEN:
             self.fails(apps.ask(name, rights, site), TooManyPairings)
+        elif self.another(name, site, [one for one in self.live_requests() if not one.refused]):
+            self.fails(apps.ask(name, rights, site), NameTaken, TooManyPairings)
         else:
             # The rate of asking is another matter.
             try:
@@ -162,16 +174,22 @@ class Lives(RuleBasedStateMachine):
             return
         assert request.granted is not None
         expires = self.world.wall + timedelta(days=request.days)
-        token = Token(collected.app_id, collected.token, request.site, request.granted, expires)
+        token = Token(collected.app_id, collected.token, request.name, request.site, request.granted, expires)
         self.tokens.append(token)
 
-    @rule(site=st.sampled_from(SITES), rights=RIGHTS, left=RIGHTS, days=st.integers(1, 3))
-    def pair(self, site, rights, left, days) -> None:
+    @rule(
+        name=st.sampled_from("ABEFG"),
+        site=st.sampled_from(SITES),
+        rights=RIGHTS,
+        left=RIGHTS,
+        days=st.integers(1, 3),
+    )
+    def pair(self, name, site, rights, left, days) -> None:
         """All of it at once: by single steps alone a token would be rare."""
         if site is not None:
             self.let_one_in(site, 5)
         count = len(self.requests)
-        self.ask("E", site, rights)
+        self.ask(name, site, rights)
         if len(self.requests) > count:
             self.accept(count, left, days, right_code=True)
             self.collect(count, own_secret=True)
@@ -217,6 +235,14 @@ class Lives(RuleBasedStateMachine):
             if good:
                 rights = self.world.apps.caller(token.text, token.site).rights
                 assert rights == {Right.ANYONE, *map(Right, token.rights)}
+
+    @invariant()
+    def no_two_live_apps_have_one_name_but_those_of_one_site(self) -> None:
+        live = [one for one in self.does(self.world.apps.list()) if one.state == "live"]
+        for one in live:
+            for other in live:
+                same = one.name.lower() == other.name.lower()
+                assert one is other or not same or one.origin == other.origin is not None
 
     @invariant()
     def the_person_sees_what_waits_and_the_apps_that_there_are(self) -> None:

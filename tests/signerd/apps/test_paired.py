@@ -13,6 +13,7 @@ from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyAsking,
     InvalidRequest,
+    NameTaken,
     NotAllowed,
     NotPaired,
     TooManyPairings,
@@ -198,6 +199,53 @@ async def test_l6_one_site_has_one_prompt_under_whatever_name(world: World) -> N
     await world.apps.ask("One", READ, SITE)
     with pytest.raises(AlreadyAsking):
         await world.apps.ask("Two", READ, SITE)
+
+
+@pytest.mark.parametrize("name", ["Shop", "SHOP", " Ｓhop "])
+async def test_l8_an_apps_name_is_its_own_while_it_is_live(world: World, name: str) -> None:
+    """From its question to its end; a site may pair again under its own, for its origin stands beside it."""
+    await world.apps.let_in(SITE, 60)
+    await world.apps.let_in("https://evil.example", 60)
+    asked = await world.apps.ask("Shop", READ, SITE)
+    for answered in (False, True):
+        if answered:
+            await world.apps.accept(asked.id, asked.code, rights=None, days=90)
+        for origin in (None, "https://evil.example"):
+            with pytest.raises(NameTaken, match="asks already"):
+                await world.apps.ask(name, READ, origin)
+    collected = await world.apps.collect(asked.id, asked.secret)
+    for origin in (None, "https://evil.example"):
+        with pytest.raises(NameTaken, match="is paired already") as refused:
+            await world.apps.ask(name, READ, origin)
+        assert "signerd apps revoke" in refused.value.hint
+    await world.apps.ask(name, READ, SITE)
+    world.restart()
+    await world.apps.revoke(collected.app_id or "")
+    await world.apps.ask(name, READ, None)
+
+
+async def test_l8_a_program_takes_no_programs_name_not_even_its_own(world: World) -> None:
+    """No browser says that it is the same one."""
+    asked = await world.apps.ask("Shop", READ, None)
+    await world.apps.accept(asked.id, asked.code, rights=None, days=1)
+    with pytest.raises(NameTaken):
+        await world.apps.ask("shop", READ, None)
+    await world.apps.collect(asked.id, asked.secret)
+    with pytest.raises(NameTaken):
+        await world.apps.ask("Shop", READ, None)
+    world.pass_time(86_400)
+    await world.apps.ask("Shop", READ, None)
+
+
+async def test_l8_what_is_known_of_an_asker_is_told_before_what_it_calls_itself(world: World) -> None:
+    await world.apps.let_in(SITE, 5)
+    await world.apps.ask("Shop' of https://bank.example", READ, None)
+    await world.apps.ask("Shop", READ, SITE)
+    told = [line.text for line in world.feed.since(0, "pairing") if line.kind == "ask"]
+    assert told == [
+        "The program 'Shop' of https://bank.example' asks to be paired: read.",
+        f"The site {SITE} ('Shop') asks to be paired: read.",
+    ]
 
 
 async def test_l6_few_prompts_are_open_at_once(world: World) -> None:

@@ -171,7 +171,7 @@ async def test_a_device_shows_itself_and_says_who_asked(daemon: Daemon, bridge: 
     assert bridge.identified == 2
     mine, theirs = told(daemon, bridge.device.id, "progress")
     assert "asked by" not in mine
-    assert "asked by the app 'Till'" in theirs
+    assert "asked by the program 'Till'" in theirs
     bridge.becomes(DeviceState.LOCKED)
     with pytest.raises(DeviceUnready):
         await daemon.handling.identify(bridge.device.id, PAGE)

@@ -106,10 +106,10 @@ async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, p
     async with daemon_at(prepared, platform, bridge) as daemon:
         view = await daemon.brought.bring(bill().to_base64(), WALLET)
         (line,) = await daemon.proposals(ended=False)
-        assert line.brought_by == "the app 'Wallet'"
+        assert line.brought_by == "the program 'Wallet'"
         shown = await daemon.proposal(view.psbt_id)
     told = {check.name: check for check in shown.checks}
-    assert "the app 'Wallet' brought it" in told["brought"].sentence
+    assert "the program 'Wallet' brought it" in told["brought"].sentence
     assert told["brought"].outcome == "warn"
     # What has nothing to compare with does not pass in silence.
     assert not {"recipients", "amounts", "transaction-id", "fee-recorded", "replacement"} & told.keys()

@@ -23,10 +23,19 @@ async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself(prepared, platf
         theirs = await daemon.brought.bring(bill(1).to_base64(), imitator)
         own = await daemon.brought.bring(bill(2, 20_000).to_base64(), TERMINAL)
         told = [await daemon.proposal(view.psbt_id) for view in (theirs, own)]
-        assert [view.brought_by for view in told] == ["the app 'command line'", "command line"]
-        assert "the app 'command line' brought it" in told[0].checks[0].sentence
+        assert [view.brought_by for view in told] == ["the program 'command line'", "command line"]
+        assert "the program 'command line' brought it" in told[0].checks[0].sentence
         await daemon.brought.withdraw(theirs.psbt_id, imitator)
-        assert (await daemon.proposal(theirs.psbt_id)).reason == "The app 'command line' took it back."
+        assert (await daemon.proposal(theirs.psbt_id)).reason == "The program 'command line' took it back."
+
+
+async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> None:
+    site = replace(OTHER, name="Shop", origin="https://evil.example")
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.brought.bring(bill().to_base64(), site)
+        shown = await daemon.proposal(view.psbt_id)
+        assert shown.brought_by == shown.created_by == "the site https://evil.example ('Shop')"
+        assert "the site https://evil.example ('Shop') brought it" in shown.checks[0].sentence
 
 
 async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepared, platform, bridge) -> None:

@@ -55,11 +55,11 @@ def brought(http, wallet):
 
 
 def test_an_app_brings_and_the_person_sees_by_whom(http, brought):
-    assert (brought["state"], brought["brought_by"]) == ("waiting-for-person", "the app 'Wallet'")
+    assert (brought["state"], brought["brought_by"]) == ("waiting-for-person", "the program 'Wallet'")
     assert brought["psbt_id"].startswith("b-")
     assert len(brought["psbt_id"]) == 34
     lines = {line["psbt_id"]: line["brought_by"] for line in http.get("/proposals").json()}
-    assert lines[brought["psbt_id"]] == "the app 'Wallet'"
+    assert lines[brought["psbt_id"]] == "the program 'Wallet'"
     assert [line["psbt_id"] for line in http.get("/psbts").json()] == [brought["psbt_id"]]
 
 

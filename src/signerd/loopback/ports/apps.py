@@ -31,7 +31,7 @@ class Apps(Protocol):
     # --- for an app --------------------------------------------------------------------------------------------------
 
     async def ask(self, name: str, rights: AbstractSet[str], origin: str | None) -> Pairing:
-        """Raises InvalidRequest (the name), NotAllowed (an origin that nobody let in), AlreadyAsking, TooManyPairings."""
+        """Raises InvalidRequest (the name), NotAllowed (an origin that nobody let in), AlreadyAsking, NameTaken, TooManyPairings."""
         ...
 
     async def collect(self, pairing_id: str, secret: str) -> Collected:
