@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.selection import MAX_INPUTS, Candidate
 from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import ChainCoin, CoinLock, Contract, TokenCell, Vault
+from custody.server.store.models import ChainCoin, CoinLock, Contract, Proposal, TokenCell, Vault
 from custody.server.store.plain import plain
 from multisig import RECEIVE, OutPoint, Sats, TxOut
 from multisig.tokens.machine import Cell
@@ -53,8 +53,13 @@ def kept_for_tokens(
 
 
 def has_tokens(db: Session, vault: Vault) -> bool:
-    """Whether it made one, owns one or holds some."""
-    values = {"vault_id": vault.id, "chain": vault.chain, "script": address_script(vault)}
+    """Whether it made one, or owns or holds one of its workspace: what a stranger sends or hands it reserves nothing."""
+    values = {
+        "vault_id": vault.id,
+        "workspace_id": vault.workspace_id,
+        "chain": vault.chain,
+        "script": address_script(vault),
+    }
     return bool(plain(db).execute(_HAS_TOKENS, values).scalar())
 
 
@@ -98,15 +103,16 @@ def _coins_at_address() -> Select[Any]:
 
 
 def _any_token() -> Select[bool]:
-    of_chain = TokenCell.chain == bindparam("chain")
-    holds = exists().where(
-        of_chain, TokenCell.holder == bindparam("script"), TokenCell.cell == int(Cell.BALANCE)
+    # Looked for by the workspace's own tokens, each by its key: anybody may send the vault any number of others.
+    of_workspace = (
+        select(Proposal.txid_expected)
+        .join(Contract, Contract.deploy_family_id == Proposal.family_id)
+        .where(Contract.workspace_id == bindparam("workspace_id"), Contract.chain == bindparam("chain"))
     )
-    owns = exists().where(
-        of_chain,
-        TokenCell.holder == b"",
-        TokenCell.cell == int(Cell.OWNER),
-        TokenCell.data == bindparam("script"),
+    cell = exists().where(TokenCell.chain == bindparam("chain"), TokenCell.contract_id.in_(of_workspace))
+    holds = cell.where(TokenCell.cell == int(Cell.BALANCE), TokenCell.holder == bindparam("script"))
+    owns = cell.where(
+        TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"", TokenCell.data == bindparam("script")
     )
     made = exists().where(Contract.vault_id == bindparam("vault_id"))
     return select(or_(made, holds, owns))

@@ -4,7 +4,8 @@ import pytest
 
 from multisig import RECEIVE, Psbt
 from tests.support.custody import ok, refused
-from tests.support.token_desk import BOB
+from tests.support.neighbours import neighbour_of
+from tests.support.token_desk import BOB, TokenDesk
 
 
 def spends_at_address(tokens, psbt_id) -> int:
@@ -57,6 +58,25 @@ def test_whoever_only_holds_some_keeps_one_too(tokens):
     tokens.done(uid, "transfer", other["address"], 5)
     tokens.desk.deposit(90_000, to=other["address"])
     refused(tokens.desk.propose(50_000, wallet_id=other["id"]), 422, "INSUFFICIENT_FUNDS")
+
+
+def test_so_does_whoever_was_handed_one_by_another_vault_of_the_workspace(tokens):
+    uid = tokens.started()
+    other = ok(tokens.desk.create_vault("Other"))
+    tokens.done(uid, "transfer_ownership", other["address"])
+    tokens.desk.deposit(90_000, to=other["address"])
+    refused(tokens.desk.propose(50_000, wallet_id=other["id"]), 422, "INSUFFICIENT_FUNDS")
+
+
+@pytest.mark.parametrize(("function", "amount"), [("transfer", [1]), ("transfer_ownership", [])])
+def test_what_a_stranger_sends_or_hands_over_reserves_nothing(tokens, function, amount):
+    """Whoever knows the address can do it, and what it would keep back could never be spent again."""
+    uid = tokens.started(token_name="Free gift")
+    neighbour = TokenDesk(neighbour_of(tokens.desk))
+    neighbour.fund(90_000)
+    tokens.done(uid, function, neighbour.address, *amount)
+    made = ok(neighbour.desk.propose(50_000))["psbt_id"]
+    assert spends_at_address(neighbour, made) == 1
 
 
 def test_p30_data_that_poses_as_a_call_is_nobodys_send(tokens):
