@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 from signerd.core.text import amount, plain
@@ -14,8 +15,9 @@ from signerd.hwi.listing import Chosen
 from signerd.hwi.values import Brought, read, read_all
 
 Clock = Callable[[], float]
+_INTERRUPTED: Final = "interrupted"
 # How what was brought may end without a signature, and what HWI would say. What was interrupted at the device could be
-# approved again; but who called waits for one attempt, as with HWI, and may call again.
+# approved again; but who called waits for one attempt, as with HWI, and may call again: for another attempt.
 ENDS: Final = {
     "declined": Code.ACTION_CANCELED,
     "withdrawn": Code.ACTION_CANCELED,
@@ -25,9 +27,12 @@ ENDS: Final = {
     "superseded": Code.INVALID_TX,
     "broadcast": Code.INVALID_TX,
     "confirmed": Code.INVALID_TX,
-    "interrupted": None,
+    _INTERRUPTED: None,
 }
-_NEWS: Final = (b"data: ", b":")
+_HAPPENED: Final = b"data: "
+_NEWS: Final = (_HAPPENED, b":")
+# As if the daemon had said that it is there.
+_NOW: Final = b":"
 
 
 def signed(
@@ -53,16 +58,20 @@ def _awaited(door: Door, brought: Brought, deadline: float, clock: Clock) -> str
     if brought.signed_psbt is not None:
         return brought.signed_psbt
     _tell(brought)
+    # An attempt before this call is no end of it: what was interrupted waits for the person, who is asked again.
+    attempted = brought.state != _INTERRUPTED
     while clock() < deadline:
         try:
-            # Opened before the look, so that nothing happens in between.
+            # Opened before the first look, so that nothing happens in between.
             with door.happenings(brought.psbt_id) as lines:
-                if (found := _look(door, brought)) is not None:
-                    return found
-                for line in lines:
+                for line in chain((_NOW,), lines):
                     if clock() >= deadline:
                         break
-                    if line.startswith(_NEWS) and (found := _look(door, brought)) is not None:
+                    if not line.startswith(_NEWS):
+                        continue
+                    now = _look(door, brought)
+                    attempted = attempted or line.startswith(_HAPPENED) or now.state != _INTERRUPTED
+                    if (found := _outcome(now, attempted=attempted)) is not None:
                         return found
         except TimeoutError:
             # Not even a heartbeat: another stream tells whether the daemon is there.
@@ -73,12 +82,15 @@ def _awaited(door: Door, brought: Brought, deadline: float, clock: Clock) -> str
     )
 
 
-def _look(door: Door, brought: Brought) -> str | None:
-    """The signed PSBT; None while it is undecided. Raises HwiError."""
-    now = read(Brought.read, door.get(f"/psbts/{identifier(brought.psbt_id)}"))
+def _look(door: Door, brought: Brought) -> Brought:
+    return read(Brought.read, door.get(f"/psbts/{identifier(brought.psbt_id)}"))
+
+
+def _outcome(now: Brought, *, attempted: bool) -> str | None:
+    """The signed PSBT; None while it is undecided. ``attempted``: since it was asked for. Raises HwiError."""
     if now.signed_psbt is not None:
         return now.signed_psbt
-    if now.state not in ENDS:
+    if now.state not in ENDS or (now.state == _INTERRUPTED and not attempted):
         return None
     why = plain(now.reason) or f"it is {now.state}"
     raise HwiError(f"not signed: {why}", ENDS[now.state] or device_code(now.reason))

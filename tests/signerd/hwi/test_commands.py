@@ -14,6 +14,7 @@ from firmware_bridge.errors import Disconnected
 from multisig import Psbt, multisig_account_path, profile_account_path, signer_progress
 from signerd.core.audit import Note
 from signerd.core.values import Limits
+from signerd.hwi import signing
 from signerd.hwi.codes import Code
 from signerd.hwi.refused import REFUSED
 from signerd.journal import Journal
@@ -303,6 +304,58 @@ def test_signtx_that_is_refused_on_the_device_is_code_14_and_taken_back(desk, hw
         answered = hwi(*NAMED, "signtx", bill().to_base64())
     no(answered, Code.ACTION_CANCELED)
     assert waiting(desk) == ()
+
+
+@pytest.fixture
+def interrupted(desk, hwi, outer):
+    """What an earlier call left: its time was over while the device was asked, which then gave nothing."""
+    psbt = bill().to_base64()
+    with desk.client() as daemon:
+        brought = daemon.bring_psbt(psbt)
+        outer.bridge.failures.append(Disconnected())
+        approves(daemon, brought.psbt_id)
+        desk.until(lambda: desk.service.journal.record(brought.psbt_id).state == "interrupted")
+    return psbt
+
+
+@pytest.fixture
+def approved_at_sight(desk, monkeypatch):
+    """The person says yes once the program has looked, and listens."""
+    look, looked = signing._look, []
+
+    def looking(door, brought):
+        now = look(door, brought)
+        if not looked:
+            looked.append(now.state)
+            with desk.client() as daemon:
+                approves(daemon, brought.psbt_id)
+        return now
+
+    monkeypatch.setattr(signing, "_look", looking)
+    yield
+    assert looked == ["interrupted"]
+
+
+def test_f_signtx_of_what_was_interrupted_before_waits_and_is_signed(hwi, interrupted, approved_at_sight):
+    answered = hwi(*NAMED, "signtx", interrupted)
+    assert answered.value["signed"] is True
+    assert "signerd approve" in answered.err
+
+
+def test_f_signtx_of_what_was_interrupted_before_ends_with_its_own_attempt(
+    hwi, outer, interrupted, approved_at_sight
+):
+    outer.bridge.failures.append(RefusedByPerson())
+    words = no(hwi(*NAMED, "signtx", interrupted), Code.ACTION_CANCELED)
+    assert "in time" not in words
+
+
+def test_f_signtx_of_what_was_interrupted_before_and_that_nobody_approves_is_over_in_time(
+    desk, hwi, interrupted
+):
+    words = no(hwi("--wait", "0", *NAMED, "signtx", interrupted), Code.ACTION_CANCELED)
+    assert "in time" in words
+    assert len(waiting(desk)) == 1, "this call did not bring it"
 
 
 def test_signtx_that_nobody_decides_about_ends_and_is_taken_back(desk, hwi):
