@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -12,6 +12,7 @@ import httpx
 from signerd.client import events
 from signerd.client.api import Api
 from signerd.client.door import Door, timeout
+from signerd.client.events import Resumption
 from signerd.client.flow import QUICK_SECONDS, Plan, Reply, Send, Wait, refusal
 from signerd.errors import SignerdError
 from signerd.loopback.shapes import Happened
@@ -77,6 +78,14 @@ class AsyncDaemonClient(Api):
         """What happens after the position ``after`` (None: from now on). Use the answer as an async context manager."""
         return AsyncFollowing(self.door, events.asked(after, subject))
 
+    async def changes(
+        self, subject: str, *, patience: float = events.PATIENCE_SECONDS
+    ) -> AsyncIterator[None]:
+        """When to look how ``subject`` stands, for ever: as ``DaemonClient.changes``."""
+        async with contextlib.aclosing(self._heard(subject, Resumption(None, patience))) as heard:
+            async for _line in heard:
+                yield None
+
     async def events(
         self,
         *,
@@ -88,11 +97,18 @@ class AsyncDaemonClient(Api):
 
         Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience`` seconds.
         """
-        place = events.Resumption(after, patience)
+        async with contextlib.aclosing(self._heard(subject, Resumption(after, patience))) as heard:
+            async for line in heard:
+                if line is not None:
+                    yield line
+
+    async def _heard(self, subject: str | None, place: Resumption) -> AsyncGenerator[Happened | None, None]:
+        """Each line, and None where a stream begins."""
         while True:
             trouble: SignerdError | None = None
             try:
                 async with AsyncFollowing(self.door, events.asked(None, subject), place.headers()) as lines:
+                    yield None
                     async for line in lines:
                         place.hear(line)
                         if line is not None:

@@ -3,7 +3,7 @@
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -13,6 +13,7 @@ import httpx
 from signerd.client import events
 from signerd.client.api import Api
 from signerd.client.door import Door, timeout
+from signerd.client.events import Resumption
 from signerd.client.flow import QUICK_SECONDS, Plan, Reply, Send, Wait, refusal
 from signerd.errors import DaemonFailed, SignerdError
 from signerd.loopback.shapes import Happened
@@ -82,6 +83,15 @@ class DaemonClient(Api):
         """What happens after the position ``after`` (None: from now on). Use the answer as a context manager."""
         return Following(self.door, events.asked(after, subject))
 
+    def changes(self, subject: str, *, patience: float = events.PATIENCE_SECONDS) -> Iterator[None]:
+        """When to look how ``subject`` stands, for ever: now, after whatever happens to it, and when the daemon is back.
+
+        What happened before a restart is in no event: who looks only at these misses nothing. Raises as ``events``.
+        """
+        with contextlib.closing(self._heard(subject, Resumption(None, patience))) as heard:
+            for _line in heard:
+                yield None
+
     def events(
         self,
         *,
@@ -93,11 +103,18 @@ class DaemonClient(Api):
 
         Raises, as the daemon answers; DaemonNotRunning or DaemonFailed where it was away for ``patience`` seconds.
         """
-        place = events.Resumption(after, patience)
+        with contextlib.closing(self._heard(subject, Resumption(after, patience))) as heard:
+            for line in heard:
+                if line is not None:
+                    yield line
+
+    def _heard(self, subject: str | None, place: Resumption) -> Generator[Happened | None, None, None]:
+        """Each line, and None where a stream begins."""
         while True:
             trouble: SignerdError | None = None
             try:
                 with Following(self.door, events.asked(None, subject), place.headers()) as lines:
+                    yield None
                     for line in lines:
                         place.hear(line)
                         if line is not None:

@@ -39,6 +39,7 @@ def test_no_call_asks_for_a_row_that_is_not_there(shell):
 def test_the_stream_is_there(shell):
     assert callable(shell.follow)
     assert callable(shell.events)
+    assert callable(shell.changes)
 
 
 @pytest.mark.parametrize("name", calls(DaemonClient))

@@ -111,21 +111,57 @@ def test_a_token_takes_the_place_of_the_one_before_and_of_no_link_s_target(tmp_p
         pairing.store_token(tmp_path / "nowhere" / "token", "t")
 
 
-def test_ten_lines_to_a_signature(daemon, tmp_path, capsys):
+@pytest.fixture
+def ten_lines():
     text = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
     given: dict[str, object] = {}
     exec(text, given)
-    psbt = make_psbt()
+    return given["signed"]
+
+
+def test_f_ten_lines_to_a_signature_and_to_the_same_one_after_a_restart(tmp_path, ten_lines):
+    """What happened before the restart, no event tells any more."""
+    token, psbt, outer = tmp_path / "token", make_psbt(), make_outer(tmp_path)
+    outer.platform.proposals.clear()
+    with served_daemon(tmp_path / "s", outer, port=0) as daemon:
+        signed = first_time(daemon, ten_lines, token, psbt)
+    assert signed.startswith("cHNidP")
+    assert signed != psbt
+    with (
+        served_daemon(tmp_path / "s", outer, prepared=False, port=0) as daemon,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert pool.submit(ten_lines, url(daemon), token, psbt).result(20) == signed
+    assert outer.bridge.asked == 1
+
+
+@pytest.mark.parametrize("end", ["declined", "withdrawn"])
+def test_ten_lines_to_an_end_without_a_signature(daemon, tmp_path, ten_lines, end):
+    def answer(person, app):
+        (line,) = person.brought_psbts()
+        if end == "declined":
+            person.reject(line.psbt_id, "no")
+        else:
+            app.withdraw_psbt(line.psbt_id)
+
+    assert first_time(daemon, ten_lines, tmp_path / "token", make_psbt(), answer) == ""
+
+
+def approve(person, _app):
+    approve_when_it_waits(person)
+
+
+def first_time(daemon, ten_lines, token, psbt, answer=approve):
+    """The app is paired, and the person answers to what it brings."""
     with ThreadPoolExecutor(1) as pool, daemon.client() as person:
-        asking = pool.submit(given["signed"], url(daemon), tmp_path / "token", psbt)
+        asking = pool.submit(ten_lines, url(daemon), token, psbt)
         daemon.until(lambda: asking.done() or bool(daemon.service.apps._requests.waiting()))
         (request,) = person.pairings()
         person.accept_pairing(request.id, request.code)
         daemon.until(lambda: asking.done() or bool(daemon.service.journal.brought.open()))
-        approve_when_it_waits(person)
-        signed = asking.result(30)
-    assert signed.startswith("cHNidP")
-    assert signed != psbt
+        with DaemonClient.at(url(daemon), stored_token(token)) as app:
+            answer(person, app)
+        return asking.result(30)
 
 
 def approve_when_it_waits(person):

@@ -178,6 +178,49 @@ def test_events_of_one_subject_alone(state):
         )
 
 
+def test_f_a_look_is_due_now_at_each_line_and_when_the_daemon_is_back(state):
+    """Also where the new daemon has nothing to tell."""
+    served, pauses = contextlib.ExitStack(), []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        served.enter_context(served_script(state))
+
+    with served:
+        with served_script(state) as found:
+            found.feed("p-1", "info", "before")
+            client = served.enter_context(DaemonClient(state, sleep=sleep))
+            looks = client.changes("p-1")
+            next(looks)
+            found.feed("p-2", "info", "another's")
+            found.feed("p-1", "info", "now")
+            next(looks)
+        next(looks)
+        assert len(pauses) == 1
+        looks.close()
+
+
+def test_f_a_look_is_due_when_the_daemon_is_back_for_programs_that_await(state):
+    async def run():
+        client = AsyncDaemonClient(state, sleep=lambda _seconds: asyncio.to_thread(back.wait, 20))
+        async with client, contextlib.aclosing(client.changes("p-1")) as looks:
+            for due in (first, second, third):
+                await anext(looks)
+                due.set()
+
+    first, second, third, back = (threading.Event() for _ in range(4))
+    with ThreadPoolExecutor(1) as pool:
+        with served_script(state) as found:
+            reading = pool.submit(asyncio.run, run())
+            assert first.wait(20)
+            found.feed("p-1", "info", "now")
+            assert second.wait(20)
+        assert not third.is_set()
+        with served_script(state):
+            back.set()
+            reading.result(20)
+
+
 def test_a_refusal_ends_the_events(state):
     """Nothing is tried again that the daemon said no to."""
     with served_script(state) as found, DaemonClient(state) as client:
