@@ -21,8 +21,10 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import TxType
 from custody.server.domain.limits import Usage
 from custody.server.service.limits.usage import counts
+from custody.server.service.proposals.token_coins import ADDRESS_INDEX, address_script
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault, WatchedScript
 from custody.server.store.plain import plain
+from multisig import RECEIVE
 from multisig.tokens import Function
 
 # The specification's table: what counts for the member's role and the vault, and what for the vault alone.
@@ -60,7 +62,6 @@ class VaultTokenUsage:
 
 
 def movement_of(
-    db: Session,
     contract: Contract,
     vault: Vault,
     function: Function,
@@ -69,10 +70,10 @@ def movement_of(
     proposed_at: datetime,
     family_id: str | None = None,
 ) -> TokenMovement | None:
-    """What a call moves; None for what counts nothing, a transfer to the vault itself too."""
+    """What a call moves; None for what counts nothing, a transfer to the vault's own ``address`` too."""
     if function not in FOR_VAULT or amount is None:
         return None
-    if function is Function.TRANSFER and address is not None and _is_own(db, vault, address):
+    if function is Function.TRANSFER and address == address_script(vault):
         return None
     for_role = function in FOR_ROLE
     return TokenMovement(
@@ -87,9 +88,7 @@ def moved_by_family(db: Session, vault: Vault, family_id: str, proposed_at: date
         return None
     contract = db.get_one(Contract, call.contract_uid)
     function = Function[call.function_name.upper()]
-    return movement_of(
-        db, contract, vault, function, call.amount, call.address_script, proposed_at, family_id
-    )
+    return movement_of(contract, vault, function, call.amount, call.address_script, proposed_at, family_id)
 
 
 def token_usage_of_member(
@@ -123,15 +122,6 @@ def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datet
     ]
 
 
-def _is_own(db: Session, vault: Vault, script: bytes) -> bool:
-    own = exists().where(
-        WatchedScript.chain == vault.chain,
-        WatchedScript.script_pubkey == script,
-        WatchedScript.vault_id == vault.id,
-    )
-    return bool(db.scalar(select(own)))
-
-
 def _usage(
     db: Session, sums: Select[int, int, int, int], whose: Mapping[str, object], movement: TokenMovement
 ) -> Usage:
@@ -162,6 +152,8 @@ def _sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[i
         WatchedScript.chain == Contract.chain,
         WatchedScript.script_pubkey == ContractCall.address_script,
         WatchedScript.vault_id == ContractCall.vault_id,
+        WatchedScript.branch == RECEIVE,
+        WatchedScript.address_index == ADDRESS_INDEX,
     )
     # PostgreSQL shifts a bigint by an integer, and a parameter would be another bigint.
     high = ContractCall.amount.op(">>")(literal_column(str(HALF_BITS)))

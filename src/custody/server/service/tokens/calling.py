@@ -25,6 +25,7 @@ from custody.server.service.tokens.arguments import Asked, read_call, read_listi
 from custody.server.service.tokens.contract_records import contract_in
 from custody.server.service.tokens.index_reading import require_current
 from custody.server.service.tokens.paying import TokenDrafter
+from custody.server.service.tokens.reach import require_reach
 from custody.server.service.tokens.storing import TokenProposals, Wanted
 from custody.server.service.tokens.waiting import deployed_id, require_effect
 from custody.server.service.webhooks.telling import told_of
@@ -102,7 +103,7 @@ class Calling:
         case = _case(db, access, request, listing)
         if require_effect(db, case.contract, case.contract_id, case.vault, case.asked) != drafted.payload:
             raise Outdated("The token has another deployment now.")
-        wanted = self._wanted(db, request, case, drafted)
+        wanted = self._wanted(request, case, drafted)
         proposal = self._proposals.store(db, caller, access, case.vault, drafted.draft, wanted)
         call = _call(case, proposal)
         db.add(call)
@@ -120,14 +121,14 @@ class Calling:
         self._changes.moved(db, proposal.workspace_id)
         return CallContractResponse(psbt_id=proposal.id, psbt_base64=drafted.draft.base64, call_uid=call.uid)
 
-    def _wanted(self, db: Session, request: CallRequest, case: _Case, drafted: Drafted) -> Wanted:
+    def _wanted(self, request: CallRequest, case: _Case, drafted: Drafted) -> Wanted:
         asked, now = case.asked, self._clock()
         named = request.recipients if isinstance(request, CallContractRequest) else None
         return Wanted(
             TxType.CALL,
             drafted.payload,
             Movement(drafted.draft.selection.fee, now),
-            movement_of(db, case.contract, case.vault, asked.function, asked.amount, asked.address, now),
+            movement_of(case.contract, case.vault, asked.function, asked.amount, asked.address, now),
             recipients=tuple(named or ()),
             contract_ids=(case.contract_id,),
             # The specification's table: minting and burning are measured by the vault's limit alone.
@@ -140,6 +141,7 @@ def _case(db: Session, access: WorkspaceAccess, request: CallRequest, listing: F
     contract = contract_in(db, access, request.contract_uid)
     asked = _asked(request, listing, Network(vault.chain))
     _require_permission(access, asked.function)
+    require_reach(db, vault, asked)
     # What the index has not read yet may make the call useless: its fee would be spent for nothing.
     require_current(db, contract.chain)
     contract_id = deployed_id(db, contract)
