@@ -1,6 +1,7 @@
 """Random lives of one token, forks included: what is let through is what the machine lets through, and the index says what a replay says."""
 
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -87,8 +88,10 @@ class Life:
         return None if failure is None else failure.value
 
     def proposals(self) -> list[dict]:
+        """In the order of their making, which the list does not tell: several are made at one moment here."""
         found = ok(self.desk.admin.get("/api/v1/psbt", workspace_id=1, limit=100))
-        return [each for each in found if each["tx_type"] == "call" and each["status"] in WAITING]
+        calls = [each for each in found if each["tx_type"] == "call" and each["status"] in WAITING]
+        return sorted(calls, key=itemgetter("call_uid"))
 
     def sign(self) -> None:
         for each in self.some_pending():
