@@ -117,7 +117,13 @@ class Indexer:
                 return
 
     def _start(self, backend: ChainBackend) -> int:
-        return backend.tip().height if self._first_height is None else self._first_height
+        """The first block to be read. Raises ChainUnavailable where the chain has no such block yet."""
+        tip = backend.tip().height
+        if self._first_height is not None and tip < self._first_height:
+            raise ChainUnavailable(
+                f"Tokens are to be read from block {self._first_height} on, and the chain's last one is {tip}."
+            )
+        return tip if self._first_height is None else self._first_height
 
     def _apply(self, db: Session, place: _Place | None, blocks: Sequence[DataBlock]) -> None:
         given = [token_block(block) for block in blocks]
@@ -247,19 +253,26 @@ class Indexer:
         return place is not None and place.block_hash == newest
 
     def _fork(self, backend: ChainBackend) -> int | None:
-        """The height of the last common block; None where the last block read is it. Raises ChainUnavailable where the backend is behind."""
+        """The height of the last common block; None where the last block read is it, and -1 where none of those read is.
+
+        Only another block at a height that was read shows that the chain has turned. Raises ChainUnavailable where the backend shows
+        none: it is behind, and what it lacks was not taken back.
+        """
         place = self._place()
         if place is None or _is_at(backend, place.height, place.block_hash):
             return None
-        tip = backend.tip()
-        for height, block_hash in self._blocks_down_from(place.height):
+        tip = backend.tip().height
+        common, above = -1, None
+        for height, block_hash in self._blocks_down_from(min(place.height, tip)):
             if _is_at(backend, height, block_hash):
-                if height == tip.height:
-                    raise ChainUnavailable(
-                        f"The chain backend is behind: it has {height} blocks of {place.height}."
-                    )
-                return height
-        return -1
+                common = height
+                break
+            above = height
+        if above is None or backend.block_at(above) is None:
+            raise ChainUnavailable(
+                f"The chain backend is behind: its last block is {tip}, and {place.height} were read."
+            )
+        return common
 
     def _blocks_down_from(self, height: int) -> Iterator[tuple[int, str]]:
         while True:

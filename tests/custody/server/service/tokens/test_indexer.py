@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from sqlalchemy import Engine, event, select
+from sqlalchemy import Engine, event, func, select
 
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.errors import ChainUnavailable
@@ -192,24 +192,96 @@ def first_unknown(tokens: Tokens):
     return learned
 
 
-def test_a_backend_that_is_behind_takes_nothing_back(tokens):
-    deployed(tokens)
-    tokens.indexer.look()
-    before = tokens.stored()
+@dataclass
+class Shorter:
+    """A backend that has the same chain up to that height: a node that indexes anew, or another that lags."""
 
-    class Behind:
-        network = tokens.chain.network
-        data_at = staticmethod(lambda height, prefix: None)
-        tip = staticmethod(lambda: tokens.chain.block_at(tokens.chain.tip().height - 1))
+    chain: EmbeddedChain
+    height: int
+    # From here on it has no block, whatever it names its tip.
+    lacks_from: int | None = None
 
-        @staticmethod
-        def block_at(height: int):
-            return tokens.chain.block_at(height) if height < tokens.chain.tip().height else None
+    @property
+    def network(self):
+        return self.chain.network
 
-    indexer = Indexer("regtest", tokens.store, {"regtest": Behind()}, 0)
+    def tip(self):
+        return self.chain.block_at(self.height)
+
+    def block_at(self, height: int):
+        has = self.height + 1 if self.lacks_from is None else self.lacks_from
+        return self.chain.block_at(height) if height < has else None
+
+    def data_at(self, height: int, prefix: bytes):
+        return self.chain.data_at(height, prefix) if height <= self.height else None
+
+
+@pytest.mark.parametrize("first", [0, 4, None], ids=["the beginning", "a height", "a tip"])
+@pytest.mark.parametrize("has", ["a block less", "its first block", "less than its first block", "genesis"])
+def test_a_backend_that_is_behind_takes_nothing_back(tokens, first, has):
+    """However short it is: what it lacks was not taken back, and an index that is emptied loses every token."""
+    follower(tokens, tokens.chain, first).look()
+    contract_id = deployed(tokens)
+    follower(tokens, tokens.chain, first).look()
+    before, lowest = tokens.stored(), read_first(tokens)
+    assert before[0][contract_id, Cell.SUPPLY, b""] == 100_000
+    height = {
+        "a block less": tokens.chain.tip().height - 1,
+        "its first block": lowest,
+        "less than its first block": max(lowest - 1, 0),
+        "genesis": 0,
+    }[has]
     with pytest.raises(ChainUnavailable, match="behind"):
-        indexer.look()
+        follower(tokens, Shorter(tokens.chain, height), first).look()
     assert tokens.stored() == before
+    tokens.chain.mine(1)
+    assert follower(tokens, tokens.chain, first).look()
+    assert tokens.stored()[0] == before[0]
+
+
+@pytest.mark.parametrize("first", [0, 4, None], ids=["the beginning", "a height", "a tip"])
+def test_a_backend_that_lacks_blocks_below_its_tip_shows_no_branch(tokens, first):
+    follower(tokens, tokens.chain, first).look()
+    deployed(tokens)
+    follower(tokens, tokens.chain, first).look()
+    before, tip = tokens.stored(), tokens.chain.tip().height
+    for lacks_from in {read_first(tokens), tip - 1, tip}:
+        with pytest.raises(ChainUnavailable, match="behind"):
+            follower(tokens, Shorter(tokens.chain, tip, lacks_from), first).look()
+        assert tokens.stored() == before
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_a_shorter_branch_that_shows_its_fork_is_followed(tokens, depth):
+    """Testnets change their difficulty: the best chain may have fewer blocks than the one that was left."""
+    deployed(tokens)
+    tokens.chain.mine(3)
+    tokens.indexer.look()
+    before = tokens.chain.tip().height
+    tokens.chain.reorganise(depth, depth + 1)
+    shorter = Shorter(tokens.chain, before - depth + 1)
+    follower(tokens, shorter, 0).look()
+    assert len(tokens.stored()[1]) == shorter.height + 1
+    tokens.indexer.look()
+    tokens.check()
+
+
+def test_a_chain_that_is_below_the_first_block_to_be_read_is_waited_for(tokens):
+    first = tokens.chain.tip().height + 2
+    with pytest.raises(ChainUnavailable, match="are to be read from block"):
+        follower(tokens, tokens.chain, first).look()
+    tokens.chain.mine(2)
+    assert follower(tokens, tokens.chain, first).look()
+    assert read_first(tokens) == first
+
+
+def follower(tokens: Tokens, backend, first: int | None) -> Indexer:
+    return Indexer("regtest", tokens.store, {"regtest": backend}, first, tokens.indexer._published)
+
+
+def read_first(tokens: Tokens) -> int:
+    with tokens.store.read() as db:
+        return db.scalar(select(func.min(TokenBlock.height)))
 
 
 def test_whoever_lost_the_lease_writes_nothing(tokens):
@@ -245,14 +317,9 @@ def test_a_deployment_with_a_long_list_asks_no_more_than_one_without(tokens):
     assert sum(cell is Cell.LISTED for _, cell, _ in tokens.stored()[0]) == len(listed)
 
 
-def from_the_tip(tokens: Tokens) -> Indexer:
-    """One that begins where the chain is now, as on a chain that is not the platform's own."""
-    return Indexer("regtest", tokens.store, {"regtest": tokens.chain}, None, tokens.indexer._published)
-
-
 def test_an_index_that_began_at_a_tip_begins_there_again_after_a_reorganisation_below_it(tokens):
     """A new beginning at the tip of that day would leave out the deployments between, and their tokens for ever."""
-    indexer = from_the_tip(tokens)
+    indexer = follower(tokens, tokens.chain, None)
     indexer.look()
     contract_id = tokens.carry(OWNER, gold().deployment)
     tokens.chain.reorganise(3, 4)
@@ -268,7 +335,7 @@ def test_an_index_that_learns_of_its_first_block_keeps_all_that_came_after(token
     tokens.blobs.clear()
     contract_id = tokens.carry(OWNER, gold().deployment)
     tokens.chain.mine(1)
-    indexer = from_the_tip(tokens)
+    indexer = follower(tokens, tokens.chain, None)
     indexer.look()
     tokens.carry(OWNER, Call(contract_id=contract_id, function=Function.INIT))
     tokens.chain.mine(2)
