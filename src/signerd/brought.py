@@ -30,9 +30,9 @@ MOST_OPEN_OF_AN_APP = 5
 MOST_OPEN = 20
 # Each is judged; a person decides about none so fast.
 MOST_A_MINUTE = 12
-# Judging a signed input takes some ten milliseconds on a small machine, in which nobody else is served. A larger one is judged
-# where it is a minute's first.
-MOST_INPUTS_A_MINUTE = 500
+# Of inputs and outputs together: judging a signed input takes some ten milliseconds on a small machine, and change is derived
+# anew, while nobody else is served. A larger one is judged where it is a minute's first.
+MOST_PARTS_A_MINUTE = 500
 # One each quarter of an hour, day and night. Each is kept, and asked about: who takes back and brings again would fill the disk.
 MOST_A_DAY = 100
 _MINUTE = 60.0
@@ -46,10 +46,10 @@ _ID_BYTES = 16
 
 @dataclass
 class _Look:
-    """At one of an app's, at ``at`` by the clock. ``inputs``: how many of it were judged."""
+    """At one of an app's, at ``at`` by the clock. ``parts``: how many inputs and outputs of it were judged."""
 
     at: float
-    inputs: int = 0
+    parts: int = 0
 
 
 @dataclass
@@ -186,13 +186,13 @@ class BroughtPsbts:
         if caller.app_id is None:
             return
         *before, this = self._asked[caller.app_id]
-        inputs, judged = _inputs_of(snapshot.psbt), sum(look.inputs for look in before)
-        if judged and judged + inputs > MOST_INPUTS_A_MINUTE:
+        parts, judged = _parts_of(snapshot.psbt), sum(look.parts for look in before)
+        if judged and judged + parts > MOST_PARTS_A_MINUTE:
             hint = "Wait a minute."
             raise TooManyBrought(
-                f"an app may have {MOST_INPUTS_A_MINUTE} inputs looked at in a minute", hint=hint
+                f"an app may have {MOST_PARTS_A_MINUTE} inputs and outputs looked at in a minute", hint=hint
             )
-        this.inputs = inputs
+        this.parts = parts
 
     def _known(self, psbt_id: str, caller: Caller) -> Record:
         """The same words for what is another's, a proposal's, and nobody's (L7, L13). Raises UnknownProposal."""
@@ -243,12 +243,13 @@ def _decoded(text: str) -> bytes:
     return raw
 
 
-def _inputs_of(psbt: bytes) -> int:
+def _parts_of(raw: bytes) -> int:
     """0 where it cannot be read: nothing of it is judged."""
     try:
-        return len(Psbt.parse(psbt).inputs)
+        psbt = Psbt.parse(raw)
     except MultisigError:
         return 0
+    return len(psbt.inputs) + len(psbt.outputs)
 
 
 def _is_person(caller: Caller) -> bool:

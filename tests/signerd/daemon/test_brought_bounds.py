@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from multisig import build_psbt
+from multisig import ChangeTo, build_psbt, sats
 from signerd import brought
 from signerd.errors import TooManyBrought
 from signerd.loopback.callers import TERMINAL
@@ -39,15 +39,23 @@ async def test_l6_who_takes_back_and_brings_again_asks_no_oftener(
         await daemon.brought.bring(bill(4).to_base64(), WALLET)
 
 
-async def test_l6_an_app_has_few_inputs_judged_in_a_minute(prepared, platform, bridge, monkeypatch) -> None:
-    monkeypatch.setattr(brought, "MOST_INPUTS_A_MINUTE", 6)
+def of_outputs(count: int):
+    coin = fund(VAULT, count * 10_000 + 500, index=1)
+    change = [ChangeTo(sats(10_000), 1, number) for number in range(count - 1)]
+    return build_psbt(VAULT, [coin], [pay(10_000), *change], 0).to_base64()
+
+
+async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(
+    prepared, platform, bridge, monkeypatch
+) -> None:
+    monkeypatch.setattr(brought, "MOST_PARTS_A_MINUTE", 8)
     now = 0.0
     async with daemon_at(prepared, platform, bridge) as daemon:
         daemon.brought.clock = lambda: now
         # A larger one than all together may be, where it is the first.
         assert (await daemon.brought.inspect(of_inputs(7), WALLET)).allowed
         for ask in (daemon.brought.inspect, daemon.brought.bring):
-            with pytest.raises(TooManyBrought, match="6 inputs"):
+            with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
                 await ask(of_inputs(1), WALLET)
         await daemon.brought.inspect(of_inputs(7), OTHER)
         await daemon.brought.inspect(of_inputs(7), TERMINAL)
@@ -56,5 +64,19 @@ async def test_l6_an_app_has_few_inputs_judged_in_a_minute(prepared, platform, b
         # Known by now: nothing is judged again.
         await daemon.brought.bring(of_inputs(3), WALLET)
         await daemon.brought.inspect(of_inputs(3), WALLET)
-        with pytest.raises(TooManyBrought, match="6 inputs"):
+        with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
             await daemon.brought.inspect(of_inputs(1), WALLET)
+
+
+async def test_l6_outputs_are_weighed_as_inputs_are(prepared, platform, bridge, monkeypatch) -> None:
+    """Each may be change, and is derived again."""
+    monkeypatch.setattr(brought, "MOST_PARTS_A_MINUTE", 8)
+    now = 0.0
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        daemon.brought.clock = lambda: now
+        await daemon.brought.inspect(of_outputs(4), WALLET)
+        with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
+            await daemon.brought.bring(of_outputs(3), WALLET)
+        now = 60.0
+        await daemon.brought.bring(of_outputs(3), WALLET)
+        await daemon.brought.inspect(of_outputs(3), WALLET)
