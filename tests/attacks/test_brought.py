@@ -15,7 +15,9 @@ from tests.support import makes
 # What only a record of the platform's could show to be wrong, or a forward's promise of where it goes.
 CLAIMED = frozenset({*NOT_COMPARED, "data", "forward-destination", "forward-profile", "kind-known"})
 # Of a token nothing is brought at all: ``data`` refuses it.
-OF_TOKENS = frozenset({"token-known", "token-call", "token-shape", "token-effect", "token-twice"})
+OF_TOKENS = frozenset(
+    {"token-known", "token-call", "token-shape", "token-effect", "token-listed", "token-twice"}
+)
 
 
 def by_its_bytes(proposal) -> set[str]:

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from signerd import reviews
+from signerd.core.tokens import Published
 from signerd.reviews import Reviews
 from tests.signerd.journal.test_journal import prepared
 from tests.support.desk import snapshot_of, spend
+from tests.support.tokens import gold, token_snapshot
+from tests.support.wallets import foreign_script
 
 
 @pytest.fixture
@@ -35,6 +38,20 @@ def test_the_newest_are_kept_within_the_bound_and_no_others(tmp_path: Path, judg
         assert judged == ["p-1", "p-2", "p-3"]
         kept.of(records[0])
         assert judged[3:] == ["p-1"]
+
+
+def test_what_a_token_lists_counts_though_its_psbt_is_small(tmp_path: Path, judged: list[str]) -> None:
+    scripts = tuple(sorted(foreign_script(f"holder {number}") for number in range(100)))
+    tokens = [gold(whitelist=scripts, decimals=decimals) for decimals in (1, 2)]
+    with prepared(tmp_path) as journal:
+        for number, token in enumerate(tokens, 1):
+            journal.poll(token_snapshot(token.deployment, psbt_id=f"t-{number}"))
+            journal.learn_token(token.deployment, Published(token.blob))
+        records = journal.records()
+        kept = Reviews(journal, most=3 * len(records[0].snapshot.psbt))
+        for record in (*records, records[0]):
+            kept.of(record)
+        assert judged == ["t-1", "t-2", "t-1"]
 
 
 def test_the_newest_is_kept_however_large_it_is(tmp_path: Path, judged: list[str]) -> None:

@@ -60,8 +60,8 @@ def listed_key(
 def _decoded(claim: TokenClaim) -> dict[str, Any]:
     """Its shape, with a sentence that nobody should believe."""
     told: dict[str, Any] = {"function": "", "data_hex": "", "words": "Nothing happens.", **dict(claim.told)}
-    if "decimals" in told:
-        told["decimals"] = int(told["decimals"])
+    for name in told.keys() & {"decimals", "whitelist_count"}:
+        told[name] = int(told[name])
     if "whitelist_enabled" in told:
         told["whitelist_enabled"] = told["whitelist_enabled"] == "yes"
     return told

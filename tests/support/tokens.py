@@ -18,7 +18,8 @@ from multisig import (
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, token_amount, token_script
 from signerd.core.tokens import Published, TokenClaim, facts_of
 from signerd.core.values import Snapshot
-from tests.support.desk import NETWORK, VAULT, snapshot_of
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, snapshot_of
+from tests.support.fake_platform import STAMP
 from tests.support.wallets import foreign_script, fund
 
 HOLDER = foreign_script("a holder")
@@ -71,8 +72,42 @@ def call(function: Function = Function.TRANSFER, amount: int = 1_250, to: bytes 
 
 def claim_of(payload: Payload, contract_id: str = CONTRACT, **lies: str | None) -> TokenClaim:
     """What an honest platform says of it; a lie of None is left out."""
-    facts = {**facts_of(payload, NETWORK, GOLD), "contract_id": contract_id, **lies}
+    # Of another token's deployment it says what the payload itself has.
+    token = GOLD if isinstance(payload, Call) or payload == GOLD.deployment else None
+    facts = {**facts_of(payload, NETWORK, token), "contract_id": contract_id, **lies}
     return TokenClaim(tuple(sorted((name, value) for name, value in facts.items() if value is not None)))
+
+
+# What a platform tells of the vault's tokens, with a name and decimals that are not the token's.
+HELD = {
+    "contract_uid": 1,
+    "contract_address": CONTRACT,
+    "name": "Bitcoin <b>",
+    "balance": "98750",
+    "decimals": 0,
+    "icon": "",
+    "owned": True,
+    "total_supply": "100000",
+    "max_supply": "500000",
+}
+
+
+def told_call(uid: int) -> dict[str, object]:
+    return {
+        "UID": uid,
+        "Status": "CONFIRMED",
+        "ContractUID": 1,
+        "WalletID": VAULT_ID,
+        "FunctionName": "transfer",
+        "Args": [{"type": "str", "value": "bcrt1q"}, {"type": "int", "value": 1250}],
+        "PsbtID": f"t-{uid}",
+        "TxID": None,
+        "FailureReason": None,
+        "CreatedBy": "2",
+        "CreatedAt": STAMP,
+        "UpdatedAt": STAMP,
+        "ConfirmedAt": None,
+    }
 
 
 def token_snapshot(

@@ -155,6 +155,9 @@ class DecodedCall(Shape):
 
     ``words`` is the sentence that a signer reads, ``data_hex`` what the device shows. ``ticker`` and the amounts in whole tokens
     are null where the token's bytecode is not known. A signer's machine decodes the PSBT by itself and compares.
+
+    ``whitelist_count`` and ``whitelist_hash``: of a deployment whose bytecode is known, how many addresses it lists from the start, and
+    the SHA-256 of that list (docs/tokens.md).
     """
 
     function: str
@@ -172,6 +175,8 @@ class DecodedCall(Shape):
     max_supply: str | None = None
     whitelist_enabled: bool | None = None
     bytecode_hash: str | None = None
+    whitelist_count: int | None = None
+    whitelist_hash: str | None = None
 
 
 class Proposal(Shape):

@@ -28,7 +28,7 @@ from multisig.tokens.payload import (
     encode_payload,
     is_token_payload,
 )
-from multisig.tokens.words import TokenWords, token_words
+from multisig.tokens.words import TokenWords, listed_addresses, token_words
 
 __all__ = [
     "MAX_BYTECODE_BYTES",
@@ -51,6 +51,7 @@ __all__ = [
     "encode_payload",
     "format_units",
     "is_token_payload",
+    "listed_addresses",
     "parse_bytecode",
     "token_amount",
     "token_of",

@@ -73,6 +73,12 @@ class Bytecode:
         )
 
     @property
+    def whitelist_hash(self) -> bytes:
+        """SHA-256 of the member `whitelist` as it stands in the blob: one list, one hash, whatever token it is of."""
+        listed = ",".join(f'"{script.hex()}"' for script in self.whitelist)
+        return sha256(f"[{listed}]".encode())
+
+    @property
     def deployment(self) -> Deploy:
         """The payload that deploys it."""
         return Deploy(

@@ -5,13 +5,18 @@ script and would reorder the figures beside it, so that it stands alone, as a de
 word "tokens" never leaves its side.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from multisig.address import encode_address
+from multisig.hashes import sha256
 from multisig.network import Network
 from multisig.tokens.amounts import TokenAmount, format_units
 from multisig.tokens.bytecode import Bytecode, check_deployment
 from multisig.tokens.payload import Call, Deploy, Function, Payload, encode_payload
+
+# Of an icon's text no more is repeated; the longest has 512 characters.
+LONGEST_ICON = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,28 @@ def _deploy(
     return sentence, details + (() if bytecode is None else _known(bytecode, network))
 
 
+def listed_addresses(bytecode: Bytecode, network: Network) -> Iterator[str]:
+    """Whom the token lists from the start, each address whole, in the order of the bytecode: up to a thousand."""
+    return (_address(script, network) for script in bytecode.whitelist)
+
+
 def _known(bytecode: Bytecode, network: Network) -> tuple[tuple[str, str], ...]:
+    """Of the list its length and its hash; whoever shows the words shows `listed_addresses` beside them."""
     return (
         ("name", bytecode.name),
         ("first owner", _address(bytecode.owner_script, network)),
+        ("icon", _icon(bytecode.icon)),
         ("addresses listed at first", str(len(bytecode.whitelist))),
+        *((("SHA-256 of that list", bytecode.whitelist_hash.hex()),) if bytecode.whitelist else ()),
     )
+
+
+def _icon(text: str) -> str:
+    """Never a link and never a picture: its characters are those of an address in the web, and nobody fetches it."""
+    if len(text) <= LONGEST_ICON:
+        return text or "none"
+    digest = sha256(text.encode()).hex()
+    return f"{text[:LONGEST_ICON]}… (cut: {len(text)} characters in all, SHA-256 {digest})"
 
 
 def _call(call: Call, network: Network, bytecode: Bytecode | None) -> tuple[str, tuple[tuple[str, str], ...]]:

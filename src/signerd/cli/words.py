@@ -73,7 +73,23 @@ def _token(token: TokenView) -> list[str]:
     return [
         f"         A token's data: {token.sentence}",
         *(f"           {label}: {value}" for label, value in rows),
+        *_listed(token),
         *(f"           {note}" for note in token.notes),
+    ]
+
+
+def _listed(token: TokenView) -> list[str]:
+    """Each line bears its number, so that nobody takes the end of a long list for all of it."""
+    if not token.listed:
+        return []
+    count, named = (
+        len(token.listed),
+        (f"{one.address}{f' ({one.name})' if one.name else ''}" for one in token.listed),
+    )
+    what = "one address" if count == 1 else f"{count} addresses"
+    return [
+        f"           listed from the start: {what}, SHA-256 of the list {token.listed_hash}",
+        *(f"             {number} of {count}: {words}" for number, words in enumerate(named, 1)),
     ]
 
 

@@ -4,10 +4,11 @@ import hashlib
 from dataclasses import dataclass
 
 from multisig import FeeLimits, Inspection, MultisigError, Policy, Psbt, Severity, Vault, inspect
-from multisig.tokens import Bytecode, bytecode_hash
+from multisig.tokens import Bytecode, Deploy, Payload, bytecode_hash
 from signerd.core.checks import Case, InspectedCase, checks_of
 from signerd.core.checks.table import lower
 from signerd.core.checks.tokens import token_of_payload
+from signerd.core.listed import ListedAddress, listed_at_first
 from signerd.core.rules.judge import judge
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
@@ -23,7 +24,7 @@ HARD_LIMITS = FeeLimits(warn_share_percent=100)
 class Review:
     """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the platform's.
 
-    ``token``: that of its payload, where bytes have proven it.
+    ``token``: that of its payload, where bytes have proven it. ``listed``: all whom a deployment of it lists from the start.
     """
 
     snapshot: Snapshot
@@ -32,6 +33,7 @@ class Review:
     verdicts: tuple[Verdict, ...]
     digest: str
     token: Bytecode | None = None
+    listed: tuple[ListedAddress, ...] = ()
 
     @property
     def refusals(self) -> tuple[Verdict, ...]:
@@ -91,7 +93,11 @@ def _sealed(
     snapshot: Snapshot, around: Surroundings, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> Review:
     """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
-    pin, verdicts, token = around.pin, lower(judged, around.lowered), _token(around, inspection)
+    pin, verdicts, payload = around.pin, lower(judged, around.lowered), _payload(inspection)
+    # In its own decimals, and never in those of a token that the payload is not of.
+    token = None if payload is None else token_of_payload(payload, around.token)
+    deployed = token if isinstance(payload, Deploy) else None
+    listed = () if deployed is None else listed_at_first(deployed, around)
     shown = {
         "created_by": plain(snapshot.created_by),
         "description": plain(snapshot.description),
@@ -102,12 +108,13 @@ def _sealed(
         "workspace": snapshot.workspace_id,
         **({} if snapshot.brought is None else {"brought": plain(snapshot.brought.by)}),
         **({} if token is None else {"token": bytecode_hash(token.blob).hex()}),
+        **({"listed": [[one.address, one.name] for one in listed]} if listed else {}),
     }
     digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
-    return Review(snapshot, pin, inspection, verdicts, digest, token)
+    return Review(snapshot, pin, inspection, verdicts, digest, token, listed)
 
 
-def _token(around: Surroundings, inspection: Inspection | None) -> Bytecode | None:
-    """In whose decimals the payload is shown: never in those of a token that it is not of."""
-    payloads = () if inspection is None else [found.token for found in inspection.op_returns if found.token]
-    return token_of_payload(payloads[0], around.token) if payloads else None
+def _payload(inspection: Inspection | None) -> Payload | None:
+    """The first; what carries a second one is refused."""
+    outputs = () if inspection is None else inspection.op_returns
+    return next((output.token for output in outputs if output.token), None)

@@ -123,8 +123,15 @@ def facts_of(payload: Payload, network: Network, token: Bytecode | None) -> Fact
     """All that a payload's bytes say, and its token's where that is proven: what a claim is compared with."""
     common = {"data_hex": encode_payload(payload).hex()}
     if isinstance(payload, Deploy):
+        # What the payload says by its hash alone.
+        listed = (
+            {}
+            if token is None
+            else {"whitelist_count": str(len(token.whitelist)), "whitelist_hash": token.whitelist_hash.hex()}
+        )
         return {
             **common,
+            **listed,
             "function": "deploy",
             "ticker": payload.ticker,
             "decimals": str(payload.decimals),

@@ -206,7 +206,8 @@ class Surroundings:
     ``moment`` None: nobody told the time, and whatever hangs on it says so.
     ``former_keys``: those of devices that were replaced. ``revoked``: what the platform has said against the registered key,
     in words; empty where it has said nothing. ``lapsed``: the time is over in which the person is asked about what was brought.
-    ``token``: that which its payload names, where bytes have proven it.
+    ``token``: that which its payload names, where bytes have proven it. ``pins``: every pinned vault, where that token's list may
+    name one.
     """
 
     network: Network
@@ -225,3 +226,4 @@ class Surroundings:
     revoked: str = ""
     lapsed: bool = False
     token: Bytecode | None = None
+    pins: tuple[Pin, ...] = ()

@@ -395,6 +395,7 @@ class Journal:
     def surroundings(self, snapshot: Snapshot) -> Surroundings:
         """What this machine knows that bears on a proposal."""
         claim, revoked = self._vaults.claim(snapshot.vault_id), self.keys.revocation()
+        token = self.tokens.named_by(snapshot)
         brought = snapshot.brought
         return Surroundings(
             network=self.network,
@@ -412,7 +413,8 @@ class Journal:
             spent=self._book.spent() if self.rules.rules else (),
             moment=self._book.moment(self._now(), to_the_minute=self.rules.hang_on_time),
             lapsed=brought is not None and self.now().timestamp() >= brought.expires_at,
-            token=self.tokens.named_by(snapshot),
+            token=token,
+            pins=self.pins() if token is not None and token.whitelist else (),
         )
 
     def _neighbours(self, snapshot: Snapshot) -> tuple[Neighbour, ...]:

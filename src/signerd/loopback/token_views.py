@@ -1,17 +1,24 @@
 """What a token's payload says, as it is shown: in the token's own decimals only where bytes have proven them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from multisig import RECEIVE, Inspection, Network, decode_address, encode_address
 from multisig.tokens import Bytecode, Payload, format_units, token_words
+from signerd.core.listed import ListedAddress
 from signerd.core.text import amount, plain
-from signerd.loopback.shapes import TokenView
+from signerd.loopback.shapes import ListedView, TokenView
 
 HEX_NOTE = "Your device cannot read a token's data: it shows exactly this hex. Compare it digit for digit."
 
 
-def token_view(payload: Payload, inspection: Inspection, token: Bytecode | None) -> TokenView:
-    """Without ``token`` amounts are raw units, and nobody's decimals make a small figure of a large one."""
+def token_view(
+    payload: Payload, inspection: Inspection, token: Bytecode | None, listed: Sequence[ListedAddress] = ()
+) -> TokenView:
+    """Without ``token`` amounts are raw units, and nobody's decimals make a small figure of a large one.
+
+    ``listed``: of a deployment that ``token`` proves, whom it lists from the start.
+    """
     words = token_words(payload, inspection.network, token)
     details = tuple((plain(label), plain(value)) for label, value in words.details)
     return TokenView(
@@ -19,6 +26,8 @@ def token_view(payload: Payload, inspection: Inspection, token: Bytecode | None)
         details=details,
         hex=words.hex,
         notes=(HEX_NOTE, *_return_notes(inspection)),
+        listed=tuple(ListedView(address=one.address, name=one.name or None) for one in listed),
+        listed_hash=token.whitelist_hash.hex() if token is not None and listed else None,
         **({} if token is None else _proven(token)),
     )
 

@@ -11,6 +11,7 @@ from multisig.tokens import Bytecode
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
+from signerd.core.listed import ListedAddress
 from signerd.core.review import Review
 from signerd.core.states import State
 from signerd.core.text import plain
@@ -205,7 +206,9 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
         digest=review.digest,
         allowed=review.allowed,
         to_acknowledge=tuple(sorted(review.to_acknowledge)),
-        money=None if review.inspection is None else money_view(review.inspection, review.token),
+        money=None
+        if review.inspection is None
+        else money_view(review.inspection, review.token, review.listed),
         checks=tuple(check_view(verdict) for verdict in review.verdicts),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
@@ -217,15 +220,24 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
     )
 
 
-def money_view(inspection: Inspection, token: Bytecode | None = None) -> MoneyView:
-    """``token``: that of its payload, where bytes have proven it."""
+def money_view(
+    inspection: Inspection, token: Bytecode | None = None, listed: Sequence[ListedAddress] = ()
+) -> MoneyView:
+    """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it lists from the start.
+
+    Another payload beside the first is refused, and is told in no token's decimals.
+    """
+    first = next((output for output in inspection.op_returns if output.token is not None), None)
     return MoneyView(
         txid=inspection.txid,
         inputs=len(inspection.inputs),
         total_in_sats=int(inspection.total_in),
         payments=tuple(_payment(payment) for payment in inspection.payments),
         change=tuple(_change(change) for change in inspection.change),
-        data=tuple(_data(output, inspection, token) for output in inspection.op_returns),
+        data=tuple(
+            _data(output, inspection, token, listed) if output is first else _data(output, inspection)
+            for output in inspection.op_returns
+        ),
         paid_sats=_paid(inspection),
         change_sats=sum(int(change.amount) for change in inspection.change),
         fee_sats=int(inspection.fee),
@@ -272,7 +284,12 @@ def _change(change: Change) -> ChangeView:
     )
 
 
-def _data(output: OpReturn, inspection: Inspection, token: Bytecode | None) -> DataView:
+def _data(
+    output: OpReturn,
+    inspection: Inspection,
+    token: Bytecode | None = None,
+    listed: Sequence[ListedAddress] = (),
+) -> DataView:
     try:
         text = output.data.decode()
     except UnicodeDecodeError:
@@ -282,7 +299,7 @@ def _data(output: OpReturn, inspection: Inspection, token: Bytecode | None) -> D
         output_index=output.output_index,
         data=output.data.hex(),
         text=text if readable else None,
-        token=None if output.token is None else token_view(output.token, inspection, token),
+        token=None if output.token is None else token_view(output.token, inspection, token, listed),
     )
 
 

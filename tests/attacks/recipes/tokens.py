@@ -111,16 +111,18 @@ def deployed(
     name: str,
     *,
     says: Callable[[Scene], Mapping[str, Any]] = lambda _s: {},
-    owner: bytes | None = None,
+    lies: Mapping[str, str] | None = None,
+    changes: Mapping[str, Any] | None = None,
     **expected: Any,
 ) -> Recipe:
-    changes = {} if owner is None else {"owner_script": owner}
+    """A deployment of the vault's own token but for ``changes``, of which the platform says ``lies``."""
+    changes = changes or {}
     return Recipe(
         name=name,
         psbt=lambda s: deployment(s, **changes),
         tells=lambda s: {
             "kind": "deploy",
-            "call": {**facts_of(token_of(s, **changes).deployment, NETWORK, None), "contract_id": deployment(s, **changes).tx.txid},
+            "call": {**facts_of(token_of(s, **changes).deployment, NETWORK, None), "contract_id": deployment(s, **changes).tx.txid, **(lies or {})},
             "published": published(s, **changes),
             **says(s),
         },
@@ -159,6 +161,8 @@ def blob_of_another(scene: Scene) -> dict[str, str]:
 
 BACK = sats(COIN - FEE)
 HOLD = {"held": ("token-effect",), "off": "token:token_effect"}
+LISTING = {"whitelist_enabled": True, "whitelist": (MALLORYS.script_pubkey(0, 0),)}
+LISTED = {"held": ("token-effect", "token-listed"), "off": "token:token_listed", "then": ("token-effect",)}
 TOKENS = (
     called("a transfer of a proven token", honest=True),
     called("a mint of a proven token", Function.MINT, honest=True),
@@ -187,8 +191,13 @@ TOKENS = (
     called("a call with a second piece of data", psbt=with_second_data, findings=(("op-return-multiple", "transaction"),), checks=("token-call",), off="severity:op-return-multiple", then=("token-call",)),
     called("a call that hands the token over", Function.TRANSFER_OWNERSHIP, **HOLD),
     deployed("a deployment that the person has not named", **HOLD),
-    deployed("a deployment for another owner", owner=MALLORYS.script_pubkey(0, 0), checks=("token-effect",), off="token:token_effect"),
-    deployed("a deployment of another bytecode than is shown", says=lambda s: {"published": {**published(s), "bytecode": token_of(s, whitelist_enabled=True).blob.decode()}}, checks=("token-known",), held=("token-effect",), off="token:token_known", then=("token-effect",)),
+    deployed("a deployment for another owner", changes={"owner_script": MALLORYS.script_pubkey(0, 0)}, checks=("token-effect",), off="token:token_effect"),
+    deployed("a deployment of another bytecode than is shown", says=lambda s: {"published": {**published(s), "bytecode": token_of(s, whitelist_enabled=True).blob.decode()}}, checks=("token-known",), held=("token-effect", "token-listed"), off="token:token_known", then=("token-effect", "token-listed")),
+    deployed("a deployment that lists Mallory from the start", changes=LISTING, **LISTED),
+    deployed("a deployment that lists Mallory for when only listed addresses may receive", changes={**LISTING, "whitelist_enabled": False}, **LISTED),
+    deployed("a deployment that lists nobody where only listed addresses may receive", changes={"whitelist_enabled": True}, **LISTED),
+    deployed("a deployment of another list than is said", changes=LISTING, lies={"whitelist_hash": "ab" * 32}, checks=("token-call",), held=("token-effect", "token-listed"), off="token:token_call", then=("token-effect", "token-listed")),
+    deployed("a deployment that lists more addresses than is said", changes=LISTING, lies={"whitelist_count": "0"}, checks=("token-call",), held=("token-effect", "token-listed"), off="token:token_call", then=("token-effect", "token-listed")),
     Recipe(name="a call in a plain payment, its token proven", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {"published": published(s), "call": told(s, call(s))["call"]}, named=(), checks=("data",), off="check:data_matches"),
     Recipe(name="a payment to Mallory that is called the version that takes a call back", psbt=taken_away, tells=lambda s: {**told(s, call(s)), "call": None, "replaces": "other-7"}, named=(0,), checks=("kind-known",), off="check:kind_known", then=("replacement",)),
     Recipe(name="a call that is called a deployment", psbt=lambda s: carrying(s, call(s)), tells=lambda s: {**told(s, call(s)), "kind": "deploy"}, named=(), checks=("kind-known",), off="check:kind_known"),

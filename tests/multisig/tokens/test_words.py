@@ -1,5 +1,7 @@
 """What a payload says to a person, and the output that carries it."""
 
+from hashlib import sha256
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,14 +10,17 @@ from multisig import InvalidToken, Network, encode_address, op_return_script
 from multisig.tokens import (
     Function,
     encode_payload,
+    listed_addresses,
     token_of,
     token_of_script,
     token_script,
     token_words,
 )
+from multisig.tokens.words import LONGEST_ICON
 from tests.multisig.tokens.samples import BYTECODES, CONTRACT, OWNER, PAYLOADS, bytecode, call
 
 TOKEN = bytecode()
+LONG_HASH = sha256(b"https://" + b"a" * 504).hexdigest()
 ADDRESS = encode_address(OWNER, Network.REGTEST)
 
 
@@ -115,12 +120,48 @@ def test_a_deployment_in_words():
         "bytecode hash": TOKEN.deployment.bytecode_hash.hex(),
         "name": "Gold of the House",
         "first owner": ADDRESS,
+        "icon": "https://example.com/gold.png",
         "addresses listed at first": "0",
     }
     listed = bytecode(whitelist_enabled=True, decimals=0)
     assert token_words(listed.deployment, Network.REGTEST).sentence == (
         "Create GOLD tokens: 100000 at first, never more than 500000. Only listed addresses may receive them."
     )
+
+
+def test_a_deployments_list_is_told_by_its_length_and_hash_and_each_address_whole():
+    scripts = tuple(sorted([OWNER, bytes.fromhex("0014") + bytes(20), bytes.fromhex("5120") + bytes(32)]))
+    token = bytecode(whitelist=scripts)
+    details = dict(token_words(token.deployment, Network.REGTEST, token).details)
+    assert details["addresses listed at first"] == "3"
+    assert details["SHA-256 of that list"] == token.whitelist_hash.hex()
+    assert tuple(listed_addresses(token, Network.REGTEST)) == tuple(
+        encode_address(script, Network.REGTEST) for script in scripts
+    )
+
+
+@given(BYTECODES)
+def test_the_lists_hash_is_of_the_bytes_as_they_stand_in_the_blob(token):
+    _, _, rest = token.blob.partition(b'"whitelist":')
+    listed, _, _ = rest.rpartition(b',"whitelist_enabled":')
+    assert token.whitelist_hash == sha256(listed).digest()
+
+
+@pytest.mark.parametrize(
+    ("icon", "told"),
+    [
+        ("", "none"),
+        ("https://" + "a" * (LONGEST_ICON - 8), "https://" + "a" * (LONGEST_ICON - 8)),
+        (
+            "https://" + "a" * 504,
+            f"{('https://' + 'a' * 504)[:LONGEST_ICON]}… (cut: 512 characters in all, SHA-256 {LONG_HASH})",
+        ),
+    ],
+    ids=["none", "whole", "cut"],
+)
+def test_an_icon_is_text_and_says_what_was_cut_of_it(icon, told):
+    token = bytecode(icon=icon)
+    assert dict(token_words(token.deployment, Network.REGTEST, token).details)["icon"] == told
 
 
 def test_the_details_of_a_call():

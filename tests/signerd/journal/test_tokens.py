@@ -19,6 +19,7 @@ from tests.support.desk import NETWORK, spend
 from tests.support.tokens import (
     CONTRACT,
     GOLD,
+    HOLDER,
     call,
     deployment_of,
     gold,
@@ -53,6 +54,18 @@ def test_a_deployment_s_bytecode_is_kept_by_its_hash(journal: Journal) -> None:
     assert journal.record("t-1").state is State.WAITING_PERSON
     # That it was deployed, and under which id, nothing has shown yet.
     assert journal.tokens.bytecode(call()) is None
+
+
+def test_whoever_a_deployment_may_list_is_looked_for_among_all_pins(journal: Journal) -> None:
+    listing, plain = gold(whitelist=(HOLDER,)), token_snapshot(GOLD.deployment, psbt_id="t-2")
+    journal.poll(token_snapshot(listing.deployment))
+    journal.poll(plain)
+    for token in (listing, GOLD):
+        journal.learn_token(token.deployment, Published(token.blob))
+    assert journal.surroundings(journal.record("t-1").snapshot).pins == journal.pins()
+    assert journal.pins()
+    # What lists nobody is judged alike whatever else is pinned.
+    assert journal.surroundings(plain).pins == ()
 
 
 def changed_by_one_bit(raw: bytes) -> bytes:

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from firmware_bridge import Device, DeviceState, Endpoint
 from firmware_bridge.model import Happening
-from multisig import Network, TxOut, Vault, build_psbt, op_return_script, sats
+from multisig import RECEIVE, ChangeTo, Network, TxOut, Vault, build_psbt, op_return_script, sats
 from multisig.tokens import encode_payload, token_script, token_words
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
@@ -31,7 +31,8 @@ from signerd.loopback.views import (
 from tests.multisig.tokens.samples import PAYLOADS
 from tests.support.command import is_tame
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend, surroundings
-from tests.support.wallets import ALICE, BOB, CAROL, fund, pay
+from tests.support.tokens import gold, token_snapshot
+from tests.support.wallets import ALICE, BOB, CAROL, foreign_script, fund, pay
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2028"
 
@@ -130,6 +131,17 @@ def test_s12_a_tokens_data_is_shown_in_words_with_the_devices_hex_and_refused_as
         data.data,
     )
     assert [check.name for check in view.checks if check.outcome == "refuse"] == ["data"]
+
+
+def test_a_second_payload_is_told_in_no_tokens_decimals():
+    first, second = gold(whitelist=(foreign_script("friend"),)), gold(decimals=0)
+    data = [TxOut(sats(0), token_script(token.deployment)) for token in (first, second)]
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [*data, ChangeTo(sats(99_000), RECEIVE, 0)], 0)
+    view = shown(token_snapshot(first.deployment, psbt), surroundings(token=first))
+    assert not view.allowed
+    assert view.money is not None
+    tokens = [found.token for found in view.money.data]
+    assert [(token.proven, len(token.listed)) for token in tokens] == [(True, 1), (False, 0)]
 
 
 def test_other_data_is_no_tokens():

@@ -12,10 +12,12 @@ from multisig import MultisigError, Network, Transaction
 from multisig.tokens import (
     MAX_BYTECODE_BYTES,
     Bytecode,
+    Call,
     Payload,
     bytecode_hash,
     decode_payload,
     is_token_payload,
+    listed_addresses,
     parse_bytecode,
     token_of_script,
     token_words,
@@ -53,15 +55,25 @@ def decode_command(
 ) -> None:
     """Says in words what a token's payload does. For a call nothing proves that the bytecode is of its token: you say so."""
     try:
-        words = token_words(_payload_in(data), network, None if bytecode is None else _read(bytecode))
+        payload, known = _payload_in(data), None if bytecode is None else _read(bytecode)
+        words = token_words(payload, network, known)
     except (MultisigError, ValueError) as error:
         _fail(str(error) or "That is no hex.", "Give it as docs/tokens.md has it.")
+    listed = () if known is None or isinstance(payload, Call) else tuple(listed_addresses(known, network))
     if as_json:
-        typer.echo(json.dumps({"sentence": words.sentence, "details": dict(words.details), "hex": words.hex}))
+        told = {
+            "sentence": words.sentence,
+            "details": dict(words.details),
+            "listed": listed,
+            "hex": words.hex,
+        }
+        typer.echo(json.dumps(told))
         return
     typer.echo(words.sentence)
     for label, value in words.details:
         typer.echo(f"  {label}: {value}")
+    for number, address in enumerate(listed, 1):
+        typer.echo(f"  listed at first, {number} of {len(listed)}: {address}")
     typer.echo(f"  hex: {words.hex}")
 
 

@@ -20,6 +20,7 @@ from signerd.core.checks.intent import (
     payments_match,
     transaction_id,
 )
+from signerd.core.checks.listed import token_listed
 from signerd.core.checks.locks import locktime
 from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee_limit
 from signerd.core.checks.neighbours import conflicting, paid_twice
@@ -71,6 +72,7 @@ TOKEN_AFTER_INSPECTION: After = (
     token_call,
     token_shape,
     token_effect,
+    token_listed,
     fee_matches,
     total_fee_limit,
     fee_rate_limit,

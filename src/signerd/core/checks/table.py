@@ -100,6 +100,7 @@ _TOKENS = (
     Check("token-call", ("S12", "S13"), "The data is what the proposal says of it."),
     Check("token-shape", ("S12",), "The vault's address calls, and nobody is paid beside it."),
     Check("token-effect", ("S12",), "What cannot be taken back is named."),
+    Check("token-listed", ("S12",), "Whom a new token lists from the start is named."),
     Check("token-twice", ("S6",), "No signed call from other coins is the same."),
 )
 

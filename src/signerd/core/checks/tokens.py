@@ -16,10 +16,12 @@ SAID = frozenset(
     {
         *("function", "contract_id", "data_hex", "ticker", "decimals", "amount_raw", "amount", "address"),
         *("total_supply_raw", "total_supply", "max_supply_raw", "max_supply"),
-        *("whitelist_enabled", "bytecode_hash"),
+        *("whitelist_enabled", "bytecode_hash", "whitelist_count", "whitelist_hash"),
     }
 )
+# What only the bytecode says, of a call and of a deployment.
 OF_BYTECODE = frozenset({"ticker", "decimals", "amount"})
+OF_LIST = frozenset({"whitelist_count", "whitelist_hash"})
 GIVING = frozenset({Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP})
 # Without these it has not said what the call does.
 REQUIRED = frozenset({"function", "contract_id", "amount_raw", "address"})
@@ -98,7 +100,8 @@ def _differing(case: InspectedCase, payload: Payload, token: Bytecode | None) ->
     if isinstance(payload, Deploy):
         facts = {**facts, "contract_id": case.psbt.tx.txid}
     # What only the bytecode says cannot be compared without it; ``token-known`` refuses then.
-    compared = SAID if token is not None or isinstance(payload, Deploy) else SAID - OF_BYTECODE
+    unknown = OF_LIST if isinstance(payload, Deploy) else OF_BYTECODE
+    compared = SAID if token is not None else SAID - unknown
     otherwise = {name for name, value in told.items() if name in compared and facts.get(name) != value}
     return tuple(sorted(otherwise | (REQUIRED & facts.keys()) - told.keys()))
 

@@ -54,12 +54,22 @@ class ChangeView(Answer):
     index: int
 
 
+class ListedView(Answer):
+    """``name``: what this machine knows the address as, in words; None where it does not know it."""
+
+    address: str
+    name: str | None
+
+
 class TokenView(Answer):
     """What a token's payload says: ``sentence`` is what would happen, ``details`` are label and value.
 
     ``hex`` is the whole payload, digit for digit as a device prints it. ``proven``: the bytes of its deployment prove which token
     it is; else there is no name, and amounts are raw units. Supplies are of the bytecode, in whole tokens: what exists by now
     only the chain knows. ``notes``: what to know before looking at the device.
+
+    ``listed``: of a deployment every address that its bytecode lists from the start, in the order there; ``listed_hash``: the SHA-256
+    of that list (docs/tokens.md). No device shows either.
     """
 
     sentence: str
@@ -72,6 +82,8 @@ class TokenView(Answer):
     first_supply: str | None = None
     max_supply: str | None = None
     notes: tuple[str, ...] = ()
+    listed: tuple[ListedView, ...] = ()
+    listed_hash: str | None = None
 
 
 class DataView(Answer):

@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from custody.server.cli import app
-from multisig.tokens import Call, Function, TokenAmount, encode_payload, token_script
+from multisig import Network
+from multisig.tokens import Call, Function, TokenAmount, encode_payload, listed_addresses, token_script
 from multisig.tokens.machine import GENESIS_STATE, TokenBlock, TokenState, TokenTransaction, judge_block
 from tests.multisig.tokens.samples import OWNER, bytecode
 
@@ -35,6 +36,20 @@ def test_a_payload_in_words_with_its_tokens_bytecode_and_without(data, code):
     unknown = json.loads(run("decode", data.hex(), "--json").output)
     assert "1250 raw units of tokens that this machine does not know" in unknown["sentence"]
     assert unknown["details"]["contract"] == CONTRACT
+
+
+def test_a_deployments_list_is_told_whole_and_a_calls_token_lists_nobody(tmp_path):
+    token, path = bytecode(whitelist=(BOB, OWNER)), tmp_path / "listing.json"
+    path.write_bytes(token.blob)
+    options = ("--bytecode", str(path), "--network", "regtest")
+    deployment = encode_payload(token.deployment).hex()
+    addresses = list(listed_addresses(token, Network.REGTEST))
+    assert json.loads(run("decode", deployment, *options, "--json").output)["listed"] == addresses
+    said = run("decode", deployment, *options).output
+    for number, address in enumerate(addresses, 1):
+        assert f"listed at first, {number} of 2: {address}\n" in said
+    assert token.whitelist_hash.hex() in said
+    assert "listed" not in run("decode", encode_payload(PAID).hex(), *options).output
 
 
 @pytest.mark.parametrize("data", ["zz", "00", "4350541200", "6a03435054", ""])

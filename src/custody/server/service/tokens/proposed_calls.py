@@ -125,6 +125,8 @@ def decode_call(
             max_supply=format_units(payload.max_supply, payload.decimals),
             whitelist_enabled=payload.whitelist_enabled,
             bytecode_hash=payload.bytecode_hash.hex(),
+            whitelist_count=None if bytecode is None else len(bytecode.whitelist),
+            whitelist_hash=None if bytecode is None else bytecode.whitelist_hash.hex(),
         )
     return DecodedCall(
         **common,

@@ -1,0 +1,177 @@
+"""Whom a new token lists from the start: each address is shown, whole, and decided about by the person (S12)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multisig import RECEIVE, encode_address
+from multisig.tokens import MAX_WHITELIST, Bytecode
+from signerd.cli.words import proposal_text
+from signerd.core.checks.listed import MOST_NAMED
+from signerd.core.review import Review, review
+from signerd.core.states import State
+from signerd.core.text import LONGEST_TEXT
+from signerd.core.tokens import TokenClaim
+from signerd.core.values import Pin, Record, Surroundings
+from signerd.core.verdicts import Outcome, Verdict
+from signerd.loopback.shapes import ProposalView, TokenView
+from signerd.loopback.views import proposal_view
+from tests.multisig.tokens.samples import HOLDERS
+from tests.support.desk import NETWORK, VAULT, make_pin, surroundings
+from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
+from tests.support.wallets import foreign_script, make_vault
+
+FRIEND, THIEF = foreign_script("friend"), foreign_script("thief")
+OTHER = Pin("vault-2", 1, "Payroll", make_vault(account=1), make_pin().own_key)
+
+
+def listing(*scripts: bytes, enabled: bool = True, **changes: object) -> Bytecode:
+    return gold(whitelist_enabled=enabled, whitelist=tuple(sorted(scripts)), **changes)
+
+
+def knowing(token: Bytecode, **changes: object) -> Surroundings:
+    return surroundings(**{"token": token, "pins": (make_pin(), OTHER), **changes})
+
+
+def judged(token: Bytecode, **changes: object) -> Review:
+    return review(token_snapshot(token.deployment), knowing(token, **changes))
+
+
+def verdict(found: Review) -> Verdict:
+    return next(one for one in found.verdicts if one.name == "token-listed")
+
+
+def view(found: Review) -> ProposalView:
+    return proposal_view(Record(found.snapshot, State.WAITING_PERSON, "t"), found, NETWORK)
+
+
+def shown(found: Review) -> TokenView:
+    money = view(found).money
+    assert money is not None
+    (data,) = money.data
+    assert data.token is not None
+    return data.token
+
+
+def address(script: bytes) -> str:
+    return encode_address(script, NETWORK) or ""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_s12_another_address_is_other_words_and_another_decision(enabled: bool) -> None:
+    friend, thief = (judged(listing(script, enabled=enabled)) for script in (FRIEND, THIEF))
+    for found, there, absent in ((friend, FRIEND, THIEF), (thief, THIEF, FRIEND)):
+        assert found.allowed
+        assert found.to_acknowledge == {"token-effect", "token-listed"}
+        text = proposal_text(view(found))
+        assert text.count(address(there)) == 2
+        assert address(there) in verdict(found).sentence
+        assert address(absent) not in text
+    assert friend.digest != thief.digest
+    assert verdict(friend).sentence != verdict(thief).sentence
+    assert shown(friend).listed_hash != shown(thief).listed_hash
+
+
+@given(st.lists(HOLDERS, max_size=3 * MOST_NAMED, unique=True), st.booleans())
+def test_s12_every_listed_address_is_in_the_shown_words(scripts: list[bytes], enabled: bool) -> None:
+    token = listing(*scripts, enabled=enabled)
+    found = judged(token)
+    addresses = [address(script) for script in token.whitelist]
+    assert [one.address for one in shown(found).listed] == addresses
+    lines = proposal_text(view(found)).splitlines()
+    count = len(addresses)
+    for number, listed in enumerate(addresses, 1):
+        assert any(f"{number} of {count}: {listed}" in line for line in lines)
+    assert ("token-listed" in found.to_acknowledge) is (bool(scripts) or enabled)
+    assert verdict(found).figures["listed"] == count
+    for listed in addresses[:MOST_NAMED]:
+        assert listed in verdict(found).sentence
+    if count > MOST_NAMED:
+        assert f"{count - MOST_NAMED} more of {count}" in verdict(found).sentence
+
+
+def test_s12_the_longest_list_is_shown_whole_and_its_sentence_is_cut_nowhere() -> None:
+    token = listing(*(b"\x51\x20" + number.to_bytes(32) for number in range(MAX_WHITELIST)))
+    name = replace(OTHER, name="W" * LONGEST_TEXT)
+    listed_vaults = listing(*(make_vault(account=number).script_pubkey(RECEIVE, 0) for number in range(9)))
+    pins = tuple(replace(name, vault=make_vault(account=number)) for number in range(9))
+    text = proposal_text(view(judged(token)))
+    assert all(address(script) in text for script in token.whitelist)
+    assert f"{MAX_WHITELIST} of {MAX_WHITELIST}: " in text
+    for found in (judged(token), judged(listed_vaults, pins=pins)):
+        sentence = verdict(found).sentence
+        assert len(sentence) <= LONGEST_TEXT
+        assert sentence.endswith(f"The list's SHA-256 is {shown(found).listed_hash}.")
+
+
+def test_an_address_that_this_machine_knows_has_its_name() -> None:
+    home, other = VAULT.script_pubkey(RECEIVE, 0), OTHER.vault.script_pubkey(RECEIVE, 0)
+    token = listing(home, other, FRIEND)
+    names = {one.address: one.name for one in shown(judged(token)).listed}
+    assert names == {
+        address(home): "this vault itself",
+        address(other): "your pinned vault 'Payroll'",
+        address(FRIEND): None,
+    }
+    found = judged(token)
+    for words in (f"{address(home)} (this vault itself)", f"{address(other)} (your pinned vault 'Payroll')"):
+        assert words in verdict(found).sentence
+        assert words in proposal_text(view(found))
+
+
+def test_s24_another_name_is_another_digest() -> None:
+    """Also of an address that the sentence does not name."""
+    before = (b"\x00\x14" + bytes([number]) * 20 for number in range(MOST_NAMED))
+    token = listing(*before, OTHER.vault.script_pubkey(RECEIVE, 0))
+    first, second = (judged(token, pins=(replace(OTHER, name=name),)) for name in ("Payroll", "Savings"))
+    assert verdict(first).sentence == verdict(second).sentence
+    assert first.digest != second.digest
+
+
+def test_nobody_listed_where_only_listed_ones_may_receive_is_decided_about_too() -> None:
+    found = judged(listing())
+    assert found.to_acknowledge == {"token-effect", "token-listed"}
+    assert "none is listed" in verdict(found).sentence
+    assert verdict(judged(gold())).outcome is Outcome.ALLOW
+    assert (shown(found).listed, shown(found).listed_hash) == ((), None)
+
+
+def test_s12_without_proof_nobody_says_whom_it_lists() -> None:
+    token = listing(THIEF)
+    found = review(token_snapshot(token.deployment), surroundings())
+    assert {one.name for one in found.refusals} == {"token-known"}
+    assert verdict(found).acknowledge
+    assert shown(found).listed == ()
+    # Nor of a token that the payload is not of.
+    other = review(token_snapshot(token.deployment), knowing(listing(FRIEND)))
+    assert not other.allowed
+    assert address(FRIEND) not in proposal_text(view(other))
+
+
+def test_a_call_brings_no_list_though_its_token_began_with_one() -> None:
+    found = review(token_snapshot(call()), knowing(listing(FRIEND)))
+    assert verdict(found).outcome is Outcome.ALLOW
+    assert shown(found).listed == ()
+
+
+def told(token: Bytecode, **lies: str) -> TokenClaim:
+    honest = dict(claim_of(token.deployment, token_psbt(token.deployment).tx.txid).told)
+    facts = {"whitelist_count": str(len(token.whitelist)), "whitelist_hash": token.whitelist_hash.hex()}
+    return TokenClaim(tuple({**honest, **facts, **lies}.items()))
+
+
+def test_s12_a_list_that_is_said_otherwise_than_the_bytecode_has_it_is_refused() -> None:
+    token, other = listing(THIEF), listing(FRIEND)
+    assert review(token_snapshot(token.deployment, call=told(token)), knowing(token)).allowed
+    for name, lie in (("whitelist_count", "2"), ("whitelist_hash", other.whitelist_hash.hex())):
+        found = review(token_snapshot(token.deployment, call=told(token, **{name: lie})), knowing(token))
+        (refused,) = found.refusals
+        assert (refused.name, refused.figures["differs"]) == ("token-call", name)
+
+
+def test_s12_of_a_call_nothing_of_a_list_may_be_said() -> None:
+    lie = claim_of(call(), whitelist_hash=GOLD.whitelist_hash.hex())
+    found = review(token_snapshot(call(), call=lie), surroundings(token=GOLD))
+    assert {one.name for one in found.refusals} == {"token-call"}
