@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import IndexBehind
@@ -14,20 +14,50 @@ BLOCKS_ON_THE_WAY = 1
 
 
 def require_current(db: Session, chain: str) -> None:
-    """Raises IndexBehind where the index is so far behind the chain that its figures are of another day."""
+    """Raises IndexBehind where the index is so far behind the chain, or on a branch that the chain has left, that its figures are of
+    another day.
+    """
     trouble = why_behind(db, chain)
     if trouble is not None:
         raise IndexBehind(trouble)
 
 
 def why_behind(db: Session, chain: str) -> str | None:
-    """In words; None where it is not."""
+    """In words; None where it is not.
+
+    A height says nothing of the branch: after a reorganisation that the watcher saw, the index may stand as high on the one that
+    was left. So both must have the same block where the lower of them is.
+    """
     tip = db.scalar(select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain))
     read = db.scalar(select(func.max(TokenBlock.height)).where(TokenBlock.chain == chain))
-    if tip is None or (read is not None and read >= tip - BLOCKS_ON_THE_WAY):
+    if tip is None:
         return None
-    upto = "nothing" if read is None else f"block {read}"
-    return f"The index of tokens is behind: it has read {upto} of {tip}."
+    if read is None or read < tip - BLOCKS_ON_THE_WAY:
+        upto = "nothing" if read is None else f"block {read}"
+        return f"The index of tokens is behind: it has read {upto} of {tip}."
+    if shared_height(db, chain) < min(read, tip):
+        return f"The index of tokens is behind: the chain has another block {min(read, tip)} by now."
+    return None
+
+
+def shared_height(db: Session, chain: str) -> int:
+    """Of the last block that the index has read and the watcher's chain has; -1 where they share none."""
+    query = (
+        select(ChainBlock.height)
+        .join(
+            TokenBlock,
+            and_(
+                TokenBlock.chain == ChainBlock.chain,
+                TokenBlock.height == ChainBlock.height,
+                TokenBlock.block_hash == ChainBlock.block_hash,
+            ),
+        )
+        .where(ChainBlock.chain == chain)
+        .order_by(ChainBlock.height.desc())
+        .limit(1)
+    )
+    found = db.scalar(query)
+    return -1 if found is None else found
 
 
 def contracts_by_id(db: Session, chain: str, contract_ids: Collection[str]) -> dict[str, Contract]:

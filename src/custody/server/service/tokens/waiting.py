@@ -12,6 +12,7 @@ from custody.server.service.proposals.token_coins import address_script
 from custody.server.service.tokens.arguments import Asked
 from custody.server.service.tokens.bytecode import published_bytecode
 from custody.server.service.tokens.cells import Cells
+from custody.server.service.tokens.index_reading import shared_height
 from custody.server.service.tokens.refusing import refusal
 from custody.server.store.models import Contract, ContractCall, Proposal, TokenBlock, TokenCell, Vault
 from custody.server.store.models import TokenTransaction as TokenRow
@@ -55,7 +56,7 @@ def outlook_of(db: Session, contract: Contract) -> Outlook:
         height + 1,
         Cells(db, contract.chain),
         published_bytecode(db, contract.chain),
-        _waiting(db, contract, height),
+        _waiting(db, contract),
     )
 
 
@@ -86,24 +87,26 @@ def deployed_id(db: Session, contract: Contract) -> str | None:
     return db.scalars(query).first()
 
 
-def _waiting(db: Session, contract: Contract, height: int) -> tuple[TokenTransaction, ...]:
+def _waiting(db: Session, contract: Contract) -> tuple[TokenTransaction, ...]:
     """One for each family: its versions carry the same call, and one of them at most is mined."""
     found: dict[int, TokenTransaction] = {}
-    for uid, proposal, vault in db.execute(_waiting_calls(contract, height)):
+    for uid, proposal, vault in db.execute(_waiting_calls(contract, shared_height(db, contract.chain))):
         data = bytes.fromhex(proposal.op_return_hex or "")
         found.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
     return tuple(found.values())
 
 
-def _waiting_calls(contract: Contract, height: int) -> Select[int, Proposal, Vault]:
-    """What may still be mined, and what was mined in a block that the index has not read."""
+def _waiting_calls(contract: Contract, shared: int) -> Select[int, Proposal, Vault]:
+    """What may still be mined, and what was mined in a block that the index has not read: one above the last that it shares with
+    the watcher, who says what is confirmed.
+    """
     member = aliased(Proposal)
     was_read = exists().where(
         member.family_id == ContractCall.family_id,
         TokenRow.chain == contract.chain,
         TokenRow.txid == member.txid_expected,
     )
-    is_unread = and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > height)
+    is_unread = and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > shared)
     return (
         select(ContractCall.uid, Proposal, Vault)
         .join(Proposal, Proposal.family_id == ContractCall.family_id)

@@ -3,7 +3,8 @@
 import pytest
 from sqlalchemy import select
 
-from custody.server.store.models import ContractCall, Proposal, TokenTransaction
+from custody.server.service.tokens.waiting import outlook_of
+from custody.server.store.models import Contract, ContractCall, Proposal, TokenBlock, TokenTransaction
 from multisig import RECEIVE, Psbt
 from multisig.tokens import Function
 from tests.support.custody import ok, refused
@@ -174,6 +175,63 @@ class TestInit:
         assert "cannot be reached" not in problem["detail"]
         tokens.look()
         ok(tokens.call(uid, "transfer", BOB, 1))
+
+    @pytest.mark.parametrize("longer", [0, 2])
+    def test_while_the_index_is_on_a_branch_that_the_chain_has_left(self, tokens, longer):
+        """As high as the chain, or nearly: the balance is of blocks that are gone."""
+        uid = tokens.started()
+        tokens.done(uid, "transfer", BOB, 900)
+        tokens.desk.chain.mine(2)
+        tokens.look()
+        tokens.desk.chain.reorganise(3, 4)
+        tokens.desk.watcher.look()
+        # What the index read beyond the watcher's tip makes it no better.
+        self.read_more(tokens, longer)
+        problem = refused(tokens.call(uid, "transfer", EVE, 1), 503, "BACKEND_UNAVAILABLE")
+        assert "another block" in problem["detail"]
+        tokens.look()
+        tokens.fund(50_000)
+        # The transfer was mined again meanwhile.
+        refused(tokens.call(uid, "transfer", EVE, 1), 422, "INSUFFICIENT_FUNDS")
+
+    @staticmethod
+    def read_more(tokens, blocks):
+        with tokens.desk.world.platform.services.store.write() as db:
+            last = db.scalars(select(TokenBlock).order_by(TokenBlock.height.desc()).limit(1)).one()
+            db.add_all(
+                TokenBlock(
+                    chain=last.chain,
+                    height=last.height + number,
+                    block_hash=f"{number:064x}",
+                    mined_at=last.mined_at,
+                    state=last.state,
+                )
+                for number in range(1, blocks + 1)
+            )
+
+    def test_an_index_that_is_ahead_of_the_watcher_is_not_behind(self, tokens):
+        uid = tokens.started()
+        tokens.desk.chain.mine(3)
+        for indexer in tokens.desk.world.platform.background.indexers():
+            indexer.look()
+        ok(tokens.call(uid, "transfer", BOB, 1))
+
+    def test_what_was_mined_on_a_branch_that_the_index_has_not_read_still_waits(self, tokens):
+        uid = tokens.started()
+        sent = tokens.finish(ok(tokens.call(uid, "transfer", BOB, 900))["psbt_id"], blocks=0)
+        payment = tokens.desk.chain.transaction(sent["txid"]).transaction
+        tokens.desk.chain.mine(1, empty=True)
+        tokens.look()
+        tokens.desk.chain.reorganise(1, 2, [payment])
+        tokens.desk.watcher.look()
+        assert tokens.desk.proposal(sent["psbt_id"])["status"] == "CONFIRMED"
+        store = tokens.desk.world.platform.services.store
+        with store.read() as db:
+            (waiting,) = outlook_of(db, db.get_one(Contract, uid)).waiting
+        assert waiting.txid == payment.txid
+        tokens.look()
+        with store.read() as db:
+            assert outlook_of(db, db.get_one(Contract, uid)).waiting == ()
 
 
 class TestRules:

@@ -1,5 +1,7 @@
 """Tokens as they are read back: nothing of it is stored, all of it follows from the proposals and the chain."""
 
+from hashlib import sha256
+
 import pytest
 from sqlalchemy import select
 
@@ -162,6 +164,20 @@ def test_an_index_that_is_behind_tells_no_balance_and_no_list(tokens):
     assert tokens.read("get-workspace-whitelist")["contracts"][0]["contract_uid"] == token.uid
 
 
+def test_p35_an_index_on_a_branch_that_the_chain_has_left_tells_no_balance_and_no_list(tokens):
+    token = tokens.started()
+    tokens.carry_out(tokens.call(token, "transfer", 40, BOB)[1])
+    tokens.desk.chain.reorganise(1, 2)
+    tokens.desk.watcher.look()
+    answer = tokens.desk.admin.get(
+        "/api/v1/get-tokens", workspace_id=tokens.desk.workspace_id, vault_id=tokens.desk.vault["id"]
+    )
+    assert "another block" in refused(answer, 503, ChainUnavailable.code.value)["detail"]
+    assert "another block" in tokens.read("get-workspace-whitelist")["contracts"][0]["error"]
+    tokens.indexer.look()
+    assert [each["balance"] for each in tokens.balances()] == ["100000"]
+
+
 def test_the_workspaces_lists_have_the_books_names_and_each_address_once(tokens):
     listed, waiting = tokens.started(), tokens.create(ticker="SILVER")
     tokens.carry_out(tokens.call(listed, "add_to_whitelist", to=BOB)[1])
@@ -266,6 +282,9 @@ def test_the_proposals_record_says_what_its_own_bytes_do(tokens):
     assert (deployed["contract_uid"], deployed["call_uid"]) == (token.uid, None)
     assert deployed["contract_ids"] == [token.txid]
     assert deployed["decoded_call"]["total_supply"] == "1000.00"
+    listed = (deployed["decoded_call"]["whitelist_count"], deployed["decoded_call"]["whitelist_hash"])
+    assert listed == (0, sha256(b"[]").hexdigest())
+    assert (decoded["whitelist_count"], decoded["whitelist_hash"]) == (None, None)
     tokens.desk.deposit(100_000)
     send = tokens.desk.propose(20_000).json()["psbt_id"]
     assert tokens.desk.proposal(send)["decoded_call"] is None
