@@ -11,13 +11,16 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from firmware_bridge import DeviceState, Question
-from multisig import ChangeTo, Sats, TxOut, build_psbt
+from multisig import RECEIVE, ChangeTo, Sats, TxOut, build_psbt
 from signerd.core.states import State
+from signerd.core.tokens import Published
 from signerd.loopback.page.routes import ROWS
 from tests.support.browser import NARROW, WIDE, draw, violations
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
-from tests.support.wallets import fund, with_output
+from tests.support.fake_platform import FakePlatform
+from tests.support.tokens import GOLD, HELD, call, gold, published, token_psbt, token_snapshot, told_call
+from tests.support.wallets import foreign_script, fund, with_output
 
 LONG = "https://" + "a" * 60 + ".example"
 
@@ -62,6 +65,8 @@ PAGES = (
     Shown("proposal", "/proposals/p-1", unfold),
     Shown("proposal-refused", "/proposals/p-2", unfold),
     Shown("proposal-many", "/proposals/p-3", unfold),
+    Shown("proposal-deployment", "/proposals/t-1", unfold),
+    Shown("proposal-call", "/proposals/t-2", unfold),
     Shown("proposal-at-the-device", "/proposals/p-4", at_device),
     Shown("devices", "/devices"),
     Shown("device-register", "/devices/{device}/register", read_keys),
@@ -121,9 +126,23 @@ def many(psbt_id: str):
     return snapshot_of(build_psbt(VAULT, coins, outputs, 0), psbt_id, description="Wages " * 30)
 
 
+def show_tokens(platform: FakePlatform) -> None:
+    """A deployment that lists somebody from the start, a transfer of another token, holdings and calls."""
+    listed = (VAULT.script_pubkey(RECEIVE, 0), foreign_script("a customer"))
+    shares = gold(
+        name="Shares of the House", ticker="SHARE", whitelist_enabled=True, whitelist=tuple(sorted(listed))
+    )
+    platform.published |= {1: published(GOLD), 2: Published(shares.blob)}
+    platform.proposals["t-1"] = token_snapshot(shares.deployment, contract_uid=2)
+    transfer = call()
+    platform.proposals["t-2"] = token_snapshot(transfer, token_psbt(transfer, salt=1), "t-2")
+    platform.holdings = [HELD]
+    platform.calls = [told_call(uid) for uid in range(1, 4)]
+
+
 @pytest.fixture
 def full(make_desk) -> Iterator[object]:
-    """Something of everything: waiting, refused, large, at the device; apps that ask and are paired; a locked device comes later."""
+    """Something of everything: waiting, refused, large, of tokens, at the device; apps that ask and are paired; a locked device comes later."""
     desk = make_desk()
     proposals = desk.outer.platform.proposals
     desk.until_state("p-1", State.WAITING_PERSON)
@@ -135,7 +154,10 @@ def full(make_desk) -> Iterator[object]:
     proposals["p-4"] = snapshot_of(
         build_psbt(VAULT, [coin], [TxOut(Sats(88_000), bytes.fromhex("0014") + b"\7" * 20)], 0), "p-4"
     )
+    show_tokens(desk.outer.platform)
     desk.until_state("p-2", State.REFUSED)
+    desk.until_state("t-1", State.WAITING_PERSON)
+    desk.until_state("t-2", State.WAITING_PERSON)
     desk.until_state("p-4", State.WAITING_PERSON)
     desk.outer.bridge.gate = asyncio.Event()
     service = desk.daemon.service

@@ -6,40 +6,11 @@ from signerd.errors import PlatformAnswersWrongly, UnknownVault
 from tests.support.daemons import daemon_at, prepare, until
 from tests.support.desk import VAULT_ID
 from tests.support.fake_bridge import FakeBridge
-from tests.support.fake_platform import STAMP, FakePlatform
+from tests.support.fake_platform import FakePlatform
 from tests.support.paged import paged
-from tests.support.tokens import CONTRACT, GOLD, call, published
+from tests.support.tokens import GOLD, HELD, call, published, told_call
 
 pytestmark = pytest.mark.anyio
-HELD = {
-    "contract_uid": 1,
-    "contract_address": CONTRACT,
-    "name": "Bitcoin <b>",
-    "balance": "98750",
-    "decimals": 0,
-    "icon": "",
-    "owned": True,
-    "total_supply": "100000",
-    "max_supply": "500000",
-}
-
-
-def told_call(uid: int) -> dict[str, object]:
-    return {
-        "UID": uid,
-        "Status": "CONFIRMED",
-        "ContractUID": 1,
-        "WalletID": VAULT_ID,
-        "FunctionName": "transfer",
-        "Args": [{"type": "str", "value": "bcrt1q"}, {"type": "int", "value": 1250}],
-        "PsbtID": f"t-{uid}",
-        "TxID": None,
-        "FailureReason": None,
-        "CreatedBy": "2",
-        "CreatedAt": STAMP,
-        "UpdatedAt": STAMP,
-        "ConfirmedAt": None,
-    }
 
 
 @pytest.fixture
