@@ -72,6 +72,8 @@ from signerd.unlocking import Unlocking
 ACCOUNT = "account"
 # An app that lists the vaults over and over must not use up what the platform answers a person in a minute (L6).
 LATELY_SECONDS = 15.0
+# Years of proposals take seconds to list: whoever asks for something else is served meanwhile (L11).
+AT_ONCE_SECONDS = 0.01
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
 
@@ -154,7 +156,7 @@ class Daemon:
             fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
             devices_ready=ready,
             vaults_pinned=len(self.journal.pins()),
-            waiting_for_you=len(self.journal.records([State.WAITING_PERSON, State.INTERRUPTED])),
+            waiting_for_you=len(self.journal.ids([State.WAITING_PERSON, State.INTERRUPTED])),
             journal_entries=entries,
             journal_head=head.hex(),
             position=self.feed.last,
@@ -187,7 +189,13 @@ class Daemon:
 
     async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
         states = [state for state in State if ended or state not in ENDED]
-        return tuple(self._line(record) for record in self.journal.records(states))
+        lines, begun = [], self.follower.clock()
+        for psbt_id in self.journal.ids(states):
+            lines.append(self._line(self.journal.record(psbt_id)))
+            if self.follower.clock() - begun >= AT_ONCE_SECONDS:
+                await asyncio.sleep(0)
+                begun = self.follower.clock()
+        return tuple(lines)
 
     async def proposal(self, psbt_id: str) -> ProposalView:
         """Raises UnknownProposal."""

@@ -190,6 +190,12 @@ class Journal:
         query = f"{rows.RECORD_COLUMNS} WHERE p.state IN ({marks}) ORDER BY p.rowid"
         return tuple(rows.read_record(row) for row in self._db.execute(query, wanted))
 
+    def ids(self, states: Sequence[State]) -> tuple[str, ...]:
+        """Of those in these states, in the order in which they came. None of them ever goes: ``record`` finds each."""
+        marks = ",".join("?" * len(states))
+        query = f"SELECT psbt_id FROM proposals WHERE state IN ({marks}) ORDER BY rowid"  # noqa: S608 - question marks alone
+        return tuple(row["psbt_id"] for row in self._db.execute(query, tuple(states)))
+
     def unsettled(self) -> tuple[Record, ...]:
         """Those about which something may still be done or heard, in the order in which they came."""
         query = f"{rows.RECORD_COLUMNS} WHERE p.settled = 0 ORDER BY p.rowid"

@@ -1,5 +1,6 @@
 """From the platform's word to its end: what is asked, approved, declined, signed and heard of afterwards."""
 
+import asyncio
 import base64
 from dataclasses import replace
 from pathlib import Path
@@ -190,6 +191,23 @@ async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, 
         assert len(lines) == 1_000
         await approve(daemon, "p-999")
         await until_state(daemon, "p-999", State.SUBMITTED)
+
+
+async def test_l11_a_long_list_lets_others_in_while_it_is_made(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signerd.daemon.AT_ONCE_SECONDS", 0.0)
+    platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(10)}
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-9", State.WAITING_PERSON)
+        listing = asyncio.create_task(daemon.proposals(ended=False))
+        rounds = 0
+        while not listing.done():
+            await asyncio.sleep(0)
+            rounds += 1
+        assert rounds >= 10
+        # In the order in which they came, decided in the middle or not.
+        assert [line.psbt_id for line in await listing] == [f"p-{n}" for n in range(10)]
 
 
 def one_coin(salt: int) -> Psbt:

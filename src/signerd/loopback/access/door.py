@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 
@@ -54,15 +55,21 @@ class Door:
                 await preflight(asked)(scope, receive, guarded(send, reader))
                 return
             admitted = self._gate.admit(asked, reader)
-            body = await self._body(asked, receive, self._most(scope, admitted.caller))
-            _require_standing(admitted)
+            answering = guarded(send, reader, admitted.stands)
+            await admitted.in_turn(partial(self._answered, asked, admitted, scope, receive, answering))
         except SignerdError as error:
             self._refused.count(error.code)
             await _refusal(error)(scope, receive, guarded(send, reader))
-            return
+
+    async def _answered(
+        self, asked: Asked, admitted: Admitted, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Its body is read when it is its turn: those that wait hold none of it. Raises as ``_body``, NotPaired: nothing was sent."""
+        body = await self._body(asked, receive, self._most(scope, admitted.caller))
+        _require_standing(admitted)
         if body is not None:
             _write_down(scope, admitted)
-            await self._app(scope, _replaying(body, receive), guarded(send, reader, admitted.stands))
+            await self._app(scope, _replaying(body, receive), send)
 
     async def _body(self, asked: Asked, receive: Receive, most: int) -> bytes | None:
         """The whole body; None where the caller went before it was whole. Raises RequestTooLarge as soon as it is known to be, RequestTooSlow."""

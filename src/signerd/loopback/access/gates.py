@@ -1,8 +1,9 @@
 """Who calls, by what a request's head says: one gate for the private socket, another for the port."""
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from signerd.errors import FormStale, InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
@@ -16,9 +17,9 @@ from signerd.loopback.access.origins import (
     require_no_other_site,
     require_our_page,
 )
-from signerd.loopback.access.rates import Rates
+from signerd.loopback.access.rates import Rates, Request
 from signerd.loopback.callers import PAGE, STRANGER, TERMINAL, Caller, PageSession, PageSessions, Tokens
-from signerd.loopback.place import HOST
+from signerd.loopback.place import EVENTS, HOST
 
 # Whatever a browser sends of its own accord; a program has no reason to.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
@@ -30,13 +31,21 @@ def _always() -> bool:
     return True
 
 
+async def _at_once(request: Request) -> None:
+    await request()
+
+
 @dataclass(frozen=True)
 class Admitted:
-    """``stands``: whether the caller would still be let in, for an answer that goes on for long (L13)."""
+    """``stands``: whether the caller would still be let in, for an answer that goes on for long (L13).
+
+    ``in_turn`` answers the request: a person's at once, an app's after its others and at its expense (L11). Raises TooManyRequests.
+    """
 
     caller: Caller
     session: PageSession | None = None
     stands: Callable[[], bool] = field(default=_always, repr=False)
+    in_turn: Callable[[Request], Awaitable[None]] = field(default=_at_once, repr=False)
 
 
 class Gate(Protocol):
@@ -72,9 +81,9 @@ class SocketGate:
         _refuse_upgrade(asked)
         return None
 
-    def admit(self, asked: Asked, reader: str | None) -> Admitted:
+    def admit(self, asked: Asked, reader: str | None) -> Admitted:  # noqa: ARG002 - no other site reads an answer here
         token = asked.token()
-        return Admitted(TERMINAL) if token is None else _app(self._tokens, self._rates, token, reader)
+        return Admitted(TERMINAL) if token is None else _app(self._tokens, self._rates, asked, token)
 
 
 class PortGate:
@@ -108,7 +117,7 @@ class PortGate:
         if token is not None and cookie is not None:
             raise InvalidRequest("a request speaks for an app or for the page, not for both")
         if token is not None:
-            return _app(self._tokens, self._rates, token, asked.sole("origin"))
+            return _app(self._tokens, self._rates, asked, token)
         return Admitted(STRANGER) if cookie is None else self._page(asked, cookie)
 
     def _page(self, asked: Asked, cookie: str) -> Admitted:
@@ -121,11 +130,15 @@ class PortGate:
         return Admitted(PAGE, session, lambda: self._sessions.stands(cookie))
 
 
-def _app(tokens: Tokens, rates: Rates, token: str, origin: str | None) -> Admitted:
+def _app(tokens: Tokens, rates: Rates, asked: Asked, token: str) -> Admitted:
     """Raises NotPaired, TooManyRequests."""
+    origin = asked.sole("origin")
     caller = tokens.caller(token, origin)
-    rates.take(caller.app_id or caller.name)
-    return Admitted(caller, stands=lambda: _stands(tokens, token, origin))
+    who = caller.app_id or caller.name
+    rates.take(who)
+    # A stream goes on for hours, and is counted among the streams.
+    in_turn = _at_once if asked.path == EVENTS else partial(rates.in_turn, who)
+    return Admitted(caller, stands=lambda: _stands(tokens, token, origin), in_turn=in_turn)
 
 
 def _stands(tokens: Tokens, token: str, origin: str | None) -> bool:

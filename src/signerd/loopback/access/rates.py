@@ -1,21 +1,35 @@
-"""How often an app may ask: a bucket of tokens for each, refilled by the second (L6, L11)."""
+"""How much an app may ask: a bucket of tokens for each, refilled by the second, out of which it pays for the time that it takes (L6, L11)."""
 
+import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from signerd.errors import TooManyRequests
+from signerd.loopback.access.metering import Metered
 
 # A program that shows what happens asks a few times for each event; twenty a second is none that a person waits for.
 PER_SECOND = 20.0
 # A program that starts asks for everything once.
 BURST = 60.0
+# Of the loop's time, that one token buys: an app has a tenth of it, and nobody waits for an app for long.
+TOKEN_SECONDS = 0.005
+# Whatever one request cost, the next is answered half a minute later; a machine may sleep in the middle of one.
+DEEPEST = 600.0
+# A second one goes on while the first waits for a device or for the platform.
+AT_ONCE = 2
+
+Request = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass
 class _Bucket:
+    """``left`` is below 0 where a request cost more than there was."""
+
     left: float
     at: float
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
 
 @dataclass
@@ -29,11 +43,37 @@ class Rates:
 
     def take(self, who: str) -> None:
         """Raises TooManyRequests, with the whole seconds after which there is one again."""
+        self._require(who, 1)
+        self._buckets[who].left -= 1
+
+    async def in_turn(self, who: str, request: Request) -> None:
+        """Answer a request for which ``take`` took a token, after those of the same app that came before it.
+
+        What it cost beyond its token is taken afterwards; so however many came at once, they cost what an app may. Raises
+        TooManyRequests where those before it have used up what there was.
+        """
+        async with self._buckets[who].turns:
+            self._require(who, 0)
+            metered = Metered(request(), self.clock)
+            try:
+                await metered
+            finally:
+                self._charge(who, metered.spent / TOKEN_SECONDS - 1)
+
+    def _require(self, who: str, tokens: float) -> None:
+        """Raises TooManyRequests."""
+        bucket = self._filled(who)
+        if bucket.left < tokens:
+            seconds = math.ceil((tokens - bucket.left) / self.per_second)
+            raise TooManyRequests("this app asks too often, or for too much", seconds=seconds)
+
+    def _charge(self, who: str, tokens: float) -> None:
+        bucket = self._filled(who)
+        bucket.left = max(-DEEPEST, bucket.left - max(0.0, tokens))
+
+    def _filled(self, who: str) -> _Bucket:
         now = self.clock()
         bucket = self._buckets.setdefault(who, _Bucket(self.burst, now))
         bucket.left = min(self.burst, bucket.left + (now - bucket.at) * self.per_second)
         bucket.at = now
-        if bucket.left < 1:
-            seconds = math.ceil((1 - bucket.left) / self.per_second)
-            raise TooManyRequests(f"more than {self.per_second:.0f} requests a second", seconds=seconds)
-        bucket.left -= 1
+        return bucket

@@ -7,7 +7,7 @@ import pytest
 
 from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import SocketGate
-from signerd.loopback.access.rates import Rates
+from signerd.loopback.access.rates import AT_ONCE, Rates
 from signerd.loopback.callers import Caller, Kind, Right
 from tests.support.served import ScriptedTokens
 
@@ -100,3 +100,54 @@ async def test_l13_what_ended_while_its_body_came_does_nothing():
     sent = Sent()
     await Door(never_reached, gate)(scope(authorization="Bearer program"), receive, sent)
     assert sent.status == 401
+
+
+@pytest.mark.anyio
+async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read():
+    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
+    gate = SocketGate(tokens, Rates(time.monotonic))
+    read, go = [0], anyio.Event()
+
+    async def app(_scope: dict, _receive, _send) -> None:
+        await go.wait()
+
+    async def receive() -> dict:
+        read[0] += 1
+        return {"type": "http.request", "body": b"{}"}
+
+    door = Door(app, gate)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(door, scope(authorization="Bearer program"), receive, Sent())
+        await anyio.wait_all_tasks_blocked()
+        assert read == [AT_ONCE]
+        # The person's own are answered meanwhile.
+        tasks.start_soon(door, scope(), receive, Sent())
+        await anyio.wait_all_tasks_blocked()
+        assert read == [AT_ONCE + 1]
+        go.set()
+    assert read == [6]
+
+
+@pytest.mark.anyio
+async def test_l13_an_app_that_was_revoked_while_its_request_waited_gets_nothing():
+    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
+    gate = SocketGate(tokens, Rates(time.monotonic))
+    reached, go, sent = [0], anyio.Event(), [Sent() for _ in range(5)]
+
+    async def app(_scope: dict, _receive, _send) -> None:
+        reached[0] += 1
+        await go.wait()
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b"{}"}
+
+    door = Door(app, gate)
+    async with anyio.create_task_group() as tasks:
+        for one in sent:
+            tasks.start_soon(door, scope(authorization="Bearer program"), receive, one)
+        await anyio.wait_all_tasks_blocked()
+        tokens.paired.clear()
+        go.set()
+    assert reached == [AT_ONCE]
+    assert [one.status for one in sent[AT_ONCE:]] == [401] * 3

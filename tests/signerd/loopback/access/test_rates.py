@@ -1,0 +1,114 @@
+"""L6, L11: how much of the daemon an app gets, however it asks."""
+
+import asyncio
+
+import pytest
+
+from signerd.errors import TooManyRequests
+from signerd.loopback.access.rates import AT_ONCE, DEEPEST, TOKEN_SECONDS, Rates
+
+pytestmark = pytest.mark.anyio
+
+
+class Desk:
+    """Rates under a clock that a request moves by what it costs. ``done``: the requests that were answered."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.rates = Rates(lambda: self.now)
+        self.done = 0
+
+    async def ask(self, seconds: float, who: str = "a-1") -> None:
+        async def request() -> None:
+            self.now += seconds
+            await asyncio.sleep(0)
+            self.done += 1
+
+        self.rates.take(who)
+        await self.rates.in_turn(who, request)
+
+
+async def test_requests_that_cost_little_cost_one_token_each():
+    desk = Desk()
+    for _ in range(int(desk.rates.burst)):
+        await desk.ask(0.0)
+    with pytest.raises(TooManyRequests) as refused:
+        await desk.ask(0.0)
+    assert refused.value.seconds == 1
+
+
+async def test_l11_a_request_is_paid_for_by_the_time_that_it_took():
+    desk = Desk()
+    seconds = (desk.rates.burst + 100) * TOKEN_SECONDS
+    await desk.ask(seconds)
+    with pytest.raises(TooManyRequests) as refused:
+        await desk.ask(0.0)
+    # What is missing, and one, at so many a second; while it was answered some came already.
+    missing = 101 - seconds * desk.rates.per_second
+    assert missing / 20 <= refused.value.seconds < missing / 20 + 1
+    desk.now += refused.value.seconds
+    await desk.ask(0.0)
+    assert desk.done == 2
+
+
+async def test_l11_of_many_that_come_at_once_no_more_are_answered_than_an_app_may_have():
+    desk = Desk()
+    came = await asyncio.gather(*(desk.ask(1.0) for _ in range(30)), return_exceptions=True)
+    assert desk.done == AT_ONCE
+    assert {type(one) for one in came} == {type(None), TooManyRequests}
+    # Nobody else pays for it.
+    await desk.ask(0.0, "a-2")
+
+
+async def test_l11_an_app_that_asks_as_fast_as_it_may_has_a_tenth_of_the_time():
+    desk, busy = Desk(), 0.0
+    for _ in range(1_000):
+        try:
+            await desk.ask(0.2)
+        except TooManyRequests as refused:
+            desk.now += refused.seconds
+        else:
+            busy += 0.2
+    assert busy / desk.now < 0.11
+
+
+async def test_one_that_waits_for_a_device_keeps_one_place_and_pays_for_its_own_time():
+    desk, shown = Desk(), asyncio.Event()
+
+    async def display() -> None:
+        await shown.wait()
+
+    desk.rates.take("a-1")
+    waiting = asyncio.create_task(desk.rates.in_turn("a-1", display))
+    await asyncio.sleep(0)
+    desk.now += 60
+    for _ in range(int(desk.rates.burst)):
+        await desk.ask(0.0)
+    shown.set()
+    await waiting
+
+
+async def test_whatever_it_cost_the_app_is_answered_again_half_a_minute_later():
+    desk = Desk()
+    await desk.ask(3_600.0)
+    with pytest.raises(TooManyRequests) as refused:
+        await desk.ask(0.0)
+    assert refused.value.seconds == (DEEPEST + 1) // desk.rates.per_second + 1
+    desk.now += refused.value.seconds
+    await desk.ask(0.0)
+
+
+async def test_one_that_fails_has_cost_what_it_took_and_gives_its_place_back():
+    desk = Desk()
+
+    async def fails() -> None:
+        desk.now += 1.0
+        raise KeyError
+
+    for _ in range(AT_ONCE + 1):
+        desk.now += 100
+        desk.rates.take("a-1")
+        with pytest.raises(KeyError):
+            await desk.rates.in_turn("a-1", fails)
+        with pytest.raises(TooManyRequests):
+            await desk.ask(0.0)
