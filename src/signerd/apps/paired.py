@@ -92,12 +92,12 @@ class PairedApps:
     # --- for the person: requests ------------------------------------------------------------------------------------
 
     async def open_requests(self) -> tuple[OpenPairing, ...]:
-        return tuple(self._view(asked) for asked in self._requests.waiting())
+        return tuple(self._view(asked) for asked in self._requests.open())
 
     async def accept(
         self, pairing_id: str, code: str, *, rights: AbstractSet[str] | None, days: int
     ) -> OpenPairing:
-        asked = self._requests.to_answer(pairing_id)
+        asked = self._requests.to_answer(pairing_id, Answer.YES)
         given = asked.rights if rights is None else frozenset(granted(rights))
         if not given or not given <= asked.rights:
             raise InvalidRequest(
@@ -108,10 +108,10 @@ class PairedApps:
         self._journal.note(answer_note("app-accepted", pairing_id, asked.name, asked.origin, given))
         accepted = self._requests.answer(asked, Answer.YES, granted=given, days=days)
         self._tell("info", f"'{asked.name}' may fetch its token.")
-        return self._view(replace(accepted, rights=given))
+        return self._view(accepted)
 
     async def refuse(self, pairing_id: str) -> OpenPairing:
-        asked = self._requests.to_answer(pairing_id)
+        asked = self._requests.to_answer(pairing_id, Answer.NO)
         self._journal.note(answer_note("app-refused", pairing_id, asked.name, asked.origin, asked.rights))
         self._tell("info", f"'{asked.name}' was refused.")
         return self._view(self._requests.answer(asked, Answer.NO))

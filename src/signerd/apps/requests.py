@@ -40,11 +40,12 @@ class Answer(StrEnum):
     MISTYPED_TOO_OFTEN = "mistyped-too-often"
 
 
-# From every other stage nothing leads on: a request is answered once, and goes when it is collected or over.
+# A yes can be taken back while nothing came of it. From every other stage nothing leads on: a request goes when it is collected or over.
 TABLE = {
     (Stage.WAITING, Answer.YES): Stage.ACCEPTED,
     (Stage.WAITING, Answer.NO): Stage.REFUSED,
     (Stage.WAITING, Answer.MISTYPED_TOO_OFTEN): Stage.REFUSED,
+    (Stage.ACCEPTED, Answer.NO): Stage.REFUSED,
 }
 
 
@@ -102,10 +103,16 @@ class Requests:
         self._forget_what_is_over()
         return tuple(asked for asked in self._kept.values() if asked.stage is Stage.WAITING)
 
-    def to_answer(self, pairing_id: str) -> Asked:
-        """Raises UnknownPairing, also for one that is answered."""
-        found = next((asked for asked in self.waiting() if asked.pairing_id == pairing_id), None)
-        if found is None:
+    def open(self) -> tuple[Asked, ...]:
+        """Those out of which a token may still come, the oldest first: also accepted ones that were not collected yet."""
+        self._forget_what_is_over()
+        return tuple(asked for asked in self._kept.values() if asked.stage is not Stage.REFUSED)
+
+    def to_answer(self, pairing_id: str, given: Answer) -> Asked:
+        """Raises UnknownPairing, also for one that cannot be answered so any more."""
+        self._forget_what_is_over()
+        found = self._kept.get(pairing_id)
+        if found is None or (found.stage, given) not in TABLE:
             raise _unknown()
         return found
 

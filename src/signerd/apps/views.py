@@ -3,18 +3,20 @@
 from datetime import datetime
 
 from signerd.apps.origins import warning_of
-from signerd.apps.requests import Asked
+from signerd.apps.requests import Asked, Stage
 from signerd.journal.apps import App
 from signerd.loopback.rights_words import granted
 from signerd.loopback.shapes.apps import AppView, Collected, OpenPairing, OriginView
 
 
 def open_pairing(asked: Asked, seconds_left: int) -> OpenPairing:
+    accepted = asked.stage is Stage.ACCEPTED
     return OpenPairing(
         id=asked.pairing_id,
         name=asked.name,
         origin=asked.origin,
-        rights=granted(asked.rights),
+        rights=granted(asked.granted if accepted else asked.rights),
+        state="accepted" if accepted else "waiting",
         code=asked.code,
         seconds_left=seconds_left,
         tries_left=asked.tries_left,

@@ -45,13 +45,16 @@ def pair(
     code: Annotated[
         str | None, typer.Option(help="The six digits that the app shows; else they are asked for.")
     ] = None,
-    refuse: Annotated[bool, typer.Option("--refuse", help="Refuse it.")] = False,
+    refuse: Annotated[
+        bool,
+        typer.Option("--refuse", help="Refuse it; by its ID also one that was let in and has no token yet."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Let an app in: see what it asks for, take rights away, and type the code that it shows."""
     desk, tell = desk_of(context), aside if as_json else say
     with desk.daemon() as daemon:
-        asked = _asked(daemon, pairing_id, origin, tell)
+        asked = _asked(daemon, pairing_id, origin, tell, accepted=refuse and pairing_id is not None)
         rights = _left(asked, only)
         tell(pairing_text(asked, rights, days))
         typed = "no" if refuse else _code(desk, code)
@@ -63,7 +66,7 @@ def pair(
     if as_json:
         answer(answered)
     else:
-        say("Refused." if declined else "Accepted: the app may fetch its token now.")
+        say("Refused." if declined else f"Accepted: the app may fetch its token now. {_take_back(asked)}")
     raise typer.Exit(Exit.DECLINED if declined and not refuse else Exit.OK)
 
 
@@ -71,13 +74,19 @@ def _code(desk: Desk, given: str | None) -> str:
     return desk.answers.line(QUESTION) if given is None else given
 
 
-def _asked(daemon: "DaemonClient", pairing_id: str | None, origin: str | None, tell: "Tell") -> "OpenPairing":
+def _take_back(asked: "OpenPairing") -> str:
+    return f"Until it has, `signerd pair {asked.id} --refuse` takes it back."
+
+
+def _asked(
+    daemon: "DaemonClient", pairing_id: str | None, origin: str | None, tell: "Tell", *, accepted: bool
+) -> "OpenPairing":
     after = daemon.status().position
     exact = None
     if origin is not None:
         exact = daemon.let_in(origin).origin
         tell(f"The pages of {exact} may ask for five minutes.")
-    found = _found(daemon, pairing_id, exact)
+    found = _found(daemon, pairing_id, exact, accepted=accepted)
     if found is None and pairing_id is not None:
         raise UnknownPairing(f"no request '{pairing_id}' is open")
     return found or _awaited(daemon, exact, after, tell)
@@ -98,12 +107,16 @@ def _awaited(daemon: "DaemonClient", origin: str | None, after: int, tell: "Tell
     raise DaemonNotRunning("signerd stopped while this waited for an app")
 
 
-def _found(daemon: "DaemonClient", pairing_id: str | None, origin: str | None) -> "OpenPairing | None":
-    """Raises InvalidRequest where several could be meant."""
+def _found(
+    daemon: "DaemonClient", pairing_id: str | None, origin: str | None, *, accepted: bool = False
+) -> "OpenPairing | None":
+    """``accepted``: also one that was let in and has no token yet. Raises InvalidRequest where several could be meant."""
     found = [
         asked
         for asked in daemon.pairings()
-        if pairing_id in {None, asked.id} and origin in {None, asked.origin}
+        if pairing_id in {None, asked.id}
+        and origin in {None, asked.origin}
+        and (accepted or asked.state == "waiting")
     ]
     if len(found) > 1:
         told = "; ".join(f"{asked.id} ({asked.origin or PROGRAM}, '{asked.name}')" for asked in found)
@@ -135,6 +148,7 @@ def apps(
         return
     with desk_of(context).daemon() as daemon:
         found = [one for one in daemon.apps() if ended or one.state == "live"]
+        coming = [one for one in daemon.pairings() if one.state == "accepted"]
     if as_json:
         answer(found)
     elif not found:
@@ -142,6 +156,10 @@ def apps(
     else:
         header = ("ID", "NAME", "FROM", "RIGHTS", "UNTIL", "LAST USED", "STATE")
         table(header, [app_row(one) for one in found])
+    for one in () if as_json else coming:
+        say(
+            f"'{one.name}' ({one.origin or PROGRAM}) was let in and has not fetched its token. {_take_back(one)}"
+        )
 
 
 @app.command()

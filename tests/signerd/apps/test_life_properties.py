@@ -47,6 +47,10 @@ class Request:
     def waits(self) -> bool:
         return self.granted is None and not self.refused
 
+    @property
+    def open(self) -> bool:
+        return not self.refused
+
 
 @dataclass(frozen=True)
 class Token:
@@ -149,7 +153,7 @@ class Lives(RuleBasedStateMachine):
     def refuse(self, number) -> None:
         request = self.chosen(number)
         refusing = self.world.apps.refuse(request.pairing.id)
-        if request not in self.live_requests() or not request.waits:
+        if request not in self.live_requests() or not request.open:
             self.fails(refusing, UnknownPairing)
         else:
             self.does(refusing)
@@ -246,8 +250,10 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def the_person_sees_what_waits_and_the_apps_that_there_are(self) -> None:
-        shown = {one.id for one in self.does(self.world.apps.open_requests())}
-        assert shown == {one.pairing.id for one in self.live_requests() if one.waits}
+        shown = {one.id: one.state for one in self.does(self.world.apps.open_requests())}
+        assert shown == {
+            one.pairing.id: "waiting" if one.waits else "accepted" for one in self.live_requests() if one.open
+        }
         states = {one.id: one.state == "live" for one in self.does(self.world.apps.list())}
         assert states == {
             one.app_id: not one.revoked and self.world.wall < one.expires for one in self.tokens

@@ -347,6 +347,29 @@ async def test_what_is_answered_cannot_be_answered_otherwise(world: World) -> No
         await world.apps.accept(asked.id, asked.code, rights=None, days=90)
     with pytest.raises(UnknownPairing):
         await world.apps.refuse(asked.id)
+    other = await world.apps.ask("Another App", READ, None)
+    await world.apps.accept(other.id, other.code, rights=None, days=90)
+    with pytest.raises(UnknownPairing):
+        await world.apps.accept(other.id, other.code, rights=None, days=365)
+
+
+async def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(world: World) -> None:
+    asked = await world.apps.ask("An App", frozenset({"read", "approve"}), None)
+    accepted = await world.apps.accept(asked.id, asked.code, rights={"approve"}, days=90)
+    assert await world.apps.open_requests() == (accepted,)
+    assert (accepted.state, accepted.rights) == ("accepted", ("approve",))
+    await world.apps.refuse(asked.id)
+    assert await world.apps.open_requests() == ()
+    collected = await world.apps.collect(asked.id, asked.secret)
+    assert (collected.state, collected.token) == ("refused", None)
+    assert await world.apps.list() == ()
+    assert world.notes() == ["app-accepted", "app-refused"]
+    again = await world.apps.ask("An App", READ, None)
+    await world.apps.accept(again.id, again.code, rights=None, days=90)
+    await world.apps.collect(again.id, again.secret)
+    # From here on it is the token that is revoked.
+    with pytest.raises(UnknownPairing):
+        await world.apps.refuse(again.id)
 
 
 # --- origins -------------------------------------------------------------------------------------------------------------

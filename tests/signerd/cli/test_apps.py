@@ -73,6 +73,23 @@ def test_the_person_refuses(daemon, options, typed, status):
     assert collect(daemon, pairing).state == "refused"
 
 
+def test_l13_a_yes_is_taken_back_until_the_app_has_its_token(daemon):
+    pairing = ask(daemon, "Late")
+    ended = signerd("pair", "--code", pairing.code, state=daemon.state)
+    take_back = f"`signerd pair {pairing.id} --refuse` takes it back."
+    assert ended.out.splitlines()[-1].endswith(take_back)
+    listed = signerd("apps", state=daemon.state).out
+    assert "'Late' (a program of this machine) was let in and has not fetched its token." in listed
+    assert take_back in listed
+    assert signerd("apps", "--json", state=daemon.state).json == []
+    # Letting somebody else in is not about it.
+    other = ask(daemon, "Other")
+    assert signerd("pair", "--code", other.code, state=daemon.state).status == Exit.OK
+    assert signerd("pair", pairing.id, "--refuse", state=daemon.state).status == Exit.OK
+    assert collect(daemon, pairing).state == "refused"
+    assert collect(daemon, other).state == "accepted"
+
+
 def test_a_wrong_code_grants_nothing_and_says_how_many_tries_are_left(daemon):
     pairing = ask(daemon)
     wrong = f"{(int(pairing.code) + 1) % 1_000_000:06d}"

@@ -40,14 +40,17 @@ def test_from_the_question_to_the_token_and_its_end(daemon, http):
     pairing = asked(http, "Ledger of Ours", "read", "propose")
     (shown,) = http.get("/pairings").json()
     assert (shown["id"], shown["name"], shown["origin"]) == (pairing["id"], "Ledger of Ours", None)
+    assert shown["state"] == "waiting"
     assert (shown["code"], shown["rights"]) == (pairing["code"], ["read", "propose"])
     secret = {"secret": pairing["secret"]}
     assert http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()["state"] == "waiting"
     accept = {"code": pairing["code"], "rights": ["read"], "days": 7}
     assert http.post(f"/pairings/{pairing['id']}/accept", json=accept).json()["rights"] == ["read"]
-    assert http.get("/pairings").json() == []
+    (waits_for_the_app,) = http.get("/pairings").json()
+    assert (waits_for_the_app["state"], waits_for_the_app["rights"]) == ("accepted", ["read"])
     collected = http.post(f"/pairings/{pairing['id']}/collect", json=secret).json()
     assert (collected["state"], collected["rights"]) == ("accepted", ["read"])
+    assert http.get("/pairings").json() == []
     (app,) = [one for one in http.get("/apps").json() if one["id"] == collected["app_id"]]
     assert (app["state"], app["expires"], app["last_used"]) == ("live", collected["expires"], None)
     caller = daemon.on_loop(daemon.service.apps.caller, collected["token"], None)

@@ -65,7 +65,13 @@ ROUTES = (
         Right.ANYONE,
         "The person's answer; the token, once",
     ),
-    Route("GET", "/pairings", open_requests, Right.PERSON, "The requests that wait for the person"),
+    Route(
+        "GET",
+        "/pairings",
+        open_requests,
+        Right.PERSON,
+        "The requests that wait for the person, or for the app to collect",
+    ),
     Route("POST", "/pairings/{pairing_id}/accept", accept, Right.PERSON, "Grant what was asked for, or less"),
     Route("POST", "/pairings/{pairing_id}/refuse", refuse, Right.PERSON, "Grant nothing"),
     # Whatever right an app has, it may ask which.

@@ -44,7 +44,9 @@ class Apps(Protocol):
 
     # --- for the person ----------------------------------------------------------------------------------------------
 
-    async def open_requests(self) -> tuple[OpenPairing, ...]: ...
+    async def open_requests(self) -> tuple[OpenPairing, ...]:
+        """Those that wait for the person, and those that were accepted and not collected yet."""
+        ...
 
     async def accept(
         self, pairing_id: str, code: str, *, rights: AbstractSet[str] | None, days: int
@@ -53,7 +55,7 @@ class Apps(Protocol):
         ...
 
     async def refuse(self, pairing_id: str) -> OpenPairing:
-        """Raises UnknownPairing."""
+        """Also one that was accepted, until the app has collected its token. Raises UnknownPairing."""
         ...
 
     async def list(self) -> tuple[AppView, ...]:

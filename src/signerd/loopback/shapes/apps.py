@@ -54,12 +54,16 @@ class Collected(Answer):
 
 
 class OpenPairing(Answer):
-    """A request that waits for the person. ``code`` must be the one that the app shows; ``origin``: of a browser's app alone."""
+    """A request that waits for the person. ``code`` must be the one that the app shows; ``origin``: of a browser's app alone.
+
+    ``state`` "accepted": it was granted ``rights``, and the app has not fetched its token; refusing it takes that back.
+    """
 
     id: str
     name: str
     origin: str | None
     rights: tuple[str, ...]
+    state: Literal["waiting", "accepted"]
     code: str = Field(repr=False)
     seconds_left: int
     tries_left: int

@@ -108,6 +108,15 @@ async def test_an_app_is_refused_and_a_site_is_let_in_and_shut_out(desk):
     asked = await desk.daemon.apps.ask("Desk", {"read"}, None)
     assert (await desk.post(f"/apps/requests/{asked.id}/refuse")).status_code == 200
     assert await desk.daemon.apps.open_requests() == ()
+    late = await desk.daemon.apps.ask("Late", {"read", "approve"}, None)
+    accept = {"code": late.code, "rights": ["approve"], "days": "7"}
+    answer = await desk.post(f"/apps/requests/{late.id}/accept", **accept)
+    assert "Take it back" in answer.text
+    words = (await desk.page("/apps")).by_id("pairings").words
+    assert "It may fetch its token now, and then: approve." in words
+    assert "The six digits" not in words
+    assert (await desk.post(f"/apps/requests/{late.id}/refuse")).status_code == 200
+    assert (await desk.daemon.apps.collect(late.id, late.secret)).state == "refused"
     assert (await desk.post("/apps/origins/let-in", origin="https://app.example")).status_code == 200
     assert "https://app.example" in (await desk.page("/apps")).by_id("origins").words
     assert (await desk.post("/apps/origins/let-in", origin="https://app.example/path")).status_code == 422
