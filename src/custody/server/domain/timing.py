@@ -1,6 +1,8 @@
 """Lock time against fee sniping, and how long a proposal waits for its signatures."""
 
+from collections.abc import Iterator
 from datetime import timedelta
+from itertools import chain, count
 
 from custody.server.domain.selection import RandomSource
 
@@ -9,6 +11,8 @@ MAX_TIP_AGE_SECONDS = 8 * 60 * 60
 # One time in ten up to a hundred blocks back, so that late signers look like everybody else.
 BACKDATE_ONE_IN = 10
 BACKDATE_BLOCKS = 100
+# Consensus, LOCKTIME_THRESHOLD: from it on a lock time is a time, this one in 1985.
+FIRST_TIME = 500_000_000
 # BIP-125: below 0xfffffffe signals that the fee may be raised; the lock time counts and BIP-68 does not.
 SEQUENCE = 0xFFFFFFFD
 # BitGo lets a pending approval live for weeks; two are enough for a signer's holiday.
@@ -22,3 +26,10 @@ def choose_locktime(tip_height: int, tip_age_seconds: float, rng: RandomSource) 
     if rng.randrange(BACKDATE_ONE_IN) == 0:
         return max(0, tip_height - rng.randrange(BACKDATE_BLOCKS))
     return tip_height
+
+
+def other_locktimes(tip_height: int) -> Iterator[int]:
+    """More of them than anybody uses up, and none holds a transaction back: the heights from the tip down, of which the first
+    hundred look like everybody's; then, for a chain that is a few blocks long, times that are long past.
+    """
+    return chain(range(tip_height, -1, -1), count(FIRST_TIME))

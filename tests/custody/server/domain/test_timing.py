@@ -1,13 +1,14 @@
 """Lock times look like everybody's: mostly the tip, sometimes a little before, none where we are behind."""
 
 import random
+from itertools import islice
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.server.domain.fees import CEILING, FALLBACK, FLOOR, bounded
-from custody.server.domain.timing import MAX_TIP_AGE_SECONDS, choose_locktime
+from custody.server.domain.timing import FIRST_TIME, MAX_TIP_AGE_SECONDS, choose_locktime, other_locktimes
 from multisig import FeeRate
 
 
@@ -38,6 +39,10 @@ def test_an_old_tip_gives_none():
 @given(st.integers(0, 10**6), st.integers())
 def test_it_is_never_ahead_of_the_tip(tip, seed):
     assert tip - 100 < choose_locktime(tip, 0, random.Random(seed)) <= tip or tip < 100
+
+
+def test_the_others_go_down_from_the_tip_and_then_begin_long_ago():
+    assert list(islice(other_locktimes(2), 5)) == [2, 1, 0, FIRST_TIME, FIRST_TIME + 1]
 
 
 @pytest.mark.parametrize(

@@ -98,12 +98,15 @@ class Accelerating:
         branch, index = _way_back(parent, vault)
         back = ChangeTo(selection.change, branch, index)
         parts = Parts(policy_of(vault), tuple(coins_to_spend(db, vault.chain, [coin])), (back,), lock)
-        return Child(parent.id, Draft(parts.build(), (coin,), selection, vsize, parts))
+        draft = Draft(parts.build(), (coin,), selection, vsize, parts)
+        return Child(parent.id, draft.distinct(db, quote.tip.height))
 
     def create(
         self, db: Session, caller: Caller, access: WorkspaceAccess, request: CreatePsbtRequest, child: Child
     ) -> CreatePsbtResponse:
-        """Raises Outdated where the change has gone meanwhile; RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable."""
+        """Raises Outdated where the change has gone, or this transaction was proposed, meanwhile; RoleLimitExceeded,
+        VaultLimitExceeded, PolicyUnavailable.
+        """
         vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, child.draft.holdings)
         require_makers_stay(db, child.draft.holdings)

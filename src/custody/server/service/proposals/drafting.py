@@ -26,6 +26,7 @@ from custody.server.service.network.market import Quote
 from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.token_coins import kept_for_tokens
+from custody.server.service.proposals.twins import free_locktime
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import Vault
 from multisig import (
@@ -84,6 +85,11 @@ class Draft:
         parts = self.parts.with_change_at(index)
         return replace(self, psbt=parts.build(), parts=parts)
 
+    def distinct(self, db: Session, tip_height: int) -> "Draft":
+        """The same, as a transaction that no proposal is yet."""
+        parts = self.parts.distinct(db, self.psbt, tip_height)
+        return self if parts is self.parts else replace(self, psbt=parts.build(), parts=parts)
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -102,6 +108,11 @@ class Parts:
     def with_change_at(self, index: int) -> "Parts":
         outputs = (replace(item, index=index) if _is_change(item) else item for item in self.outputs)
         return replace(self, outputs=tuple(outputs))
+
+    def distinct(self, db: Session, psbt: Psbt, tip_height: int) -> "Parts":
+        """What no proposal was built from yet; themselves where that is so. ``psbt``: what they build."""
+        locktime = free_locktime(db, psbt.tx, tip_height)
+        return self if locktime == self.locktime else replace(self, locktime=locktime)
 
     def build(self) -> Psbt:
         """Raises PsbtTooLarge."""
@@ -158,7 +169,7 @@ class Drafter:
             choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
         )
         vsize = plan.vsize(len(holdings), selection.change > 0)
-        return Draft(parts.build(), holdings, selection, vsize, parts)
+        return Draft(parts.build(), holdings, selection, vsize, parts).distinct(db, quote.tip.height)
 
     def _outputs(
         self, outputs: Sequence[TxOut], selection: Selection, change_index: int

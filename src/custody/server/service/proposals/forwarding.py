@@ -23,7 +23,7 @@ from custody.server.domain.errors import (
 from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, require_sensible
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
-from custody.server.domain.timing import PROPOSAL_LIFETIME, SEQUENCE, choose_locktime
+from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import OwnProfile, no_profile, own_profiles
@@ -31,9 +31,11 @@ from custody.server.service.limits.administration import vault_in
 from custody.server.service.network.market import Market, Quote
 from custody.server.service.network.profile_watching import CHANGE_INDEX
 from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
+from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.profile_coins import ProfilePurse
 from custody.server.service.proposals.storing import store_inputs
 from custody.server.service.proposals.transitions import Lifecycle
+from custody.server.service.proposals.twins import proposed_once
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
@@ -49,7 +51,6 @@ from multisig import (
     PsbtTooLarge,
     Sats,
     TxOut,
-    build_psbt,
     decode_address,
     dust_threshold,
     estimate_vsize,
@@ -125,12 +126,15 @@ class Forwarding:
         if found.change:
             outputs.insert(self._rng.randrange(2), ChangeTo(found.change, CHANGE, CHANGE_INDEX))
         locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
+        parts = Parts(policy, tuple(coins_to_spend(db, vault.chain, holdings)), tuple(outputs), locktime)
         try:
-            return build_psbt(policy, coins_to_spend(db, vault.chain, holdings), outputs, locktime, SEQUENCE)
+            psbt = parts.build()
         except PsbtTooLarge as error:
             # Whoever pays the profile chooses how large the previous transactions are that the device must see.
             sentence = f"{len(holdings)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amount_sats", sentence, error.code),)) from error
+        own = parts.distinct(db, psbt, quote.tip.height)
+        return psbt if own is parts else own.build()
 
     def create(
         self,
@@ -142,8 +146,8 @@ class Forwarding:
     ) -> CreatePsbtResponse:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
-        Raises Outdated where a coin of the draft has gone, or the vault's address was paid meanwhile; NotFound (vault),
-        WalletAddressMismatch, KeyIsRevoked.
+        Raises Outdated where a coin of the draft has gone, this transaction was proposed, or the vault's address was paid
+        meanwhile; NotFound (vault), WalletAddressMismatch, KeyIsRevoked.
         """
         vault = vault_in(db, access, request.vault_id)
         own = _profile_of(db, caller, access, request.wallet_address)
@@ -194,7 +198,8 @@ class Forwarding:
             updated_at=now,
         )
         db.add(proposal)
-        db.flush()
+        with proposed_once():
+            db.flush()
         store_inputs(db, proposal_id, draft.holdings)
         self._lifecycle.touch(db, proposal)
         return proposal

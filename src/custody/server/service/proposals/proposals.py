@@ -114,8 +114,8 @@ class Proposals:
     ) -> wire.CreatePsbtResponse:
         """An unsigned PSBT whose coins are locked. Nothing is signed and nothing reaches the network.
 
-        Raises Outdated where a coin of the draft has gone meanwhile; NotFound (vault), RoleLimitExceeded,
-        VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where a coin of the draft has gone, or this transaction was proposed, meanwhile; NotFound (vault),
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = _vault(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.needed)

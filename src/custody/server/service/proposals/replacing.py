@@ -105,6 +105,7 @@ class Replacing:
         chosen, settled = self._settle(db, family, intent, plan, held, quote.tip.height)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         draft = self._build(db, family, intent, plan, chosen, settled, lock)
+        draft = draft.distinct(db, quote.tip.height)
         return Version(intent, draft, chosen[len(held) :], Standing.of(family, held))
 
     def create(
@@ -117,8 +118,8 @@ class Replacing:
     ) -> CreatePsbtResponse:
         """PENDING beside what it is to replace, whose status changes when the chain says so.
 
-        Raises Outdated where its family or a coin that it added has changed meanwhile; RoleLimitExceeded, VaultLimitExceeded,
-        PolicyUnavailable.
+        Raises Outdated where its family or a coin that it added has changed, or this transaction was proposed, meanwhile;
+        RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
         vault = vault_in(db, access, request.wallet_id)
         original = _original(db, access, vault, request)

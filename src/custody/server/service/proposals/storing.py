@@ -14,6 +14,7 @@ from custody.server.service.network.watching import watch_branch
 from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
+from custody.server.service.proposals.twins import proposed_once
 from custody.server.store.models import Proposal, ProposalInput, Vault, table_of
 from custody.server.store.plain import plain
 from multisig import CHANGE, FeeRate, Sats
@@ -42,9 +43,10 @@ class Terms:
 
 
 def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
-    """PENDING. Its coins are the caller's to lock."""
+    """PENDING. Its coins are the caller's to lock. Raises Outdated where its transaction is another proposal's."""
     values = _values(vault, draft, terms)
-    plain(db).execute(_STORE, values)
+    with proposed_once():
+        plain(db).execute(_STORE, values)
     store_inputs(db, terms.id, draft.holdings)
     _keep_change_address(db, vault, draft)
     return _stored(db, values)

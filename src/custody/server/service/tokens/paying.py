@@ -53,10 +53,11 @@ class TokenDrafter:
         parts = Parts(policy_of(vault), coins, tuple(outputs), lock)
         vsize = plan.vsize(len(holdings), True)  # noqa: FBT003 - the shape Plan asks for
         try:
-            return Draft(parts.build(), holdings, selection, vsize, parts)
+            draft = Draft(parts.build(), holdings, selection, vsize, parts)
         except PsbtTooLarge as error:
             sentence = f"The coins at the vault's address are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/wallet_id", sentence, error.code),)) from error
+        return draft.distinct(db, quote.tip.height)
 
     def _choose(
         self, db: Session, vault: Vault, plan: Plan, tip_height: int

@@ -39,7 +39,8 @@ class TokenProposals:
     ) -> Proposal:
         """PENDING, the first of its family.
 
-        Raises Outdated where a coin has gone meanwhile; LockedFunds, RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
+        Raises Outdated where a coin has gone, or this transaction was proposed, meanwhile; LockedFunds, RoleLimitExceeded,
+        VaultLimitExceeded, PolicyUnavailable.
         """
         require_unchanged(db, vault.chain, draft.holdings)
         self._require_limits(db, caller, access, vault, wanted)

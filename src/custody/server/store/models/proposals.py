@@ -24,8 +24,8 @@ class Proposal(Base):
         # What a member, or a vault, moved since a cycle began.
         Index(None, "workspace_id", "created_by", "created_at"),
         Index(None, "vault_id", "created_at"),
-        # Which proposal made a coin. With the vault in it, or SQLite would look through all of the vault's for each coin.
-        Index(None, "txid_expected", "vault_id"),
+        # Which proposal made a coin. One alone: what the chain says of a transaction, it says of one proposal.
+        Index(None, "txid_expected", unique=True),
         # What has ended and is watched all the same.
         Index(
             "ix_proposals_kept",

@@ -850,11 +850,7 @@ def upgrade() -> None:
         batch_op.create_index(
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
         )
-        batch_op.create_index(
-            batch_op.f("ix_proposals_txid_expected_proposals_vault_id"),
-            ["txid_expected", "vault_id"],
-            unique=False,
-        )
+        batch_op.create_index(batch_op.f("ix_proposals_txid_expected"), ["txid_expected"], unique=True)
         batch_op.create_index(
             batch_op.f("ix_proposals_vault_id_proposals_created_at"), ["vault_id", "created_at"], unique=False
         )
