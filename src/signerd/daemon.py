@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -36,6 +37,7 @@ from signerd.holdings import Holdings
 from signerd.journal import Journal
 from signerd.loopback.access.ports import Reach
 from signerd.loopback.callers import TERMINAL, Caller
+from signerd.loopback.psbt_views import for_an_app
 from signerd.loopback.shapes import (
     AuditReport,
     BroughtQuorum,
@@ -197,10 +199,12 @@ class Daemon:
                 begun = self.follower.clock()
         return tuple(lines)
 
-    async def proposal(self, psbt_id: str) -> ProposalView:
-        """Raises UnknownProposal."""
+    async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
+        """As ``by`` may see it. Raises UnknownProposal."""
         record = self.journal.record(psbt_id)
-        return proposal_view(record, self._review(record), self.journal.network)
+        found = self._review(record)
+        shown = proposal_view(record, found, self.journal.network)
+        return shown if by.app_id is None else for_an_app(shown, found, partial(self.brought.hides, by))
 
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()

@@ -14,7 +14,7 @@ from signerd.daemon import Daemon
 from signerd.errors import NotPaired
 from signerd.feed import Feed
 from signerd.loopback.access.ports import Reach
-from signerd.loopback.callers import Caller
+from signerd.loopback.callers import TERMINAL, Caller
 from signerd.loopback.serve import serving
 from signerd.loopback.service import DaemonService
 from tests.support.daemons import daemon_at, prepare, until
@@ -143,7 +143,7 @@ class Scripted:
     async def proposals(self, *, ended: bool):
         return await self._answer("proposals", ended)
 
-    async def proposal(self, psbt_id: str):
+    async def proposal(self, psbt_id: str, by: Caller = TERMINAL):
         return await self._answer("proposal", psbt_id)
 
     async def approve(self, psbt_id: str, digest: str, acknowledged: frozenset[str], by: Caller):

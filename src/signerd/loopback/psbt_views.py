@@ -1,5 +1,6 @@
 """From what was brought to its shapes. An app is told of its PSBT, and of nobody else's doings."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from multisig import Network
@@ -8,7 +9,8 @@ from signerd.core.rules.values import RULE_NAMES
 from signerd.core.states import State
 from signerd.core.text import plain
 from signerd.core.values import Record
-from signerd.loopback.shapes import BroughtLine, CheckView, PsbtReview
+from signerd.core.verdicts import Verdict
+from signerd.loopback.shapes import BroughtLine, CheckView, ProposalView, PsbtReview
 from signerd.loopback.views import check_view, money_view
 
 # These speak of other proposals, of other apps' PSBTs, and of what was spent: an app is told how they ended, and no more.
@@ -55,7 +57,24 @@ def refusal_words(found: Review, *, whole: bool) -> str:
     return " ".join(f"{check.sentence} [{check.name}]" for check in checks)
 
 
+def for_an_app(view: ProposalView, found: Review, hides: Callable[[str], bool]) -> ProposalView:
+    """L13: what a check found of another app's PSBT, and of what it pays, is for the person alone.
+
+    By the checks' own lists, not by what is shown of them, which is cut where it is long. ``found``: what ``view`` shows.
+    """
+    told = zip(found.verdicts, view.checks, strict=True)
+    checks = tuple(_not_told(check) if _names_any(verdict, hides) else check for verdict, check in told)
+    return view.model_copy(update={"checks": checks})
+
+
+def _names_any(verdict: Verdict, hides: Callable[[str], bool]) -> bool:
+    named = verdict.figures.get("proposals")
+    return named is not None and any(map(hides, str(named).split(", ")))
+
+
 def _for_an_app(check: CheckView) -> CheckView:
-    if check.name not in BETWEEN_US:
-        return check
+    return _not_told(check) if check.name in BETWEEN_US else check
+
+
+def _not_told(check: CheckView) -> CheckView:
     return check.model_copy(update={"sentence": NOT_TOLD, "figures": {}})

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from signerd.feed import Feed
 from signerd.loopback.access.ports import Reach
-from signerd.loopback.callers import Caller
+from signerd.loopback.callers import TERMINAL, Caller
 from signerd.loopback.ports.addresses import AddressPort
 from signerd.loopback.ports.apps import Apps
 from signerd.loopback.ports.brought import BroughtPort
@@ -113,7 +113,9 @@ class DaemonService(Protocol):
         """In the order in which they came; those that came to an end only where ``ended``."""
         ...
 
-    async def proposal(self, psbt_id: str) -> ProposalView: ...
+    async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
+        """``by``: who asks; an app is told nothing of what another one brought (L13)."""
+        ...
 
     async def approve(
         self, psbt_id: str, digest: str, acknowledged: frozenset[str], by: Caller

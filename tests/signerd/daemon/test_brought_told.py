@@ -8,6 +8,7 @@ from signerd.core import events
 from signerd.core.states import State
 from signerd.loopback.api.proposals import proposal
 from signerd.loopback.callers import TERMINAL
+from signerd.loopback.psbt_views import NOT_TOLD
 from tests.signerd.daemon.test_brought import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, until_state
@@ -67,6 +68,31 @@ async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_br
             (check,) = (check for check in view.checks if check.name == "paid-twice")
             assert (theirs.psbt_id in check.sentence, theirs.psbt_id in str(check.figures)) == (told, told)
             assert check.acknowledge
+
+
+async def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole(prepared, platform, bridge) -> None:
+    def once_more(index: int):
+        change = ChangeTo(sats(49_000), 1, index)
+        return build_psbt(VAULT, [fund(VAULT, 100_000, index=index)], [pay(50_000, "bill"), change], 0)
+
+    # In the order of names what the app brought stands behind them, where nothing is shown any more.
+    ids = [f"a{n:x}-{'x' * 61}" for n in range(16)]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        theirs = await signed(daemon, bill())
+        for n, psbt_id in enumerate(ids):
+            platform.proposals[psbt_id] = snapshot_of(once_more(40 + n), psbt_id)
+            await until_state(daemon, psbt_id, State.WAITING_PERSON)
+            await approve(daemon, psbt_id, "paid-twice")
+            await until_state(daemon, psbt_id, State.SUBMITTED)
+        platform.proposals["p-9"] = snapshot_of(once_more(50), "p-9")
+        await until_state(daemon, "p-9", State.WAITING_PERSON)
+        found = {}
+        for caller in (TERMINAL, WALLET, OTHER):
+            view = await proposal(daemon, caller, "p-9")
+            (found[caller],) = (check for check in view.checks if check.name == "paid-twice")
+        assert theirs.psbt_id not in str(found[TERMINAL].figures)
+        assert "0.00050000 BTC" in found[WALLET].sentence
+        assert (found[OTHER].sentence, found[OTHER].figures) == (NOT_TOLD, {})
 
 
 async def test_what_was_approved_and_never_signed_is_not_told_as_undecided(

@@ -6,8 +6,7 @@ from signerd.errors import UnknownProposal
 from signerd.loopback import shapes
 from signerd.loopback.api.table import By, PathId, Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.callers import Caller, Right
-from signerd.loopback.psbt_views import NOT_TOLD
+from signerd.loopback.callers import Right
 
 
 async def proposals(
@@ -19,19 +18,10 @@ async def proposals(
 
 
 async def proposal(service: Service, caller: By, psbt_id: PathId) -> shapes.ProposalView:
-    view = await service.proposal(psbt_id)
+    view = await service.proposal(psbt_id, caller)
     if caller.app_id is not None and view.brought_by is not None:
         raise UnknownProposal(f"there is no proposal '{psbt_id}' here")
-    checks = tuple(_told(check, service, caller) for check in view.checks)
-    return view.model_copy(update={"checks": checks})
-
-
-def _told(check: shapes.CheckView, service: Service, caller: Caller) -> shapes.CheckView:
-    """What a check found of another app's PSBT, and of what it pays, is for the person alone (L13)."""
-    named = check.figures.get("proposals")
-    if named is None or not any(service.brought.hides(caller, one) for one in str(named).split(", ")):
-        return check
-    return check.model_copy(update={"sentence": NOT_TOLD, "figures": {}})
+    return view
 
 
 async def approve(
