@@ -33,7 +33,10 @@ _CALLS = TypeAdapter(list[ContractCall])
 
 
 def contract(call: Call[ContractQuery]) -> Contract:
-    """One token, with its bytecode and, once it was broadcast, the transaction that deploys it: anybody proves it from these."""
+    """One token, with its bytecode and, once it was broadcast, the transaction that deploys it: anybody proves it from these.
+
+    Of another workspace's token, which a vault here holds or owns, only what is public.
+    """
     return contract_record(call.db, call.access, call.body.contract_uid)
 
 
@@ -43,7 +46,7 @@ def contracts(call: Call[VaultTokensQuery]) -> list[Contract]:
 
 
 def contract_calls(call: Call[ContractCallsQuery]) -> Response:
-    """The calls on a token or from a vault, the oldest first. A mined call without effect is FAILED, with the rule in words."""
+    """The workspace's calls on a token or from a vault, the oldest first. A mined call without effect is FAILED, with the rule in words."""
     page = call_page(call.db, call.access, call.body)
     headers = {"X-Total-Count": str(page.total)}
     if page.has_more:

@@ -49,7 +49,7 @@ def call_page(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) 
 
 
 def _matching(db: Session, access: WorkspaceAccess, wanted: ContractCallsQuery) -> Select[ContractCall]:
-    """A token's calls are those of its workspace alone: what other workspaces do with it is theirs."""
+    """The workspace's own calls, of others' tokens too: what other workspaces do with a token is theirs."""
     query = select(ContractCall).where(ContractCall.workspace_id == access.workspace_id)
     if wanted.contract_uid is not None:
         query = query.where(ContractCall.contract_uid == contract_in(db, access, wanted.contract_uid).uid)

@@ -11,23 +11,34 @@ from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
 from custody.server.service.limits.administration import vault_in
+from custody.server.service.tokens.holding import is_held
 from custody.server.service.tokens.standing import Standing, standings
 from custody.server.store.models import Contract, Decision, Proposal, VaultSigner
 
 
 def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
-    """Raises NotFound for a token of another workspace too (P24)."""
+    """One that the workspace made, or that its vaults hold or own by now. Raises NotFound for all others (P24)."""
     contract = db.get(Contract, contract_uid)
-    if contract is None or contract.workspace_id != access.workspace_id:
+    if contract is None or not (_is_own(access, contract) or is_held(db, access, contract)):
         raise NotFound("There is no such token in this workspace.")
     return contract
 
 
+def _is_own(access: WorkspaceAccess, contract: Contract) -> bool:
+    return contract.workspace_id == access.workspace_id
+
+
 def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> wire.Contract:
-    """With its bytecode, and with the deployment's transaction once that was broadcast. Raises NotFound."""
+    """With its bytecode, and with the deployment's transaction once that was broadcast. Raises NotFound.
+
+    Of a token that another workspace made: only what the chain and the bytecode say.
+    """
     contract = contract_in(db, access, contract_uid)
-    (record,) = contract_records(db, access.network, [contract])
     standing = standings(db, contract.chain, [contract.deploy_family_id])[contract.deploy_family_id]
+    if _is_own(access, contract):
+        (record,) = contract_records(db, access.network, [contract])
+    else:
+        record = _public(_record(access.network, contract, standing, []))
     return record.model_copy(
         update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, standing)}
     )
@@ -80,6 +91,11 @@ def _record(
         signers=signers,
         name=contract.name,
     )
+
+
+def _public(record: wire.Contract) -> wire.Contract:
+    """Without its maker's vault, proposal and people (P24)."""
+    return record.model_copy(update={"vault_id": None, "deploy_psbt_id": None, "signers": []})
 
 
 def _signers(

@@ -40,7 +40,7 @@ class Outlook:
 
 def require_effect(db: Session, contract: Contract, contract_id: str, vault: Vault, asked: Asked) -> bytes:
     """The payload of a call that would do what it says. Raises as `refusal` does, and Invalid."""
-    outlook = outlook_of(db, contract)
+    outlook = outlook_of(db, contract, vault.workspace_id)
     payload = encode_payload(asked.call(contract_id))
     call = TokenTransaction("", address_script(vault), payload)
     failure = outlook.fate(call, alone=False)
@@ -50,13 +50,14 @@ def require_effect(db: Session, contract: Contract, contract_id: str, vault: Vau
     return payload
 
 
-def outlook_of(db: Session, contract: Contract) -> Outlook:
+def outlook_of(db: Session, contract: Contract, workspace_id: int) -> Outlook:
+    """As a call from the workspace would find it."""
     height = indexed_height(db, contract.chain)
     return Outlook(
         height + 1,
         Cells(db, contract.chain),
         published_bytecode(db, contract.chain),
-        _waiting(db, contract),
+        _waiting(db, contract, workspace_id),
     )
 
 
@@ -87,18 +88,21 @@ def deployed_id(db: Session, contract: Contract) -> str | None:
     return db.scalars(query).first()
 
 
-def _waiting(db: Session, contract: Contract) -> tuple[TokenTransaction, ...]:
+def _waiting(db: Session, contract: Contract, workspace_id: int) -> tuple[TokenTransaction, ...]:
     """One for each family: its versions carry the same call, and one of them at most is mined."""
     found: dict[int, TokenTransaction] = {}
-    for uid, proposal, vault in db.execute(_waiting_calls(contract, shared_height(db, contract.chain))):
+    shared = shared_height(db, contract.chain)
+    for uid, proposal, vault in db.execute(_waiting_calls(contract, workspace_id, shared)):
         data = bytes.fromhex(proposal.op_return_hex or "")
         found.setdefault(uid, TokenTransaction(proposal.txid_expected, address_script(vault), data))
     return tuple(found.values())
 
 
-def _waiting_calls(contract: Contract, shared: int) -> Select[int, Proposal, Vault]:
+def _waiting_calls(contract: Contract, workspace_id: int, shared: int) -> Select[int, Proposal, Vault]:
     """What may still be mined, and what was mined in a block that the index has not read: one above the last that it shares with
     the watcher, who says what is confirmed.
+
+    Of other workspaces, what has reached the network: before, it is known to nobody else (P24), and may never be sent.
     """
     member = aliased(Proposal)
     was_read = exists().where(
@@ -112,7 +116,7 @@ def _waiting_calls(contract: Contract, shared: int) -> Select[int, Proposal, Vau
         .join(Proposal, Proposal.family_id == ContractCall.family_id)
         .join(Vault, Vault.id == ContractCall.vault_id)
         .where(
-            Proposal.workspace_id == contract.workspace_id,
+            or_(Proposal.workspace_id == workspace_id, Proposal.txid.is_not(None)),
             Proposal.tx_type == TxType.CALL.value,
             or_(Proposal.status.in_(_OPEN), Proposal.keeps_coins, is_unread),
             ContractCall.contract_uid == contract.uid,

@@ -227,11 +227,11 @@ class TestInit:
         assert tokens.desk.proposal(sent["psbt_id"])["status"] == "CONFIRMED"
         store = tokens.desk.world.platform.services.store
         with store.read() as db:
-            (waiting,) = outlook_of(db, db.get_one(Contract, uid)).waiting
+            (waiting,) = outlook_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting
         assert waiting.txid == payment.txid
         tokens.look()
         with store.read() as db:
-            assert outlook_of(db, db.get_one(Contract, uid)).waiting == ()
+            assert outlook_of(db, db.get_one(Contract, uid), tokens.desk.workspace_id).waiting == ()
 
 
 class TestRules:
