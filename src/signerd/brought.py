@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from multisig import MultisigError, Psbt, finalise
 from signerd.core import events
@@ -19,15 +19,21 @@ from signerd.core.signing import signing_of
 from signerd.core.values import Brought, Record, Snapshot
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
 from signerd.journal import Journal
+from signerd.journal.brought import BroughtEntry
 from signerd.loopback.callers import Caller, Right
 from signerd.loopback.psbt_views import brought_line, psbt_review, refusal_words
 from signerd.loopback.shapes import BroughtLine, BroughtView, PsbtReview
+from signerd.loopback.shapes.psbts import MAX_PSBT_BYTES
 from signerd.reviews import Reviews
 from signerd.runner import Runner
 
 # What a person decides about at one sitting; more than that nobody reads (L6).
 MOST_OPEN_OF_AN_APP = 5
 MOST_OPEN = 20
+# Each of them is judged whenever something changes, and the review is kept: those of apps are less than is kept together
+# (``reviews.MOST_BYTES``), and one of the largest has room.
+MOST_OPEN_BYTES_OF_AN_APP = MAX_PSBT_BYTES
+MOST_OPEN_BYTES = 3 * MAX_PSBT_BYTES
 # Each is judged; a person decides about none so fast.
 MOST_A_MINUTE = 12
 # Of inputs and outputs together: judging a signed input takes some ten milliseconds on a small machine, and change is derived
@@ -65,7 +71,7 @@ class BroughtPsbts:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self._reviews = Reviews(self.journal)
+        self.reviews = Reviews(self.journal)
 
     # --- the port ----------------------------------------------------------------------------------------------------
 
@@ -83,16 +89,17 @@ class BroughtPsbts:
         known = self.journal.brought.same(identity, caller.app_id)
         if known is not None:
             return self._view(known, caller)
-        self._require_room(caller)
+        self._require_room(snapshot, caller)
         self._weigh(snapshot, caller)
-        self._require_new(identity, snapshot, caller)
-        self.runner.perform(self.journal.bring(snapshot).effects)
+        self._require_new(identity)
+        self.runner.perform(self.journal.bring(self._judged(snapshot, caller)).effects)
         self._news.set()
         return self._view(self.journal.record(snapshot.psbt_id), caller)
 
     async def all(self, caller: Caller) -> tuple[BroughtLine, ...]:
         found = self.journal.brought.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
-        return tuple(self._line(record, caller) for record in found)
+        names = {pin.vault_id: pin.name for pin in self.journal.pins()}
+        return tuple(self._line(entry, names.get(entry.vault_id), caller) for entry in found)
 
     async def one(self, psbt_id: str, caller: Caller) -> BroughtView:
         return self._view(self._known(psbt_id, caller), caller)
@@ -104,7 +111,7 @@ class BroughtPsbts:
             raise UnknownProposal(
                 f"you brought no PSBT '{psbt_id}'", hint="Say no to it with `signerd reject`."
             )
-        return self._line(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
+        return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
 
     def hides(self, caller: Caller, subject: str) -> bool:
         found = None if caller.app_id is None else self.journal.brought.find(subject)
@@ -145,27 +152,44 @@ class BroughtPsbts:
         journal = self.journal
         return brought_snapshot(psbt_id, raw, brought, journal.pins(), journal.own_keys(), journal.network)
 
-    def _require_new(self, identity: str, snapshot: Snapshot, caller: Caller) -> None:
-        """Raises AlreadyProposed, RefusedByChecks."""
+    def _require_new(self, identity: str) -> None:
+        """Raises AlreadyProposed."""
         proposed = self.journal.brought.proposed(identity)
         if proposed is not None:
             raise AlreadyProposed(
                 f"the platform proposes this very transaction, as {proposed.psbt_id}: it is decided about there"
             )
+
+    def _judged(self, snapshot: Snapshot, caller: Caller) -> Snapshot:
+        """With what a list tells of it. Raises RefusedByChecks."""
         found = self.journal.preview(snapshot)
-        if not found.allowed:
+        if not found.allowed or found.inspection is None:
             told = refusal_words(found, whole=_is_person(caller))
             raise RefusedByChecks(f"it is not signed here. {told}", hint="Nobody was asked about it.")
+        assert snapshot.brought is not None, "made so by this class"
+        paid, fee = sum(int(one.amount) for one in found.inspection.payments), int(found.inspection.fee)
+        return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee))
 
-    def _require_room(self, caller: Caller) -> None:
+    def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
         """L6. Raises TooManyBrought."""
-        waiting = self.journal.brought.open()
+        waiting = self.journal.brought.waiting()
         if len(waiting) >= MOST_OPEN:
             raise TooManyBrought(f"{MOST_OPEN} brought PSBTs wait for the person already")
-        own = sum(_app_of(record) == caller.app_id for record in waiting)
-        if caller.app_id is not None and own >= MOST_OPEN_OF_AN_APP:
+        if caller.app_id is None:
+            return
+        apps = [entry for entry in waiting if entry.brought.app_id is not None]
+        own = [entry for entry in apps if entry.brought.app_id == caller.app_id]
+        if len(own) >= MOST_OPEN_OF_AN_APP:
             raise TooManyBrought(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
-        oldest = None if caller.app_id is None else self.journal.brought.expiry_of(caller.app_id, MOST_A_DAY)
+        for others, most, whose in (
+            (own, MOST_OPEN_BYTES_OF_AN_APP, "this app"),
+            (apps, MOST_OPEN_BYTES, "apps"),
+        ):
+            if others and sum(entry.size for entry in others) + len(snapshot.psbt) > most:
+                raise TooManyBrought(
+                    f"what {whose} brought and waits for the person may have {most >> 20} MiB together"
+                )
+        oldest = self.journal.brought.expiry_of(caller.app_id, MOST_A_DAY)
         if oldest is not None and oldest > self.journal.now().timestamp():
             raise TooManyBrought(f"an app may bring {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
@@ -204,15 +228,18 @@ class BroughtPsbts:
 
     # --- showing -----------------------------------------------------------------------------------------------------
 
-    def _line(self, record: Record, caller: Caller) -> BroughtLine:
-        network = self.journal.network
-        return brought_line(record, self._reviews.of(record), network, whole=_is_person(caller))
+    def _line(self, entry: BroughtEntry, vault_name: str | None, caller: Caller) -> BroughtLine:
+        return brought_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
+
+    def _line_of(self, record: Record, caller: Caller) -> BroughtLine:
+        pin = self.journal.pin(record.snapshot.vault_id)
+        return self._line(BroughtEntry.of(record), None if pin is None else pin.name, caller)
 
     def _view(self, record: Record, caller: Caller) -> BroughtView:
         signed = None if record.signature is None else Psbt.parse(record.signature.psbt)
         return BroughtView(
-            **self._line(record, caller).model_dump(),
-            review=self._shown(self._reviews.of(record), None, caller),
+            **self._line_of(record, caller).model_dump(),
+            review=self._shown(self.reviews.of(record), None, caller),
             signed_psbt=None if signed is None else signed.to_base64(),
             final=None if signed is None else self._final(record.snapshot, signed),
         )

@@ -53,6 +53,7 @@ from signerd.loopback.shapes import (
 )
 from signerd.loopback.views import (
     ENDED,
+    brought_proposal_line,
     device_view,
     pin_preview,
     preview_view,
@@ -63,7 +64,6 @@ from signerd.loopback.views import (
 from signerd.metrics import Metrics
 from signerd.notes import notes_of
 from signerd.pinning import Pinning
-from signerd.reviews import Reviews
 from signerd.runner import Runner
 from signerd.settings import Settings
 from signerd.sharing import Shared
@@ -104,7 +104,6 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
-        self._reviews = Reviews(self.journal)
         # When the platform was asked for the vaults last.
         self._looked: float | None = None
         # A chain of years takes seconds, and an app that reads may ask for it again and again.
@@ -210,10 +209,13 @@ class Daemon:
         return await self._chain.get()
 
     def _line(self, record: Record) -> ProposalLine:
-        return proposal_line(record, self._review(record), self.journal.network)
+        snapshot, network = record.snapshot, self.journal.network
+        if snapshot.brought is not None:
+            return brought_proposal_line(record, self.journal.pin(snapshot.vault_id), network)
+        return proposal_line(record, self._review(record), network)
 
     def _review(self, record: Record) -> Review:
-        return self._reviews.of(record)
+        return self.brought.reviews.of(record)
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 

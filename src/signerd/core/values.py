@@ -17,11 +17,14 @@ class Brought:
     """Who brought a PSBT here, which the platform knows nothing of. ``app_id`` None: the person did.
 
     ``by``: as the person is told. ``expires_at``: Unix seconds, after which nobody is asked about it any more.
+    ``paid``, ``fee``: satoshis, as it was judged when it came, for lists: its bytes stay as they are.
     """
 
     by: str
     app_id: str | None
     expires_at: int
+    paid: int | None = None
+    fee: int | None = None
 
 
 @dataclass(frozen=True)

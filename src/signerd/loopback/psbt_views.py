@@ -8,8 +8,8 @@ from signerd.core.review import Review
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.states import State
 from signerd.core.text import plain
-from signerd.core.values import Record
 from signerd.core.verdicts import Verdict
+from signerd.journal.brought import BroughtEntry
 from signerd.loopback.shapes import BroughtLine, CheckView, ProposalView, PsbtReview
 from signerd.loopback.views import check_view, money_view
 
@@ -18,21 +18,21 @@ BETWEEN_US = frozenset({"conflict", "paid-twice", *RULE_NAMES})
 NOT_TOLD = "What this check found is for the person alone."
 
 
-def brought_line(record: Record, found: Review, network: Network, *, whole: bool) -> BroughtLine:
-    """``whole``: as of ``psbt_review``."""
-    snapshot, inspection = record.snapshot, found.inspection
-    assert snapshot.brought is not None, "only what was brought is shown so"
-    until = datetime.fromtimestamp(snapshot.brought.expires_at, UTC)
+def brought_line(
+    entry: BroughtEntry, vault_name: str | None, network: Network, *, whole: bool
+) -> BroughtLine:
+    """Nothing is judged for it. ``vault_name``: of the pinned vault; ``whole``: as of ``psbt_review``."""
+    until = datetime.fromtimestamp(entry.brought.expires_at, UTC)
     return BroughtLine(
-        psbt_id=record.psbt_id,
+        psbt_id=entry.psbt_id,
         network=str(network),
-        brought_by=plain(snapshot.brought.by),
-        state=record.state.value,
-        reason=plain(record.reason) if whole or record.state is not State.REFUSED else NOT_TOLD,
-        vault_id=snapshot.vault_id or None,
-        vault_name=None if found.pin is None else plain(found.pin.name),
-        paid_sats=None if inspection is None else sum(int(paid.amount) for paid in inspection.payments),
-        fee_sats=None if inspection is None else int(inspection.fee),
+        brought_by=plain(entry.brought.by),
+        state=entry.state.value,
+        reason=plain(entry.reason) if whole or entry.state is not State.REFUSED else NOT_TOLD,
+        vault_id=entry.vault_id or None,
+        vault_name=None if vault_name is None else plain(vault_name),
+        paid_sats=entry.brought.paid,
+        fee_sats=entry.brought.fee,
         expires_at=f"{until:%Y-%m-%dT%H:%M:%SZ}",
     )
 

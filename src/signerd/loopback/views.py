@@ -15,7 +15,7 @@ from signerd.core.listed import ListedAddress
 from signerd.core.review import Review
 from signerd.core.states import State
 from signerd.core.text import plain
-from signerd.core.values import OwnKey, Record
+from signerd.core.values import OwnKey, Pin, Record
 from signerd.core.verdicts import Verdict
 from signerd.loopback.shapes import (
     AccountKeys,
@@ -174,25 +174,40 @@ def pin_preview(seen: SeenVault, source: Source, network: Network) -> PinPreview
 
 
 def proposal_line(record: Record, review: Review, network: Network) -> ProposalLine:
-    return ProposalLine(**_line(record, review, network))
+    return ProposalLine(**_judged_line(record, review, network))
 
 
-def _line(record: Record, review: Review, network: Network) -> dict[str, Any]:
-    snapshot, inspection = record.snapshot, review.inspection
+def brought_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
+    """Of what was brought: by the figures that were judged when it came. ``pin``: of its vault, where that is pinned."""
+    brought = record.snapshot.brought
+    assert brought is not None, "only what was brought is shown so"
+    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee))
+
+
+def _judged_line(record: Record, review: Review, network: Network) -> dict[str, Any]:
+    found = review.inspection
+    paid, fee = (None, None) if found is None else (_paid(found), int(found.fee))
+    return _line(record, review.pin, network, paid, fee)
+
+
+def _line(
+    record: Record, pin: Pin | None, network: Network, paid: int | None, fee: int | None
+) -> dict[str, Any]:
+    snapshot = record.snapshot
     return {
         "psbt_id": record.psbt_id,
         "network": str(network),
         "workspace_id": snapshot.workspace_id,
         "vault_id": snapshot.vault_id,
-        "vault_name": None if review.pin is None else plain(review.pin.name),
+        "vault_name": None if pin is None else plain(pin.name),
         "state": record.state.value,
         "reason": plain(record.reason),
         "alarm": plain(record.alarm),
         "platform_status": snapshot.status.value,
         "collected": snapshot.collected,
         "required": snapshot.required,
-        "paid_sats": None if inspection is None else _paid(inspection),
-        "fee_sats": None if inspection is None else int(inspection.fee),
+        "paid_sats": paid,
+        "fee_sats": fee,
         "brought_by": None if snapshot.brought is None else plain(snapshot.brought.by),
         "from_profile": snapshot.is_of_profile or snapshot.kind is TxType.FORWARD,
     }
@@ -202,7 +217,7 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
     """``review`` must be of the record's snapshot: its digest is what an approval will be bound to."""
     snapshot, pin = record.snapshot, review.pin
     return ProposalView(
-        **_line(record, review, network),
+        **_judged_line(record, review, network),
         digest=review.digest,
         allowed=review.allowed,
         to_acknowledge=tuple(sorted(review.to_acknowledge)),

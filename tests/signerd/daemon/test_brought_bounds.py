@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from multisig import ChangeTo, build_psbt, sats
-from signerd import brought
+from signerd import brought, reviews
 from signerd.errors import TooManyBrought
 from signerd.loopback.callers import TERMINAL
+from signerd.loopback.shapes.psbts import MAX_PSBT_BYTES
 from tests.signerd.daemon.test_brought import OTHER, WALLET, platform, prepared, pytestmark
 from tests.support.bills import bill
 from tests.support.daemons import daemon_at
@@ -80,3 +81,61 @@ async def test_l6_outputs_are_weighed_as_inputs_are(prepared, platform, bridge, 
         now = 60.0
         await daemon.brought.bring(of_outputs(3), WALLET)
         await daemon.brought.inspect(of_outputs(3), WALLET)
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """The proposals of which a review was made to be shown."""
+    ids, real = [], reviews.review
+
+    def counting(snapshot, around):
+        ids.append(snapshot.psbt_id)
+        return real(snapshot, around)
+
+    monkeypatch.setattr(reviews, "review", counting)
+    return ids
+
+
+async def test_l6_a_list_of_what_was_brought_judges_nothing(prepared, platform, bridge, judged) -> None:
+    """Whoever lists it, also after a restart, and also what is over: its figures stand with it."""
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await daemon.brought.bring(bill(1).to_base64(), WALLET)
+        second = await daemon.brought.bring(bill(2, 20_000).to_base64(), WALLET)
+        await daemon.brought.withdraw(first.psbt_id, WALLET)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        judged.clear()
+        lines = await daemon.brought.all(WALLET)
+        assert lines == await daemon.brought.all(TERMINAL)
+        shown = await daemon.proposals(ended=True)
+        assert judged == []
+        view = await daemon.proposal(second.psbt_id)
+    assert [(line.psbt_id, line.state) for line in lines] == [
+        (first.psbt_id, "withdrawn"),
+        (second.psbt_id, "waiting-for-person"),
+    ]
+    for listed in (lines, shown):
+        assert [(line.paid_sats, line.fee_sats) for line in listed] == [(50_000, 1_000), (20_000, 1_000)]
+    assert lines[1].model_dump().items() <= second.model_dump().items()
+    assert shown[1].model_dump().items() <= view.model_dump().items()
+
+
+async def test_l6_what_apps_have_open_is_bounded_in_bytes(prepared, platform, bridge, monkeypatch) -> None:
+    size = len(bill(1).to_bytes())
+    monkeypatch.setattr(brought, "MOST_OPEN_BYTES_OF_AN_APP", 2 * size + 10)
+    monkeypatch.setattr(brought, "MOST_OPEN_BYTES", 3 * size + 10)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await daemon.brought.bring(bill(1, 10_000).to_base64(), WALLET)
+        await daemon.brought.bring(bill(2, 20_000).to_base64(), WALLET)
+        with pytest.raises(TooManyBrought, match="this app brought"):
+            await daemon.brought.bring(bill(3, 30_000).to_base64(), WALLET)
+        await daemon.brought.bring(bill(3, 30_000).to_base64(), OTHER)
+        with pytest.raises(TooManyBrought, match="apps brought"):
+            await daemon.brought.bring(bill(4, 40_000).to_base64(), OTHER)
+        # The person's own are the person's; and there is room again where something is over.
+        await daemon.brought.bring(bill(4, 40_000).to_base64(), TERMINAL)
+        await daemon.brought.withdraw(first.psbt_id, WALLET)
+        await daemon.brought.bring(bill(5, 45_000).to_base64(), WALLET)
+
+
+def test_l6_one_of_the_largest_has_room_and_the_reviews_of_all_that_apps_have_open() -> None:
+    assert MAX_PSBT_BYTES <= brought.MOST_OPEN_BYTES_OF_AN_APP <= brought.MOST_OPEN_BYTES < reviews.MOST_BYTES
