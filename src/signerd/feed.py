@@ -5,10 +5,14 @@ Kept in memory only: decisions stand in the audit chain.
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 # A watcher that is further behind has lost interest; the audit chain has what matters.
 LINES_KEPT = 1_000
+# Of alarms as many are kept beside them: nothing that happens meanwhile pushes one out unread (L6).
+ALARM = "alarm"
+ALARMS_KEPT = 100
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Feed:
 
     def __init__(self, before: int = 0) -> None:
         self._lines: deque[Line] = deque(maxlen=LINES_KEPT)
+        self._alarms: deque[Line] = deque(maxlen=ALARMS_KEPT)
         self._last = before
         self._news = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -39,13 +44,24 @@ class Feed:
 
     def add(self, subject: str, kind: str, text: str) -> None:
         self._last += 1
-        self._lines.append(Line(self._last, subject, kind, text))
+        line = Line(self._last, subject, kind, text)
+        self._lines.append(line)
+        if kind == ALARM:
+            self._alarms.append(line)
         task = asyncio.get_running_loop().create_task(self._wake())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def since(self, number: int, subject: str | None = None) -> tuple[Line, ...]:
-        return tuple(line for line in self._lines if line.number > number and subject in (None, line.subject))
+        return tuple(
+            line for line in self._kept() if line.number > number and subject in (None, line.subject)
+        )
+
+    def _kept(self) -> Iterator[Line]:
+        """In their order: alarms that the other lines have pushed out, and all that were not."""
+        oldest = self._lines[0].number if self._lines else 0
+        yield from (line for line in self._alarms if line.number < oldest)
+        yield from self._lines
 
     async def wait(self, number: int, subject: str | None, seconds: float) -> tuple[Line, ...]:
         """The lines after ``number``, as soon as there are any, or none when the time is up."""

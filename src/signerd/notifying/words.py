@@ -82,15 +82,16 @@ def notice_of(lines: Iterable[Line], *, details: bool) -> Notice | None:
             found.setdefault(kind, {})[line.subject] = line
     if not found:
         return None
-    title, *others = [kind.words(len(found[kind])) for kind in Kind if kind in found]
+    pressing = [kind for kind in Kind if kind in found]
+    title, *others = [kind.words(len(found[kind])) for kind in pressing]
     body = [f"{other}." for other in others]
     if details:
-        body.append(_details([line for told in found.values() for line in told.values()]))
+        body.append(_details([line for kind in pressing for line in found[kind].values()]))
     return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in found))
 
 
 def _details(lines: Sequence[Line]) -> str:
-    """Of a single line its words; of several, what they are about."""
+    """Of a single line its words; of several, what they are about, the most pressing first: the end may be cut."""
     if len(lines) == 1:
         text = lines[0].text if lines[0].kind != "state" else lines[0].subject
     else:

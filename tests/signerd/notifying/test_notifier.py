@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from signerd.feed import Feed
+from signerd.feed import LINES_KEPT, Feed
 from signerd.notifying.notifier import GATHER_SECONDS, PAUSE_SECONDS, Notifier, notifying
 
 pytestmark = pytest.mark.anyio
@@ -67,6 +67,24 @@ async def test_a_burst_is_one_notice_and_the_next_one_waits():
     desk.feed.add("p-x", "ask", "x")
     await asyncio.sleep(0)
     assert len(desk.shown) == 1
+    await ended(task)
+
+
+async def test_l6_an_alarm_is_told_whatever_comes_after_it_while_nobody_may_be_disturbed():
+    desk = Desk()
+    task = await running(desk)
+    desk.feed.add("p-0", "ask", "x")
+    await desk.let_go()
+    await asyncio.wait_for(desk.asleep.wait(), 10)
+    assert desk.waits == [GATHER_SECONDS, PAUSE_SECONDS]
+    desk.feed.add("p-1", "alarm", "ALARM: the platform shows another transaction under this proposal's id.")
+    for number in range(LINES_KEPT):
+        desk.feed.add(f"q-{number}", "ask", "x")
+    await desk.let_go()
+    await desk.let_go()
+    await asyncio.wait_for(desk.asleep.wait(), 10)
+    assert desk.shown[1].title == "signerd warns you."
+    assert desk.shown[1].urgent
     await ended(task)
 
 

@@ -59,6 +59,13 @@ def test_the_most_pressing_is_the_title():
     assert notice.urgent
 
 
+def test_l6_of_many_the_most_pressing_is_named_first_where_the_end_is_cut():
+    lines = [*(line(f"p-{n}", "ask") for n in range(100)), line("vault-9", "alarm")]
+    notice = notice_of(lines, details=True)
+    assert notice.body.startswith("100 payments wait for your decision. vault-9, p-0, p-1")
+    assert notice.body.endswith("…")
+
+
 def test_nothing_for_the_person_is_no_notice():
     assert notice_of([line("p-1", "progress"), line("p-1", "state", "signed")], details=False) is None
 
