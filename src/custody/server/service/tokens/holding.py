@@ -4,24 +4,18 @@ from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.caller import WorkspaceAccess
-from custody.server.service.proposals.token_coins import ADDRESS_INDEX
-from custody.server.store.models import Contract, Proposal, TokenCell, Vault, WatchedScript
-from multisig import RECEIVE
+from custody.server.store.models import Contract, Proposal, TokenCell, Vault
+from multisig import Network, decode_address
 from multisig.tokens.machine import Cell
 
 
 def is_held(db: Session, access: WorkspaceAccess, contract: Contract) -> bool:
     """Whether the ``address`` of one of the workspace's vaults has any of it, or owns it, after the last block that was read."""
-    own = (
-        select(WatchedScript.script_pubkey)
-        .join(Vault, Vault.id == WatchedScript.vault_id)
-        .where(
-            Vault.workspace_id == access.workspace_id,
-            WatchedScript.chain == contract.chain,
-            WatchedScript.branch == RECEIVE,
-            WatchedScript.address_index == ADDRESS_INDEX,
-        )
+    vaults = select(Vault.address).where(
+        Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain
     )
+    # As values, so that each cell is found by its whole key: a token may have any number of holders.
+    own = [decode_address(address, Network(contract.chain)) for address in db.scalars(vaults)]
     versions = select(Proposal.txid_expected).where(Proposal.family_id == contract.deploy_family_id)
     cell = exists().where(TokenCell.chain == contract.chain, TokenCell.contract_id.in_(versions))
     holds = cell.where(TokenCell.cell == int(Cell.BALANCE), TokenCell.holder.in_(own))
