@@ -78,7 +78,14 @@ def timed(indexer: Indexer) -> float:
 
 def measure(name: str, url: str) -> None:
     chain, store = chain_of(CALLS), Store.open(url)
-    indexer = Indexer("regtest", store, {"regtest": chain}, 1, lambda _db, _chain: bytecode_of)
+    indexer = Indexer(
+        "regtest",
+        store,
+        {"regtest": chain},
+        1,
+        lambda _db, _chain: bytecode_of,
+        lambda _db, _chain, txids: txids,
+    )
     gc.collect()
     resident = memory_mb(os.getpid())[0]
     caught_up = timed(indexer)

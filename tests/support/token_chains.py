@@ -1,20 +1,22 @@
 """Chains of token transactions without a node: what the indexer asks of a backend, and how a chain may turn."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 from custody.server.chain.backend import BlockRef, DataBlock, DataTransaction
 from custody.server.service.tokens.blocks import token_block
+from multisig.errors import InvalidToken
 from multisig.network import Network
-from multisig.tokens import parse_bytecode
-from multisig.tokens.machine import GENESIS_STATE, TokenState, judge_block
+from multisig.tokens import Deploy, decode_payload, parse_bytecode
+from multisig.tokens.machine import GENESIS_STATE, TokenState, TokenTransaction, judge_block
 from multisig.transaction import TxOut
 from multisig.units import Sats
-from tests.multisig.tokens.machine.histories import EVERY, KNOWN, Story, Tape
+from tests.multisig.tokens.machine.histories import KNOWN, Story, Tape
 
 CODES = {bytes.fromhex(name): parse_bytecode(blob) for name, blob in KNOWN.items()}
-ALL_CODES = {bytes.fromhex(name): parse_bytecode(blob) for name, blob in EVERY.items()}
+# One deployment in four is a stranger's, and so is every one of bytecode that is not known: here nobody proposed them.
+STRANGERS = tuple("048c")
 
 
 def pushed(data: bytes) -> TxOut:
@@ -30,6 +32,17 @@ def block_of(height: int, block_hash: bytes, previous: str, transactions) -> Dat
         transaction = SimpleNamespace(txid=txid, outputs=outputs)
         found.append(DataTransaction(position, transaction, bytes.fromhex(caller)))
     return DataBlock(BlockRef(height, block_hash.hex(), 1_700_000_000 + height), previous, tuple(found))
+
+
+def is_ours(transaction: TokenTransaction) -> bool | None:
+    """None where it deploys nothing."""
+    try:
+        payload = decode_payload(transaction.data or b"")
+    except InvalidToken:
+        return None
+    if not isinstance(payload, Deploy):
+        return None
+    return payload.bytecode_hash in CODES and not transaction.txid.startswith(STRANGERS)
 
 
 @dataclass
@@ -50,11 +63,18 @@ class Chain:
         self.told += 1
         return self.blocks[height - 1] if 1 <= height <= len(self.blocks) else None
 
-    def replayed(self, codes=None) -> tuple[dict, list[bytes]]:
-        """Every cell, and the state hash after each block, judged anew."""
+    def proposed(self, _db, _chain, txids) -> set[str]:
+        """The deployments that count, for an indexer."""
+        return set(txids) & {
+            each.txid for block in self.blocks for each in token_block(block).transactions if is_ours(each)
+        }
+
+    def replayed(self) -> tuple[dict, list[bytes]]:
+        """Every cell, and the state hash after each block, judged anew without the deployments of strangers."""
         state, hashes = TokenState(), [GENESIS_STATE]
-        for block in self.blocks:
-            done = judge_block(token_block(block), state, (codes or CODES).get, hashes[-1])
+        for block in map(token_block, self.blocks):
+            kept = tuple(each for each in block.transactions if is_ours(each) is not False)
+            done = judge_block(replace(block, transactions=kept), state, CODES.get, hashes[-1])
             state.apply(done.effects)
             hashes.append(done.state)
         return state.cells, hashes[1:]

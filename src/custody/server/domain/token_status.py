@@ -13,7 +13,7 @@ from custody.server.domain.token_failures import words_of
 class Mined(Enum):
     """What the index says of the transaction in the very block in which its proposal is confirmed."""
 
-    # That block was not read yet, was read on another branch, or the token's bytecode is not known: nobody can say.
+    # That block was not read yet, or was read on another branch: nobody can say.
     UNREAD = "unread"
     EFFECTIVE = "effective"
     WITHOUT_EFFECT = "without effect"

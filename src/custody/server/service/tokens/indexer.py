@@ -6,28 +6,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
-from sqlalchemy import Select, and_, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend, DataBlock
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.jobs.leases import Held
 from custody.server.service.network.market import Backends, backend_of
-from custody.server.service.tokens.blocks import token_block
+from custody.server.service.tokens.blocks import deployments_in, token_block, without
 from custody.server.service.tokens.bytecode import Published, published_bytecode
 from custody.server.service.tokens.cells import Cells, joined, split
+from custody.server.service.tokens.deployments import Proposed, proposed_deployments
 from custody.server.store import Store
 from custody.server.store.models import (
     ChainBlock,
-    Contract,
     TokenBlock,
-    TokenCell,
     TokenEffect,
     TokenTransaction,
 )
 from custody.server.store.models.base import table_of
 from custody.server.store.plain import plain
-from multisig.tokens import Call, Deploy
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
@@ -45,8 +43,6 @@ log = structlog.get_logger()
 BATCH = 100
 # A full block of calls has thousands: a batch ends once it has as many as are written in some tenths of a second.
 CALLS_A_BATCH = 500
-# A deployment is op 0 on chain.
-DEPLOY = 0
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,14 @@ class Indexer:
         backends: Backends,
         first_height: int | None,
         published: Published = published_bytecode,
+        proposed: Proposed = proposed_deployments,
     ) -> None:
         self._chain = chain
         self._store = store
         self._backends = backends
         self._first_height = first_height
         self._published = published
+        self._proposed = proposed
 
     @property
     def chain(self) -> str:
@@ -81,7 +79,7 @@ class Indexer:
 
     def look(self, held: Held | None = None) -> bool:
         """Read up to the tip, batch by batch; whether anything was read. Raises ChainUnavailable, LeaseLost."""
-        if self._is_current() and self._learned() is None:
+        if self._is_current():
             return False
         backend = backend_of(self._backends, self._chain)
         changed = self._turn_back(backend, held)
@@ -126,6 +124,7 @@ class Indexer:
         return tip if self._first_height is None else self._first_height
 
     def _apply(self, db: Session, place: _Place | None, blocks: Sequence[DataBlock]) -> None:
+        blocks = self._without_strangers(db, blocks)
         given = [token_block(block) for block in blocks]
         cells, bytecode_of = Cells(db, self._chain), self._published(db, self._chain)
         cells.expect(given)
@@ -138,6 +137,12 @@ class Indexer:
             done.append(outcome)
         cells.write()
         self._store_blocks(db, blocks, done)
+
+    def _without_strangers(self, db: Session, blocks: Sequence[DataBlock]) -> Sequence[DataBlock]:
+        """A deployment that nobody proposed here is none: else whoever publishes its bytecode would change what was judged long since."""
+        deployed = deployments_in(blocks)
+        strangers = deployed.difference(self._proposed(db, self._chain, deployed))
+        return [without(block, strangers) for block in blocks] if strangers else blocks
 
     def _store_blocks(self, db: Session, blocks: Sequence[DataBlock], done: Sequence[BlockOutcome]) -> None:
         rows = [
@@ -167,15 +172,14 @@ class Indexer:
                 db.execute(insert(table_of(table)), given)
 
     def _transaction(self, block: DataBlock, position: int, outcome: Outcome) -> dict[str, Any]:
+        assert outcome.known, "the bytecode of a token that was proposed here is here"
         return {
             "chain": self._chain,
             "height": block.ref.height,
             "position": position,
             "txid": outcome.txid,
             "contract_id": outcome.contract_id,
-            "function": _function(outcome),
             "failure": None if outcome.failure is None else outcome.failure.value,
-            "is_known": outcome.known,
         }
 
     def _effect(self, height: int, sequence: int, effect: Effect) -> dict[str, Any]:
@@ -197,12 +201,12 @@ class Indexer:
     # --- back --------------------------------------------------------------------------------------------------------
 
     def _turn_back(self, backend: ChainBackend, held: Held | None) -> bool:
-        """To the last block that is still on the best chain, and before what could not be judged when it was read."""
-        found = [height for height in (self._fork(backend), self._learned()) if height is not None]
-        if not found:
+        """To the last block that is still on the best chain."""
+        fork = self._fork(backend)
+        if fork is None:
             return False
         place, first = self._place(), self._first_read()
-        keep = max(min(found), first - 1)
+        keep = max(fork, first - 1)
         before = self._before(backend, first) if keep < first else None
         reached = keep if place is None else place.height
         while reached > keep:
@@ -288,12 +292,6 @@ class Indexer:
             yield from ((at, block_hash) for at, block_hash in found)
             height = found[-1][0] - 1
 
-    def _learned(self) -> int | None:
-        """Below the first deployment that could not be judged for want of its bytecode, and now can."""
-        with self._store.read() as db:
-            found: int | None = db.execute(_learned_since(self._chain)).scalar()
-        return None if found is None else found - 1
-
     def _undo(self, db: Session, height: int) -> None:
         cells = Cells(db, self._chain)
         rows = plain(db).execute(
@@ -325,35 +323,6 @@ def _require(db: Session, held: Held | None) -> None:
 def _is_at(backend: ChainBackend, height: int, block_hash: str) -> bool:
     block = backend.block_at(height)
     return block is not None and block.hash == block_hash
-
-
-def _function(outcome: Outcome) -> int | None:
-    match outcome.payload:
-        case Deploy():
-            return DEPLOY
-        case Call(function=function):
-            return int(function)
-        case _:
-            return None
-
-
-def _learned_since(chain: str) -> Select[int]:
-    committed = and_(
-        TokenCell.chain == TokenTransaction.chain,
-        TokenCell.contract_id == TokenTransaction.contract_id,
-        TokenCell.cell == int(Cell.BYTECODE),
-    )
-    published = and_(Contract.chain == TokenTransaction.chain, Contract.bytecode_hash == TokenCell.data)
-    return (
-        select(func.min(TokenTransaction.height))
-        .join(TokenCell, committed)
-        .join(Contract, published)
-        .where(
-            TokenTransaction.chain == chain,
-            TokenTransaction.is_known.is_(False),
-            TokenTransaction.function == DEPLOY,
-        )
-    )
 
 
 # As columns: a reorganisation brings thousands, and the session would keep books over each.

@@ -36,7 +36,6 @@ class Judged(NamedTuple):
     block_hash: str
     mined_at: datetime
     failure: str | None
-    is_known: bool
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def _standing(members: list[Version], best: Version, judged: Judged | None) -> S
 
 
 def _mined(judged: Judged | None) -> Mined:
-    if judged is None or not judged.is_known:
+    if judged is None:
         return Mined.UNREAD
     return Mined.EFFECTIVE if judged.failure is None else Mined.WITHOUT_EFFECT
 
@@ -125,7 +124,7 @@ def _judged(db: Session, chain: str, confirmed: Collection[Version]) -> dict[str
     }
 
 
-def _transactions(chain: str, txids: list[str]) -> Select[str, str, datetime, str | None, bool]:
+def _transactions(chain: str, txids: list[str]) -> Select[str, str, datetime, str | None]:
     block = and_(TokenBlock.chain == TokenTransaction.chain, TokenBlock.height == TokenTransaction.height)
     return (
         select(
@@ -133,7 +132,6 @@ def _transactions(chain: str, txids: list[str]) -> Select[str, str, datetime, st
             TokenBlock.block_hash,
             TokenBlock.mined_at,
             TokenTransaction.failure,
-            TokenTransaction.is_known,
         )
         .join(TokenBlock, block)
         .where(TokenTransaction.chain == chain, TokenTransaction.txid.in_(txids))

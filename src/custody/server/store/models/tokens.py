@@ -6,7 +6,7 @@ How a contract or a call stands is nowhere stored: it follows from its proposals
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, text
+from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
 from custody.server.store.models.base import Base
@@ -76,31 +76,20 @@ class TokenBlock(Base):
 
 
 class TokenTransaction(Base):
-    """A mined transaction with a token's data, and what it did. ``function`` is the op on chain, null where it cannot be read.
+    """A mined transaction with a token's data. ``failure``: why it had no effect. ``contract_id`` is null where that cannot be read.
 
-    ``failure``: why it had no effect. ``is_known`` false: its token's bytecode is not known, and nobody can say what it did.
+    Deployments that nobody proposed here are left out.
     """
 
     __tablename__ = "token_transactions"
-    __table_args__ = (
-        Index(None, "chain", "txid"),
-        Index(
-            "ix_token_transactions_unknown",
-            "chain",
-            "height",
-            sqlite_where=text("is_known = 0"),
-            postgresql_where=text("NOT is_known"),
-        ),
-    )
+    __table_args__ = (Index(None, "chain", "txid"),)
 
     chain: Mapped[str] = mapped_column(primary_key=True)
     height: Mapped[int] = mapped_column(primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     txid: Mapped[str]
     contract_id: Mapped[str | None]
-    function: Mapped[int | None]
     failure: Mapped[str | None]
-    is_known: Mapped[bool]
 
 
 class TokenEffect(Base):

@@ -11,6 +11,7 @@ from sqlalchemy import delete, select
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.jobs.leases import Lead, LeaseLost
 from custody.server.service.tokens import indexer as module
+from custody.server.service.tokens.blocks import token_block
 from custody.server.service.tokens.indexer import Indexer
 from custody.server.store import Store
 from custody.server.store.models import Lease, TokenBlock, TokenCell, TokenEffect, TokenTransaction
@@ -19,7 +20,7 @@ from tests.multisig.tokens.machine.histories import Tape
 from tests.support.forked import in_child
 from tests.support.platform import Clock
 from tests.support.platform_crash import Steps
-from tests.support.token_chains import CODES, Chain, Turning
+from tests.support.token_chains import CODES, Chain, Turning, is_ours
 
 # More by hand: CUSTODY_TOKEN_HISTORIES=2000.
 EXAMPLES = int(os.environ.get("CUSTODY_TOKEN_HISTORIES", "20"))
@@ -27,7 +28,7 @@ TABLES = (TokenCell, TokenEffect, TokenTransaction, TokenBlock)
 
 
 def follower(store: Store, chain: Chain) -> Indexer:
-    return Indexer("regtest", store, {"regtest": chain}, 1, lambda _db, _chain: CODES.get)
+    return Indexer("regtest", store, {"regtest": chain}, 1, lambda _db, _chain: CODES.get, chain.proposed)
 
 
 def stored(store: Store) -> tuple[dict, list[bytes]]:
@@ -74,6 +75,24 @@ def test_p35_random_chains_that_turn_end_as_a_fresh_replay(store, tape, batch):
                 assert stored(store) == turning.chain.replayed()
         indexer.look()
     assert stored(store) == turning.chain.replayed()
+
+
+def test_the_histories_have_deployments_of_strangers_too(store):
+    """Otherwise the tests here would say nothing of them."""
+    turning = Turning(plain(1))
+    turning.grow(60)
+    follower(store, turning.chain).look()
+    every = {
+        each.txid
+        for block in turning.chain.blocks
+        for each in token_block(block).transactions
+        if is_ours(each) is not None
+    }
+    ours = turning.chain.proposed(None, "", every)
+    with store.read() as db:
+        read = set(db.scalars(select(TokenTransaction.txid).where(TokenTransaction.txid.in_(every))))
+    assert read == ours
+    assert len(every) > len(ours) > 1
 
 
 def test_catching_up_asks_for_each_block_once_and_writes_batch_by_batch(store, monkeypatch):

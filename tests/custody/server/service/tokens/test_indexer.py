@@ -1,10 +1,11 @@
 """The index of tokens over a real chain: it is what a replay of the chain says, whatever was taken back meanwhile."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from sqlalchemy import Engine, event, func, select
 
+from custody.server.chain.backend import Accepted
 from custody.server.chain.embedded import EmbeddedChain
 from custody.server.domain.errors import ChainUnavailable
 from custody.server.service.jobs.leases import Held, LeaseLost
@@ -31,16 +32,27 @@ def holder(number: int) -> bytes:
 
 @dataclass
 class Tokens:
-    """A chain on which numbered open scripts deploy and call, and an indexer that follows it."""
+    """A chain on which numbered open scripts deploy and call, and an indexer that follows it. ``strangers``: the deployments that
+    nobody proposed here.
+    """
 
     chain: EmbeddedChain
     store: Store
     blobs: dict[bytes, Bytecode] = field(default_factory=dict)
     coins: dict[int, list[OutPoint]] = field(default_factory=dict)
+    strangers: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.indexer = Indexer(
-            "regtest", self.store, {"regtest": self.chain}, 0, lambda _db, _chain: self.blobs.get
+        self.indexer = self.follower(self.chain, 0)
+
+    def follower(self, backend, first: int | None) -> Indexer:
+        return Indexer(
+            "regtest",
+            self.store,
+            {"regtest": backend},
+            first,
+            lambda _db, _chain: self.blobs.get,
+            lambda _db, _chain, txids: set(txids) - self.strangers,
         )
 
     def fund(self, number: int, count: int = 5) -> None:
@@ -60,7 +72,7 @@ class Tokens:
             outputs=(TxOut(Sats(AMOUNT - 1_000), holder(number)), TxOut(Sats(0), op_return_script(data))),
             locktime=0,
         )
-        self.chain.broadcast(transaction)
+        assert isinstance(self.chain.broadcast(transaction), Accepted)
         self.coins[number].insert(0, OutPoint(transaction.txid, 0))
         return transaction.txid
 
@@ -69,7 +81,8 @@ class Tokens:
         state, hashes = TokenState(), [GENESIS_STATE]
         for height in range(self.chain.tip().height + 1):
             block = token_block(self.chain.data_at(height, MAGIC))
-            done = judge_block(block, state, self.blobs.get, hashes[-1])
+            ours = tuple(each for each in block.transactions if each.txid not in self.strangers)
+            done = judge_block(replace(block, transactions=ours), state, self.blobs.get, hashes[-1])
             state.apply(done.effects)
             hashes.append(done.state)
         return state, hashes[1:]
@@ -167,29 +180,46 @@ def test_a_failed_call_is_recorded_with_its_reason(tokens):
     assert (rows[malformed].failure, rows[malformed].contract_id) == ("malformed", None)
 
 
-def test_bytecode_that_becomes_known_later_is_judged_from_its_deployment_on(tokens, monkeypatch):
-    known = dict(tokens.blobs)
-    tokens.blobs.clear()
-    contract_id = deployed(tokens)
+def test_a_deployment_that_nobody_proposed_here_has_no_effect(tokens):
+    """Whoever made it, and though its bytecode is known: by the owner of ours, and the very same payload."""
+    tokens.fund(OWNER)
+    ours = deployed(tokens)
+    tokens.strangers.add(theirs := tokens.carry(OWNER, gold().deployment))
+    tokens.chain.mine(1)
+    calls = [
+        tokens.carry(OWNER, Call(contract_id=theirs, function=Function.INIT)),
+        tokens.carry(OWNER, transfer(ours, 40, BOB)),
+        tokens.carry(OWNER, transfer(theirs, 40, BOB)),
+    ]
+    tokens.chain.mine(1)
     tokens.indexer.look()
-    with tokens.store.read() as db:
-        assert not any(row.is_known for row in db.scalars(select(TokenTransaction)))
-    tokens.blobs.update(known)
-    monkeypatch.setattr(tokens.indexer, "_learned", first_unknown(tokens))
-    assert tokens.indexer.look()
     tokens.check()
-    assert tokens.stored()[0][contract_id, Cell.SUPPLY, b""] == 100_000
+    cells = tokens.stored()[0]
+    assert {contract_id for contract_id, _, _ in cells} == {ours}
+    assert cells[ours, Cell.BALANCE, holder(BOB)] == 40
+    with tokens.store.read() as db:
+        rows = {row.txid: row.failure for row in db.scalars(select(TokenTransaction))}
+    assert theirs not in rows
+    assert [rows[txid] for txid in calls] == ["unknown-contract", None, "unknown-contract"]
+    tokens.chain.reorganise(3, 4)
+    tokens.indexer.look()
+    tokens.check()
 
 
-def first_unknown(tokens: Tokens):
-    """As the published contracts would say it."""
-
-    def learned() -> int | None:
-        with tokens.store.read() as db:
-            rows = db.scalars(select(TokenTransaction).order_by(TokenTransaction.height)).all()
-        return next((row.height - 1 for row in rows if not row.is_known), None)
-
-    return learned
+def test_places_in_the_block_stay_those_of_the_chain_where_a_stranger_s_is_left_out(tokens):
+    ours = deployed(tokens)
+    tokens.strangers.add(tokens.carry(BOB, gold().deployment))
+    called = tokens.carry(OWNER, transfer(ours, 40, BOB))
+    (ref,) = tokens.chain.mine(1)
+    tokens.indexer.look()
+    places = {
+        carrier.transaction.txid: carrier.position
+        for carrier in tokens.chain.data_at(ref.height, MAGIC).transactions
+    }
+    with tokens.store.read() as db:
+        rows = db.scalars(select(TokenTransaction).where(TokenTransaction.height == ref.height)).all()
+        assert [(row.txid, row.position) for row in rows] == [(called, places[called])]
+    assert len(places) == 2
 
 
 @dataclass
@@ -220,9 +250,9 @@ class Shorter:
 @pytest.mark.parametrize("has", ["a block less", "its first block", "less than its first block", "genesis"])
 def test_a_backend_that_is_behind_takes_nothing_back(tokens, first, has):
     """However short it is: what it lacks was not taken back, and an index that is emptied loses every token."""
-    follower(tokens, tokens.chain, first).look()
+    tokens.follower(tokens.chain, first).look()
     contract_id = deployed(tokens)
-    follower(tokens, tokens.chain, first).look()
+    tokens.follower(tokens.chain, first).look()
     before, lowest = tokens.stored(), read_first(tokens)
     assert before[0][contract_id, Cell.SUPPLY, b""] == 100_000
     height = {
@@ -232,22 +262,22 @@ def test_a_backend_that_is_behind_takes_nothing_back(tokens, first, has):
         "genesis": 0,
     }[has]
     with pytest.raises(ChainUnavailable, match="behind"):
-        follower(tokens, Shorter(tokens.chain, height), first).look()
+        tokens.follower(Shorter(tokens.chain, height), first).look()
     assert tokens.stored() == before
     tokens.chain.mine(1)
-    assert follower(tokens, tokens.chain, first).look()
+    assert tokens.follower(tokens.chain, first).look()
     assert tokens.stored()[0] == before[0]
 
 
 @pytest.mark.parametrize("first", [0, 4, None], ids=["the beginning", "a height", "a tip"])
 def test_a_backend_that_lacks_blocks_below_its_tip_shows_no_branch(tokens, first):
-    follower(tokens, tokens.chain, first).look()
+    tokens.follower(tokens.chain, first).look()
     deployed(tokens)
-    follower(tokens, tokens.chain, first).look()
+    tokens.follower(tokens.chain, first).look()
     before, tip = tokens.stored(), tokens.chain.tip().height
     for lacks_from in {read_first(tokens), tip - 1, tip}:
         with pytest.raises(ChainUnavailable, match="behind"):
-            follower(tokens, Shorter(tokens.chain, tip, lacks_from), first).look()
+            tokens.follower(Shorter(tokens.chain, tip, lacks_from), first).look()
         assert tokens.stored() == before
 
 
@@ -260,7 +290,7 @@ def test_a_shorter_branch_that_shows_its_fork_is_followed(tokens, depth):
     before = tokens.chain.tip().height
     tokens.chain.reorganise(depth, depth + 1)
     shorter = Shorter(tokens.chain, before - depth + 1)
-    follower(tokens, shorter, 0).look()
+    tokens.follower(shorter, 0).look()
     assert len(tokens.stored()[1]) == shorter.height + 1
     tokens.indexer.look()
     tokens.check()
@@ -269,14 +299,10 @@ def test_a_shorter_branch_that_shows_its_fork_is_followed(tokens, depth):
 def test_a_chain_that_is_below_the_first_block_to_be_read_is_waited_for(tokens):
     first = tokens.chain.tip().height + 2
     with pytest.raises(ChainUnavailable, match="are to be read from block"):
-        follower(tokens, tokens.chain, first).look()
+        tokens.follower(tokens.chain, first).look()
     tokens.chain.mine(2)
-    assert follower(tokens, tokens.chain, first).look()
+    assert tokens.follower(tokens.chain, first).look()
     assert read_first(tokens) == first
-
-
-def follower(tokens: Tokens, backend, first: int | None) -> Indexer:
-    return Indexer("regtest", tokens.store, {"regtest": backend}, first, tokens.indexer._published)
 
 
 def read_first(tokens: Tokens) -> int:
@@ -319,7 +345,7 @@ def test_a_deployment_with_a_long_list_asks_no_more_than_one_without(tokens):
 
 def test_an_index_that_began_at_a_tip_begins_there_again_after_a_reorganisation_below_it(tokens):
     """A new beginning at the tip of that day would leave out the deployments between, and their tokens for ever."""
-    indexer = follower(tokens, tokens.chain, None)
+    indexer = tokens.follower(tokens.chain, None)
     indexer.look()
     contract_id = tokens.carry(OWNER, gold().deployment)
     tokens.chain.reorganise(3, 4)
@@ -328,18 +354,3 @@ def test_an_index_that_began_at_a_tip_begins_there_again_after_a_reorganisation_
     assert tokens.stored()[0][contract_id, Cell.OWNER, b""] == holder(OWNER)
     indexer.look()
     assert tokens.stored()[0].keys() == tokens.replayed()[0].cells.keys()
-
-
-def test_an_index_that_learns_of_its_first_block_keeps_all_that_came_after(tokens, monkeypatch):
-    known = dict(tokens.blobs)
-    tokens.blobs.clear()
-    contract_id = tokens.carry(OWNER, gold().deployment)
-    tokens.chain.mine(1)
-    indexer = follower(tokens, tokens.chain, None)
-    indexer.look()
-    tokens.carry(OWNER, Call(contract_id=contract_id, function=Function.INIT))
-    tokens.chain.mine(2)
-    tokens.blobs.update(known)
-    monkeypatch.setattr(indexer, "_learned", first_unknown(tokens))
-    indexer.look()
-    assert tokens.stored()[0][contract_id, Cell.SUPPLY, b""] == 100_000

@@ -179,21 +179,12 @@ def upgrade() -> None:
         sa.Column("position", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("txid", sa.String(), nullable=False),
         sa.Column("contract_id", sa.String(), nullable=True),
-        sa.Column("function", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("failure", sa.String(), nullable=True),
-        sa.Column("is_known", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("chain", "height", "position", name=op.f("pk_token_transactions")),
     )
     with op.batch_alter_table("token_transactions", schema=None) as batch_op:
         batch_op.create_index(
             batch_op.f("ix_token_transactions_chain_token_transactions_txid"), ["chain", "txid"], unique=False
-        )
-        batch_op.create_index(
-            "ix_token_transactions_unknown",
-            ["chain", "height"],
-            unique=False,
-            sqlite_where=sa.text("is_known = 0"),
-            postgresql_where=sa.text("NOT is_known"),
         )
 
     op.create_table(
