@@ -7,10 +7,10 @@ version of the payment: it confirms with its parent or not at all.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import exists, select
+from sqlalchemy import Select, exists, select
 from sqlalchemy.orm import Session
 
-from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse, TxType
+from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
@@ -33,10 +33,9 @@ from custody.server.service.proposals.coins import (
     require_unchanged,
 )
 from custody.server.service.proposals.drafting import Draft, Parts, plan_of
-from custody.server.service.proposals.originals import TOKEN_KINDS, find_proposal, priced
+from custody.server.service.proposals.originals import change_of, find_proposal, priced
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
-from custody.server.service.proposals.token_coins import ADDRESS_INDEX
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
@@ -95,7 +94,7 @@ class Accelerating:
             )
         selection = Selection((coin.candidate,), Sats(coin.candidate.amount - fee), fee)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
-        branch, index = _way_back(parent, vault)
+        branch, index = _way_back(coin, vault)
         back = ChangeTo(selection.change, branch, index)
         parts = Parts(policy_of(vault), tuple(coins_to_spend(db, vault.chain, [coin])), (back,), lock)
         draft = Draft(parts.build(), (coin,), selection, vsize, parts)
@@ -136,7 +135,7 @@ class Accelerating:
 
 
 def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
-    """The largest change of the parent's that is in the mempool and that nobody spends."""
+    """The parent's change, where it is in the mempool and nobody spends it."""
     if Status(parent.status) is not Status.BROADCASTING:
         raise StateConflict(
             f"The proposal is {parent.status}; only one that waits in the mempool is accelerated."
@@ -145,34 +144,33 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
         raise StateConflict(
             f"It was replaced by {parent.replaced_by_id}, and its change goes with it: accelerate or end that one."
         )
-    is_locked = exists().where(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
-    )
-    query = (
-        select(ChainCoin)
-        .where(
-            ChainCoin.chain == vault.chain,
-            ChainCoin.txid == parent.txid_expected,
-            ChainCoin.vault_id == vault.id,
-            ChainCoin.branch == _way_back(parent, vault)[0],
-            ChainCoin.height.is_(None),
-            ChainCoin.spent_by.is_(None),
-            ~is_locked,
-        )
-        .order_by(ChainCoin.amount_sats.desc(), ChainCoin.vout)
-        .limit(1)
-    )
-    row = db.scalars(query).first()
+    change = change_of(parent)
+    row = None if change is None else db.scalars(_unspent(vault, parent, change.vout)).one_or_none()
     if row is None:
         raise StateConflict("It has no unconfirmed change that is free to pay for it: replace it instead.")
     candidate = Candidate(OutPoint(row.txid, row.vout), Sats(row.amount_sats), 0, own_change=True)
     return Holding(candidate, row.branch, row.address_index, None)
 
 
-def _way_back(parent: Proposal, vault: Vault) -> tuple[int, int]:
-    """Where the child's change goes: of a token's transaction to the vault's first address, where its own did."""
-    if TxType(parent.tx_type) in TOKEN_KINDS:
-        return RECEIVE, ADDRESS_INDEX
+def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
+    is_locked = exists().where(
+        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
+    )
+    return select(ChainCoin).where(
+        ChainCoin.chain == vault.chain,
+        ChainCoin.txid == parent.txid_expected,
+        ChainCoin.vout == vout,
+        ChainCoin.vault_id == vault.id,
+        ChainCoin.height.is_(None),
+        ChainCoin.spent_by.is_(None),
+        ~is_locked,
+    )
+
+
+def _way_back(coin: Holding, vault: Vault) -> tuple[int, int]:
+    """Where the child's change goes: what a token's transaction left at the vault's own address returns there."""
+    if coin.branch == RECEIVE:
+        return coin.branch, coin.address_index
     return CHANGE, vault.next_change_index
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from sqlalchemy import Select, and_, select
 from sqlalchemy.orm import Session
@@ -20,7 +20,6 @@ from custody.server.service.proposals.payments import Intent, Payment, read_inte
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
 from multisig import (
-    CHANGE,
     Network,
     OutPoint,
     Psbt,
@@ -33,7 +32,7 @@ from multisig import (
 
 # A forward is its owner's alone, and spends no coin of a vault.
 KINDS = frozenset({TxType.SEND, TxType.DEPLOY, TxType.CALL})
-# Their first input tells who calls, and their change returns to the vault's first address (CPT-1).
+# Their first input tells who calls, and something always returns to the vault's first address (CPT-1).
 TOKEN_KINDS = frozenset({TxType.DEPLOY, TxType.CALL})
 
 
@@ -214,13 +213,22 @@ def _holding(row: ChainCoin) -> Holding:
     return Holding(candidate, row.branch, row.address_index, row.height)
 
 
-def change_index_of(original: Proposal) -> int | None:
-    """Where the original's change goes, if it has any."""
-    for output in Psbt.parse(original.psbt).outputs:
+class ChangeOutput(NamedTuple):
+    """Change in a proposal's transaction, and where in the vault it goes."""
+
+    vout: int
+    branch: int
+    address_index: int
+
+
+def change_of(proposal: Proposal) -> ChangeOutput | None:
+    """By its PSBT, in which the change alone has origins, whatever the proposal is: that of a token's transaction, and of all
+    that comes after it, is at the vault's first address. None where it has none.
+    """
+    for vout, output in enumerate(Psbt.parse(proposal.psbt).outputs):
         for origin in output.derivations.values():
             branch, index = origin.path.indexes[-2:]
-            if branch == CHANGE:
-                return index
+            return ChangeOutput(vout, branch, index)
     return None
 
 

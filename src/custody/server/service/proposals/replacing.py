@@ -37,7 +37,7 @@ from custody.server.service.proposals.originals import (
     TOKEN_KINDS,
     Family,
     Standing,
-    change_index_of,
+    change_of,
     family_holdings,
     family_of,
     find_proposal,
@@ -46,13 +46,13 @@ from custody.server.service.proposals.originals import (
 )
 from custody.server.service.proposals.payments import Intent, read_rate
 from custody.server.service.proposals.storing import Terms, store_proposal
-from custody.server.service.proposals.token_coins import ADDRESS_INDEX, has_tokens
+from custody.server.service.proposals.token_coins import has_tokens
 from custody.server.service.requests.changes import Changes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Proposal, Vault
-from multisig import CHANGE, RECEIVE, ChangeTo, PsbtTooLarge, Sats, TxOut
+from multisig import CHANGE, ChangeTo, PsbtTooLarge, Sats, TxOut
 
 NOTHING = Intent((), None)
 
@@ -227,8 +227,12 @@ class Replacing:
             raise Outdated("A version of it was made, finalised or ended meanwhile, or a coin has gone.")
         if version.added:
             require_unchanged(db, vault.chain, version.added)
-        draft, known = version.draft, change_index_of(original)
-        if draft.change_index is not None and known is None and draft.change_index != vault.next_change_index:
+        draft = version.draft
+        if (
+            draft.change_index is not None
+            and change_of(original) is None
+            and draft.change_index != vault.next_change_index
+        ):
             return draft.with_change_at(vault.next_change_index)
         return draft
 
@@ -259,11 +263,9 @@ class Replacing:
 
 
 def _way_back(family: Family) -> tuple[int, int]:
-    """Where the change goes: to where the original's went, of a token's transaction to the vault's first address."""
-    if family.is_of_token:
-        return RECEIVE, ADDRESS_INDEX
-    known = change_index_of(family.original)
-    return CHANGE, family.vault.next_change_index if known is None else known
+    """Where the change goes: to where the original's went."""
+    known = change_of(family.original)
+    return (CHANGE, family.vault.next_change_index) if known is None else (known.branch, known.address_index)
 
 
 def _original(db: Session, access: WorkspaceAccess, vault: Vault, request: CreatePsbtRequest) -> Proposal:

@@ -7,7 +7,7 @@ from custody.server.store.models import Contract, ContractCall, Proposal
 from multisig import RECEIVE, Psbt
 from multisig.tokens.machine import Cell
 from tests.support.custody import SHOP, ok, refused
-from tests.support.replacing import accelerate, bump, cancel, made, status, take_back
+from tests.support.replacing import accelerate, bump, cancel, lets_through, made, status, take_back
 from tests.support.token_desk import BOB, BOB_SCRIPT
 
 
@@ -119,3 +119,73 @@ def test_a_child_pays_for_a_call_and_leaves_its_change_at_the_address(tokens):
     assert status(tokens.desk, first) == ["CONFIRMED"]
     ok(tokens.call(uid, "pause"))
     tokens.check()
+
+
+def waiting_call(tokens) -> tuple[int, str]:
+    """The token, and a transfer that waits in the mempool."""
+    uid = tokens.started()
+    first = made(tokens.call(uid, "transfer", BOB, 40, priority="low"))
+    tokens.finish(first, blocks=0)
+    return uid, first
+
+
+def child_of(tokens, psbt_id, rate) -> str:
+    """On the network."""
+    child = made(accelerate(tokens.desk, psbt_id, fee_rate=rate))
+    tokens.finish(child, blocks=0)
+    return child
+
+
+def require_next_call(tokens, uid, *psbt_ids) -> None:
+    """All of them are mined, and the next call finds its coin at the address."""
+    tokens.mine()
+    assert status(tokens.desk, *psbt_ids) == ["CONFIRMED"] * len(psbt_ids)
+    ok(tokens.call(uid, "pause"))
+    tokens.check()
+
+
+@pytest.mark.parametrize("newer", [bump, take_back])
+def test_what_replaces_a_child_leaves_its_change_at_the_address(tokens, newer):
+    uid, first = waiting_call(tokens)
+    child = child_of(tokens, first, "20")
+    second = made(newer(tokens.desk, child, fee_rate="60"))
+    third = made(bump(tokens.desk, second, fee_rate="90"))
+    assert len(returns(tokens, second)) == len(returns(tokens, third)) == 1
+    assert lets_through(tokens.desk, second, [child])
+    assert lets_through(tokens.desk, third, [child, second])
+    tokens.finish(third, blocks=0)
+    require_next_call(tokens, uid, first, third)
+    assert tokens.balance(BOB_SCRIPT) == 40
+
+
+def test_a_child_gets_a_child(tokens):
+    uid, first = waiting_call(tokens)
+    child = child_of(tokens, first, "10")
+    second = child_of(tokens, child, "30")
+    bumped = made(bump(tokens.desk, second, fee_rate="200"))
+    assert [len(returns(tokens, each)) for each in (child, second, bumped)] == [1, 1, 1]
+    tokens.finish(bumped, blocks=0)
+    require_next_call(tokens, uid, first, child, bumped)
+
+
+def test_what_takes_a_call_back_gets_a_child(tokens):
+    uid, first = waiting_call(tokens)
+    back = made(take_back(tokens.desk, first, fee_rate="8"))
+    tokens.finish(back, blocks=0)
+    child = child_of(tokens, back, "60")
+    assert len(returns(tokens, child)) == 1
+    require_next_call(tokens, uid, back, child)
+    assert tokens.balance(BOB_SCRIPT) == 0
+
+
+def test_what_a_send_pays_to_the_address_is_no_change_of_it(tokens):
+    """A payment, by its PSBT, which no child takes away: the child spends the change beside it, and returns it as change."""
+    first = made(tokens.desk.propose(50_000, recipients=[tokens.address], fee_rate="2"))
+    tokens.finish(first, blocks=0)
+    child = child_of(tokens, first, "20")
+    (spent,) = psbt_of(tokens, child).tx.inputs
+    paid = psbt_of(tokens, first).outputs[spent.outpoint.vout]
+    assert paid.script_pubkey != tokens.desk.policy.script_pubkey(RECEIVE, 0)
+    assert returns(tokens, child) == []
+    tokens.mine()
+    assert status(tokens.desk, first, child) == ["CONFIRMED", "CONFIRMED"]
