@@ -305,6 +305,7 @@ class TestFamilies:
                 **values
                 | {
                     "id": "bump",
+                    "txid_expected": "txid of the bump",
                     "movement_sats": first.movement_sats + 1_000,
                     "status": Status.BROADCASTING.value,
                     "replaces_id": psbt_id,
