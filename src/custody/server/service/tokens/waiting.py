@@ -105,11 +105,9 @@ def _waiting_calls(contract: Contract, workspace_id: int, shared: int) -> Select
     Of other workspaces, what has reached the network: before, it is known to nobody else (P24), and may never be sent.
     """
     member = aliased(Proposal)
-    was_read = exists().where(
-        member.family_id == ContractCall.family_id,
-        TokenRow.chain == contract.chain,
-        TokenRow.txid == member.txid_expected,
-    )
+    # One within the other: as a join, SQLite would read all that tokens ever did on the chain, anew for each call.
+    in_index = exists().where(TokenRow.chain == contract.chain, TokenRow.txid == member.txid_expected)
+    was_read = exists().where(member.family_id == ContractCall.family_id, in_index)
     is_unread = and_(Proposal.status == Status.CONFIRMED.value, Proposal.block_height > shared)
     return (
         select(ContractCall.uid, Proposal, Vault)
