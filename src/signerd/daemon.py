@@ -75,7 +75,7 @@ ACCOUNT = "account"
 # An app that lists the vaults over and over must not use up what the platform answers a person in a minute (L6).
 LATELY_SECONDS = 15.0
 # Years of proposals take seconds to list: whoever asks for something else is served meanwhile (L11).
-AT_ONCE_SECONDS = 0.01
+AT_ONCE_SECONDS = 0.02
 REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
 REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
 
