@@ -181,15 +181,15 @@ class ContractSigner(Shape):
 class Contract(Shape):
     """The specification's token record. What the deployment gives is null until it was broadcast.
 
-    Of a token that another workspace made, and of which a vault here holds some or owns it: without ``vault_id``, ``deploy_psbt_id``
-    and ``signers``, which are the maker's.
+    Of a token that another workspace made, ``vault_id`` is the vault here that owns it, or holds some; without ``deploy_psbt_id`` and
+    ``signers``, which are the maker's.
 
     ``bytecode`` is the canonical JSON that the deployment commits to by hash; ``deployment_hex`` the transaction that does: with
     both, anybody proves the token from bytes alone. Both only where one contract is asked for.
     """
 
     contract_uid: int
-    vault_id: str | None
+    vault_id: str
     contract_id: str | None
     symbol: str
     icon: str

@@ -21,7 +21,7 @@ from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
 from custody.server.service.proposals.token_coins import address_script, kept_for_tokens
-from custody.server.service.tokens.holding import is_held
+from custody.server.service.tokens.holding import holding_vault
 from custody.server.service.tokens.waiting import outlook_of
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import (
@@ -215,7 +215,7 @@ def listing(status=None, *, awaiting=False):
 def calling(db, desk):
     contract = db.get_one(Contract, 1)
     access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
-    assert is_held(db, access, contract)
+    assert holding_vault(db, access, contract) == desk.vault["id"]
     outlook = outlook_of(db, contract, desk.workspace_id)
     assert outlook.waiting == ()
     assert outlook.view.get("ff" * 32, Cell.OWNER) is None

@@ -11,7 +11,7 @@ from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import NotFound
 from custody.server.domain.token_status import contract_status
 from custody.server.service.limits.administration import vault_in
-from custody.server.service.tokens.holding import is_held
+from custody.server.service.tokens.holding import holding_vault
 from custody.server.service.tokens.standing import Standing, standings
 from custody.server.store.models import Contract, Decision, Proposal, VaultSigner
 
@@ -19,7 +19,7 @@ from custody.server.store.models import Contract, Decision, Proposal, VaultSigne
 def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
     """One that the workspace made, or that its vaults hold or own by now. Raises NotFound for all others (P24)."""
     contract = db.get(Contract, contract_uid)
-    if contract is None or not (_is_own(access, contract) or is_held(db, access, contract)):
+    if contract is None or not (_is_own(access, contract) or holding_vault(db, access, contract)):
         raise NotFound("There is no such token in this workspace.")
     return contract
 
@@ -38,7 +38,7 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
     if _is_own(access, contract):
         (record,) = contract_records(db, access.network, [contract])
     else:
-        record = _public(_record(access.network, contract, standing, []))
+        record = _public(_record(access.network, contract, standing, []), holding_vault(db, access, contract))
     return record.model_copy(
         update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, standing)}
     )
@@ -93,9 +93,9 @@ def _record(
     )
 
 
-def _public(record: wire.Contract) -> wire.Contract:
+def _public(record: wire.Contract, vault_id: str | None) -> wire.Contract:
     """Without its maker's vault, proposal and people (P24)."""
-    return record.model_copy(update={"vault_id": None, "deploy_psbt_id": None, "signers": []})
+    return record.model_copy(update={"vault_id": vault_id, "deploy_psbt_id": None, "signers": []})
 
 
 def _signers(

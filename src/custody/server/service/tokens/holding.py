@@ -1,6 +1,6 @@
 """Which tokens are a workspace's beside those that it made: what its vaults hold or own of others', by the index."""
 
-from sqlalchemy import exists, or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.server.domain.caller import WorkspaceAccess
@@ -9,15 +9,28 @@ from multisig import Network, decode_address
 from multisig.tokens.machine import Cell
 
 
-def is_held(db: Session, access: WorkspaceAccess, contract: Contract) -> bool:
-    """Whether the ``address`` of one of the workspace's vaults has any of it, or owns it, after the last block that was read."""
-    vaults = select(Vault.address).where(
-        Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain
+def holding_vault(db: Session, access: WorkspaceAccess, contract: Contract) -> str | None:
+    """The id of the workspace's vault whose ``address`` owns the token, else of the oldest that has any of it, after the last block
+    that was read. None where there is none.
+    """
+    vaults = (
+        select(Vault.address, Vault.id)
+        .where(Vault.workspace_id == access.workspace_id, Vault.chain == contract.chain)
+        .order_by(Vault.created_at, Vault.id)
     )
     # As values, so that each cell is found by its whole key: a token may have any number of holders.
-    own = [decode_address(address, Network(contract.chain)) for address in db.scalars(vaults)]
+    own = {
+        decode_address(address, Network(contract.chain)): vault_id for address, vault_id in db.execute(vaults)
+    }
     versions = select(Proposal.txid_expected).where(Proposal.family_id == contract.deploy_family_id)
-    cell = exists().where(TokenCell.chain == contract.chain, TokenCell.contract_id.in_(versions))
-    holds = cell.where(TokenCell.cell == int(Cell.BALANCE), TokenCell.holder.in_(own))
-    owns = cell.where(TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"", TokenCell.data.in_(own))
-    return bool(db.scalar(select(or_(holds, owns))))
+    of_token = (TokenCell.chain == contract.chain, TokenCell.contract_id.in_(versions))
+    owner = db.scalars(
+        select(TokenCell.data).where(*of_token, TokenCell.cell == int(Cell.OWNER), TokenCell.holder == b"")
+    ).first()
+    if owner in own:
+        return own[owner]
+    held = select(TokenCell.holder).where(
+        *of_token, TokenCell.cell == int(Cell.BALANCE), TokenCell.holder.in_(own)
+    )
+    holders = set(db.scalars(held))
+    return next((vault_id for script, vault_id in own.items() if script in holders), None)

@@ -104,12 +104,20 @@ class TestWhoeverHoldsSome:
 def test_whoever_was_handed_one_calls_it_and_its_maker_does_no_more(maker, neighbour):
     uid = maker.started()
     maker.done(uid, "transfer_ownership", neighbour.address)
-    ok(asked(neighbour, "contract", contract_uid=uid))
+    assert ok(asked(neighbour, "contract", contract_uid=uid))["vault_id"] == neighbour.desk.vault["id"]
     neighbour.done(uid, "mint", BOB, 50)
     neighbour.done(uid, "enable_whitelist")
     refused(maker.call(uid, "disable_whitelist"), 422, "VALIDATION")
     ok(asked(maker, "contract", contract_uid=uid))
     maker.check()
+
+
+def test_the_record_names_the_vault_that_owns_it_before_one_that_only_holds_some(maker, neighbour):
+    uid, older = paid(maker, neighbour), neighbour.desk.vault["id"]
+    owner = ok(neighbour.desk.create_vault("Owner"))
+    assert ok(asked(neighbour, "contract", contract_uid=uid))["vault_id"] == older
+    maker.done(uid, "transfer_ownership", owner["address"])
+    assert ok(asked(neighbour, "contract", contract_uid=uid))["vault_id"] == owner["id"]
 
 
 class TestP24:
@@ -132,7 +140,7 @@ class TestP24:
         assert own["vault_id"]
         assert own["deploy_psbt_id"]
         assert len(own["signers"]) == 3
-        private = {"vault_id": None, "deploy_psbt_id": None, "signers": []}
+        private = {"vault_id": neighbour.desk.vault["id"], "deploy_psbt_id": None, "signers": []}
         assert ok(asked(neighbour, "contract", contract_uid=uid)) == own | private
         # A field that is new is looked at here before it is shown to other tenants.
         assert set(own) - set(private) == {
