@@ -195,7 +195,7 @@ def set_neighbours(desk: Desk, proposal: Proposal) -> None:
         view = desk.offer(shown)
         if not other["signed"]:
             continue
-        assert desk.approve(view) is None
+        assert desk.approve(view, *view.to_acknowledge) is None
         if other["state"] in SAYS:
             desk.platform.proposals[shown.psbt_id] = replace(
                 shown, status=SAYS[other["state"]], confirmations=1

@@ -212,11 +212,28 @@ def once_before(scene: Scene) -> tuple[Neighbour, ...]:
     return (Neighbour(build_psbt(VAULT, [coin], outputs, 0), signed=True, state="submitted", tells=said),)
 
 
+def deployed_before(scene: Scene) -> tuple[Neighbour, ...]:
+    """The same deployment from another coin at the vault's address, signed here."""
+    coin = Scene(f"{scene.name}, once before").coin(0)
+    payload = token_of(scene).deployment
+    psbt = build_psbt(VAULT, [coin], [TxOut(sats(0), token_script(payload)), ChangeTo(BACK, RECEIVE, 0)], 0)
+    call = {**facts_of(payload, NETWORK, None), "contract_id": psbt.tx.txid}
+    said = {"kind": "deploy", "call": call, "published": published(scene), "recipients": [], "amounts": []}
+    return (Neighbour(psbt, signed=True, state="submitted", tells=said),)
+
+
 TWICE = (
     called(
         "the same transfer of a token once more from other coins",
         neighbours=once_before,
         held=("token-twice",),
         off="token:token_twice",
+    ),
+    deployed(
+        "the same token deployed once more from other coins",
+        neighbours=deployed_before,
+        held=("token-effect", "token-twice"),
+        off="token:token_twice",
+        then=("token-effect",),
     ),
 )

@@ -160,22 +160,32 @@ def token_effect(case: InspectedCase) -> Verdict:
 
 
 def token_twice(case: InspectedCase) -> Verdict:
-    """S6: the same amount to the same holder once more, from other coins. What moves no amount does no more the second time."""
+    """S6: the same deployment, or the same amount to the same holder, once more from other coins.
+
+    The second deployment is a token beside the first. What else moves no amount does no more the second time.
+    """
     name, payload = "token-twice", token_of_case(case)
+    # A payload has one encoding, and a deployment of other terms than its bytecode's is never signed: a hash has one script.
     scripts = {case.psbt.outputs[output.output_index].script_pubkey for output in case.inspection.op_returns}
     same = [
-        other.psbt_id
+        other
         for other in case.around.neighbours
         if other.may_confirm
         and not case.shares_coins(other)
         and not scripts.isdisjoint(script for script, _sats in other.payments)
     ]
+    listed = ", ".join(sorted(other.psbt_id for other in same))
+    if same and isinstance(payload, Deploy):
+        who = "You signed a deployment" if all(other.signed for other in same) else "There is a deployment"
+        return hold(
+            name, f"{who} of the very same token already ({listed}): both would exist.", proposals=listed
+        )
     if same and isinstance(payload, Call) and payload.amount is not None:
-        listed = ", ".join(sorted(same))
         return hold(
             name,
             f"The very same call is signed already, from other coins ({listed}): both would count. "
             "Sign it only if that is to happen once more.",
             proposals=listed,
         )
-    return allow(name, "No signed transaction makes the same call from other coins.")
+    what = "deploys the same token" if isinstance(payload, Deploy) else "makes the same call"
+    return allow(name, f"No signed transaction {what} from other coins.")

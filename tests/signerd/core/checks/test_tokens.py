@@ -1,10 +1,13 @@
 """Token proposals: proven names, words compared with bytes, and nothing beside the call (S12, S13)."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from custody.schemas.proposals import TxType
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, TxOut, build_psbt, op_return_script, sats
-from multisig.tokens import Call, Function, token_script
+from multisig.tokens import Call, Function, token_amount, token_script
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
@@ -219,6 +222,53 @@ def test_s6_the_same_amount_once_more_from_other_coins_is_held(function: Functio
     around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call(function), salt=5)),))
     held = review(token_snapshot(call(function)), around).to_acknowledge
     assert ("token-twice" in held) is function.takes_amount
+
+
+def test_s6_the_same_deployment_once_more_from_other_coins_is_held() -> None:
+    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(GOLD.deployment, salt=5)),))
+    found = review(token_snapshot(GOLD.deployment), around)
+    assert found.allowed
+    assert found.to_acknowledge == {"token-effect", "token-twice"}
+    told = "You signed a deployment of the very same token already (t-0): both would exist."
+    assert sentence(found, "token-twice") == told
+
+
+def test_s6_nobody_is_told_that_they_signed_what_only_others_did() -> None:
+    """It may confirm all the same."""
+    theirs = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False)
+    found = review(token_snapshot(GOLD.deployment), surroundings(token=GOLD, neighbours=(theirs,)))
+    assert "token-twice" in found.to_acknowledge
+    assert sentence(found, "token-twice").startswith(
+        "There is a deployment of the very same token already (t-0)"
+    )
+
+
+def test_s6_what_nobody_has_signed_holds_no_deployment() -> None:
+    waits = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False, state=State.WAITING_PERSON)
+    found = review(token_snapshot(GOLD.deployment), surroundings(token=GOLD, neighbours=(waits,)))
+    assert found.to_acknowledge == {"token-effect"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"name": "Gold of the Other House"}, {"total_supply": token_amount(1)}],
+    ids=["name", "supply"],
+)
+def test_s6_a_deployment_of_another_bytecode_is_another_token(changes: dict[str, Any]) -> None:
+    other = signed(token_psbt(gold(**changes).deployment, salt=5))
+    found = review(token_snapshot(GOLD.deployment), surroundings(token=GOLD, neighbours=(other,)))
+    assert found.to_acknowledge == {"token-effect"}
+
+
+@pytest.mark.parametrize("replaced", ["t-0", None], ids=["a bump", "another version"])
+def test_s6_a_deployment_from_the_same_coins_is_one_of_its_family(replaced: str | None) -> None:
+    """Only one of the two can confirm, whatever is said of them."""
+    first = signed(token_psbt(GOLD.deployment, fee=500))
+    around = surroundings(token=GOLD, neighbours=(first,))
+    found = review(token_snapshot(GOLD.deployment, replaces=replaced), around)
+    assert found.allowed
+    # What is not said to replace the first is held as a second spend of its coins.
+    assert found.to_acknowledge == {"token-effect"} | ({"conflict"} if replaced is None else set())
 
 
 def test_s6_a_bump_of_the_same_call_is_one_of_its_family() -> None:
