@@ -64,6 +64,10 @@ def login(
             label=label,
             secrets=secrets.value,
         )
+    if device:
+        from signerd.cli.setup import require_endpoints
+
+        require_endpoints(desk.state, device)
     done = _through_daemon(desk) if desk.running() else _directly(desk)
     if as_json:
         answer(done)

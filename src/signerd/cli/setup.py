@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from signerd.account.config import FILE, Config, load_config
+from signerd.account.config import FILE, Config, find_config, load_config
 from signerd.errors import AlreadyConfigured, ConfigInvalid
 from signerd.journal.folder import make_private, write_private
 
@@ -34,6 +34,23 @@ def _same_or_refuse(path: Path, platform: str, network: str) -> Config:
     if (known.platform.url, str(known.network)) != (platform, network):
         raise AlreadyConfigured(f"{path} names {known.platform.url} on {known.network}")
     return known
+
+
+def require_endpoints(state: Path, endpoints: list[str]) -> None:
+    """Refuse a device that the configuration does not name: it would not be looked for.
+
+    Raises:
+        AlreadyConfigured: with what it names instead. ConfigMissing, ConfigInvalid: there is none that can be read.
+    """
+    path = find_config(state)
+    known = load_config(path).devices.endpoints
+    unknown = [endpoint for endpoint in endpoints if endpoint not in known]
+    if unknown:
+        named = f"the device {', '.join(known)}" if known else "no device but those on USB"
+        raise AlreadyConfigured(
+            f"{path} names {named}, and not {', '.join(unknown)}",
+            hint="Change `endpoints` under [devices] in that file and start signerd again, or use another state folder: `--state DIR`.",
+        )
 
 
 def _text(platform: str, network: str, endpoints: list[str], label: str | None, secrets: str) -> str:

@@ -170,6 +170,45 @@ def test_the_same_platform_again_is_no_mistake_and_another_one_is(alone):
     assert (alone / "config.toml").read_bytes() == before
 
 
+DEVICE, ANOTHER = "trezor:udp:127.0.0.1:21324", "trezor:udp:127.0.0.1:21424"
+
+
+@pytest.mark.parametrize(
+    "named", [[], ["--platform", URL, "--network", "regtest"]], ids=["alone", "with all"]
+)
+@pytest.mark.parametrize(
+    ("configured", "told"),
+    [
+        ("", f"names no device but those on USB, and not {ANOTHER}"),
+        (f'[devices]\nendpoints = ["{DEVICE}"]\n', f"names the device {DEVICE}, and not {ANOTHER}"),
+    ],
+    ids=["none", "another"],
+)
+def test_a_device_that_the_configuration_does_not_name_is_refused(alone, outer, named, configured, told):
+    path = alone / "config.toml"
+    path.write_text(path.read_text() + configured)
+    before = path.read_bytes()
+    ended = signerd("login", *named, "--device", ANOTHER, state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
+    assert ended.status == Exit.STATE
+    assert f"{path} {told}" in ended.err
+    assert "Change `endpoints` under [devices]" in ended.err
+    assert path.read_bytes() == before
+    assert outer.platform.requests == []
+
+
+def test_a_device_that_the_configuration_names_is_no_mistake(alone):
+    path = alone / "config.toml"
+    path.write_text(f'{path.read_text()}[devices]\nendpoints = ["{ANOTHER}", "{DEVICE}"]\n')
+    ended = signerd("login", "--device", DEVICE, state=alone, typed=f"{EMAIL}\n{PASSWORD}\n")
+    assert ended.status == Exit.OK, ended.err
+
+
+def test_a_device_without_a_configuration_is_not_passed_over(state, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(state / "nothing"))
+    ended = signerd("login", "--device", DEVICE, "--json", state=state, typed="a\nb\n")
+    assert (ended.status, ended.error["code"]) == (Exit.STATE, "config-missing")
+
+
 @pytest.mark.parametrize(
     "options",
     [
