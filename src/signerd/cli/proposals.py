@@ -7,7 +7,7 @@ import typer
 from signerd.cli.desk import Desk, Json, Yes, desk_of
 from signerd.cli.exits import Exit
 from signerd.cli.output import answer, aside, say, table
-from signerd.cli.words import proposal_text
+from signerd.cli.words import proposal_text, standing_words
 from signerd.core.text import amount
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
 from signerd.loopback.words import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
@@ -44,7 +44,7 @@ def _row(line: "ProposalLine") -> tuple[str, ...]:
         "not known" if line.paid_sats is None else amount(line.paid_sats),
         "not known" if line.fee_sats is None else amount(line.fee_sats),
         f"brought by {line.brought_by}" if line.brought_by else f"{line.collected} of {line.required}",
-        f"{state_words(line.state)}{f': {line.reason}' if line.reason else ''}",
+        standing_words(line),
     )
 
 
@@ -156,7 +156,7 @@ def reject(
     if as_json:
         answer(line)
     else:
-        say(f"Proposal {line.psbt_id}: {state_words(line.state)}. {line.reason}")
+        say(f"Proposal {line.psbt_id}: {standing_words(line)}")
 
 
 COMMANDS = (proposals, show, approve, reject)

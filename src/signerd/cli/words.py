@@ -1,12 +1,22 @@
 """A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
 
 from signerd.core.text import amount
-from signerd.loopback.shapes import CheckView, DataView, MoneyView, ProposalView, PsbtReview, TokenView
-from signerd.loopback.words import network_words, state_words
+from signerd.loopback.shapes import (
+    CheckView,
+    DataView,
+    MoneyView,
+    ProposalLine,
+    ProposalView,
+    PsbtReview,
+    TokenView,
+)
+from signerd.loopback.words import ASKED, network_words, state_words
 
 PROFILE = "your own profile"
 # The check that compares with what is replaced.
 REPLACEMENT = "replacement"
+# Before the decision: what is said of deciding is true in these.
+_UNDECIDED = ASKED | {"received", "inspected"}
 _MARKS = {"allow": "ok     ", "warn": "WARNING", "refuse": "REFUSED"}
 
 
@@ -126,9 +136,17 @@ def _claims(view: ProposalView) -> list[str]:
 def _verdict(view: ProposalView | PsbtReview) -> list[str]:
     if not view.allowed:
         return ["It cannot be approved: a check refuses it."]
-    if view.to_acknowledge:
+    if view.to_acknowledge and (isinstance(view, PsbtReview) or view.state in _UNDECIDED):
         return [f"It is held until you name these warnings: {', '.join(view.to_acknowledge)}"]
     return []
+
+
+def standing_words(line: ProposalLine) -> str:
+    """The state and why; a reason that begins with the state's own words says both."""
+    state = state_words(line.state)
+    if line.reason.lower().startswith(state):
+        return state + line.reason[len(state) :]
+    return f"{state}: {line.reason}" if line.reason else state
 
 
 def psbt_text(view: PsbtReview) -> str:

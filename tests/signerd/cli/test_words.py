@@ -7,7 +7,7 @@ from multisig.tokens import Function, encode_payload, token_script
 from signerd.cli.words import proposal_text
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Record
+from signerd.core.values import Neighbour, Record
 from signerd.loopback.views import proposal_view
 from signerd.loopback.words import STATES, network_words, state_words
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
@@ -18,6 +18,27 @@ from tests.support.wallets import fund, pay
 def text_of(snapshot, **record) -> str:
     found = review(snapshot, surroundings())
     return proposal_text(proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK))
+
+
+def test_it_is_held_only_until_the_decision():
+    """The second payment from the same coins, in every state that it may come to."""
+    first = spend(fee=1_000)
+    coins = frozenset(item.outpoint for item in first.inputs)
+    payments = frozenset((o.script_pubkey, int(o.amount)) for o in first.outputs)
+    signed = Neighbour(
+        "p-0", State.SUBMITTED, signed=True, outpoints=coins, payments=payments, psbt=first.to_bytes()
+    )
+    around = surroundings(neighbours=(signed,))
+    snapshot = snapshot_of(spend(fee=2_000), psbt_id="p-2")
+    found = review(snapshot, around)
+    assert found.to_acknowledge
+
+    def told(state: State) -> bool:
+        view = proposal_view(Record(snapshot, state, "t"), found, NETWORK)
+        return "held until you name these warnings: conflict" in proposal_text(view)
+
+    before = {State.RECEIVED, State.INSPECTED, State.WAITING_PERSON, State.INTERRUPTED}
+    assert {state for state in State if told(state)} == before
 
 
 def test_every_state_has_words():
