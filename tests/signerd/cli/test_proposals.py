@@ -9,6 +9,7 @@ from firmware_bridge import DeviceState, RefusedByPerson
 from signerd.cli import follow
 from signerd.cli.exits import Exit
 from signerd.core.text import amount
+from signerd.loopback.callers import Caller
 from signerd.loopback.shapes import ProposalView
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, snapshot_of, spend
@@ -204,8 +205,8 @@ def test_s24_the_yes_is_to_what_was_shown_and_to_nothing_else(desk, outer):
     """The proposal changes while the person reads."""
     real = desk.service.proposal
 
-    async def as_it_was(psbt_id: str) -> ProposalView:
-        return (await real(psbt_id)).model_copy(update={"digest": "00" * 32})
+    async def as_it_was(psbt_id: str, by: Caller) -> ProposalView:
+        return (await real(psbt_id, by)).model_copy(update={"digest": "00" * 32})
 
     desk.service.proposal = as_it_was
     ended = signerd("approve", "p-1", "--yes", state=desk.state)
@@ -342,9 +343,14 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
 def test_reject_tells_the_platform_why(desk, outer):
     ended = signerd("reject", "p-1", "--reason", "who is this for?", state=desk.state)
     assert ended.status == Exit.OK
-    assert "declined" in ended.out
+    assert ended.out == "Proposal p-1: declined: who is this for?\n"
     desk.until(lambda: bool(outer.platform.told()))
     assert [(t["decision"], t["reason"]) for t in outer.platform.told()] == [("reject", "who is this for?")]
+
+
+def test_without_a_reason_it_is_said_once_that_it_was_declined(desk):
+    assert signerd("reject", "p-1", state=desk.state).out == "Proposal p-1: declined.\n"
+    assert signerd("proposals", "--all", state=desk.state).out.rstrip().endswith(" declined.")
 
 
 def test_reject_as_json(desk):
