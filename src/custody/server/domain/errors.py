@@ -6,8 +6,8 @@ CustodyError
 ├── NotFound
 ├── StateConflict · LastAdmin · VaultsLeftShort · LockedFunds · KeyAlreadyActive · KeyAccountsExhausted ·
 │   DeploymentNotConfirmed · AlreadyPaused · NotPaused · CallNotStalled · IdempotencyInProgress
-├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing · PsbtDiffers ·
-│   SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
+├── Invalid · WrongNetworkAddress · Dust · InsufficientFunds · TokenCoinMissing (TokenCoinUnconfirmed) ·
+│   PsbtDiffers · SignatureInvalid · WalletAddressMismatch · IdempotencyKeyReused
 └── RateLimited · ChainUnavailable · PolicyUnavailable · DatabaseUnavailable (Outdated) · OutcomeUnknown ·
     MailUnavailable · MailRefused
 
@@ -187,6 +187,12 @@ class TokenCoinMissing(CustodyError):
 
     code = ErrorCode.TOKEN_COIN_MISSING
     hint = "Send some bitcoin to the vault's address, from the vault itself or from elsewhere, and wait for a confirmation."
+
+
+class TokenCoinUnconfirmed(TokenCoinMissing):
+    """It has one there, in no block yet: often the change of its last token transaction."""
+
+    hint = "Wait for its confirmation; to make several calls at a time, send more coins there."
 
 
 class PsbtDiffers(CustodyError):

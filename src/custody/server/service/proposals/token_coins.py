@@ -1,9 +1,19 @@
 """The coins at a vault's own address: a token's transaction begins with one, for its first input tells who calls (CPT-1)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, exists, literal_column, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    literal_column,
+    or_,
+    select,
+)
 from sqlalchemy.orm import Session
 
 from custody.server.domain.selection import MAX_INPUTS, Candidate
@@ -20,6 +30,12 @@ ADDRESS_INDEX = 0
 WORTH_KEEPING = Sats(10_000)
 
 
+class AwaitedCoin(NamedTuple):
+    """A coin in no block yet. ``proposal_id``: of the vault's own proposal that made it, None where it is a deposit."""
+
+    proposal_id: str | None
+
+
 def address_script(vault: Vault) -> bytes:
     """What the vault's ``address`` pays to: who it is to its tokens."""
     return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
@@ -33,6 +49,15 @@ def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Holding]:
 def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
     """Whether proposals hold any."""
     return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
+
+
+def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | None:
+    """A coin at the vault's address of at least so much, in no block yet, that no proposal holds.
+
+    The vault's own before what others sent: they may take theirs back.
+    """
+    row = plain(db).execute(_AWAITED, {"vault_id": vault.id, "least": least}).first()
+    return None if row is None else AwaitedCoin(row.id)
 
 
 def kept_for_tokens(
@@ -75,8 +100,8 @@ def _holding(row: Any, tip_height: int) -> Holding:
     return Holding(candidate, RECEIVE, ADDRESS_INDEX, row.height)
 
 
-def _coins_at_address() -> Select[Any]:
-    lock = (
+def _lock() -> ScalarSelect[Any]:
+    return (
         select(CoinLock.family_id)
         .where(
             CoinLock.chain == ChainCoin.chain,
@@ -84,21 +109,51 @@ def _coins_at_address() -> Select[Any]:
             CoinLock.vout == ChainCoin.vout,
         )
         .scalar_subquery()
-        .label("lock")
     )
+
+
+def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
     return (
-        select(ChainCoin.txid, ChainCoin.vout, ChainCoin.amount_sats, ChainCoin.height, lock)
+        ChainCoin.vault_id == bindparam("vault_id"),
+        ChainCoin.branch == literal_column(str(RECEIVE)),
+        ChainCoin.address_index == ADDRESS_INDEX,
+        ChainCoin.spent_by.is_(None),
+    )
+
+
+def _coins_at_address() -> Select[Any]:
+    return (
+        select(ChainCoin.txid, ChainCoin.vout, ChainCoin.amount_sats, ChainCoin.height, _lock().label("lock"))
         .where(
-            ChainCoin.vault_id == bindparam("vault_id"),
-            ChainCoin.branch == literal_column(str(RECEIVE)),
-            ChainCoin.address_index == ADDRESS_INDEX,
-            ChainCoin.spent_by.is_(None),
+            *_unspent_at_address(),
             ChainCoin.height.is_not(None),
             or_(ChainCoin.is_coinbase.is_(False), ChainCoin.height <= bindparam("mature_height")),
         )
         .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
         # Whoever knows the address may send any number: what proposals hold of the largest is told apart here.
         .limit(2 * MAX_INPUTS)
+    )
+
+
+def _awaited_at_address() -> Select[Any]:
+    # What a member forwards is a deposit like any other's, and who forwards is not said.
+    is_maker = and_(
+        Proposal.txid_expected == ChainCoin.txid,
+        Proposal.vault_id == bindparam("vault_id"),
+        Proposal.profile_key_id.is_(None),
+    )
+    return (
+        select(Proposal.id)
+        .select_from(ChainCoin)
+        .outerjoin(Proposal, is_maker)
+        .where(
+            *_unspent_at_address(),
+            ChainCoin.height.is_(None),
+            ChainCoin.amount_sats >= bindparam("least"),
+            _lock().is_(None),
+        )
+        .order_by(Proposal.id.is_(None), ChainCoin.amount_sats.desc())
+        .limit(1)
     )
 
 
@@ -118,6 +173,7 @@ def _any_token() -> Select[bool]:
     return select(or_(made, holds, owns))
 
 
-# Put together once: every send asks the second.
+# Put together once: every send asks the last.
 _AT_ADDRESS = _coins_at_address()
+_AWAITED = _awaited_at_address()
 _HAS_TOKENS = _any_token()

@@ -84,7 +84,9 @@ class Calling:
         payload = require_effect(db, case.contract, case.contract_id, case.vault, case.asked)
         quote = self._market.quote(case.vault.chain)
         rate = quote.rates[_priority(request)]
-        return Drafted(payload, self._drafter.draft(db, case.vault, payload, rate, quote))
+        return Drafted(
+            payload, self._drafter.draft(db, case.vault, payload, rate, quote, vault_at="/wallet_id")
+        )
 
     def create(
         self,

@@ -59,9 +59,9 @@ class TokenCreating:
         bytecode = bytecode_of(db, access, vault, request)
         quote = self._market.quote(vault.chain)
         rate = quote.rates[request.priority or STANDARD_PRIORITY]
-        return Blueprint(
-            bytecode, self._drafter.draft(db, vault, encode_payload(bytecode.deployment), rate, quote)
-        )
+        payload = encode_payload(bytecode.deployment)
+        draft = self._drafter.draft(db, vault, payload, rate, quote, vault_at="/vault_id")
+        return Blueprint(bytecode, draft)
 
     def create(
         self,

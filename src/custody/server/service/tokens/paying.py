@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, LockedFunds, TokenCoinMissing
+from custody.server.domain.errors import (
+    Fault,
+    InsufficientFunds,
+    Invalid,
+    LockedFunds,
+    TokenCoinMissing,
+    TokenCoinUnconfirmed,
+)
 from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
     MAX_INPUTS,
@@ -22,12 +29,13 @@ from custody.server.service.proposals.drafting import Draft, Parts, plan_of, req
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.token_coins import (
     ADDRESS_INDEX,
+    awaited_token_coin,
     has_locked_token_coin,
     token_coins,
 )
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import Vault
-from multisig import RECEIVE, ChangeTo, FeeRate, PsbtTooLarge, TxOut
+from multisig import RECEIVE, ChangeTo, FeeRate, PsbtTooLarge, Sats, TxOut
 
 
 class TokenDrafter:
@@ -35,15 +43,19 @@ class TokenDrafter:
         self._clock = clock
         self._rng = rng
 
-    def draft(self, db: Session, vault: Vault, payload: bytes, rate: FeeRate, quote: Quote) -> Draft:
+    def draft(
+        self, db: Session, vault: Vault, payload: bytes, rate: FeeRate, quote: Quote, *, vault_at: str
+    ) -> Draft:
         """It only reads. Before it is stored, its coins have to be looked at again (`require_unchanged`).
 
-        Raises TokenCoinMissing; LockedFunds where the coins at the address are held; InsufficientFunds; Invalid (the fee is
-        above the cap, or the PSBT larger than devices take).
+        ``vault_at``: where the request names the vault.
+
+        Raises TokenCoinMissing, TokenCoinUnconfirmed; LockedFunds where the coins at the address are held; InsufficientFunds;
+        Invalid (the fee is above the cap, or the PSBT larger than devices take).
         """
         intent = Intent((), payload)
         plan = plan_of(policy_of(vault), intent, rate)
-        holdings, selection = self._choose(db, vault, plan, quote.tip.height)
+        holdings, selection = self._choose(db, vault, plan, quote.tip.height, vault_at)
         require_sane_fee(selection)
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         back = ChangeTo(selection.change, RECEIVE, ADDRESS_INDEX)
@@ -56,18 +68,18 @@ class TokenDrafter:
             draft = Draft(parts.build(), holdings, selection, vsize, parts)
         except PsbtTooLarge as error:
             sentence = f"The coins at the vault's address are more than a device takes: {error}"
-            raise Invalid(sentence, faults=(Fault("/wallet_id", sentence, error.code),)) from error
+            raise Invalid(sentence, faults=(Fault(vault_at, sentence, error.code),)) from error
         return draft.distinct(db, quote.tip.height)
 
     def _choose(
-        self, db: Session, vault: Vault, plan: Plan, tip_height: int
+        self, db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
     ) -> tuple[tuple[Holding, ...], Selection]:
         """One coin at the address where one suffices, the smallest that does; else as few others as the fee takes."""
         own = [
             coin for coin in token_coins(db, vault, tip_height) if coin.candidate.amount > input_cost(plan)
         ]
         if not own:
-            raise _no_coin(db, vault, tip_height)
+            raise _no_coin(db, vault, plan, tip_height, vault_at)
         for coin in reversed(own):
             alone = _settle([coin], plan)
             if alone is not None:
@@ -97,10 +109,21 @@ def _settle(holdings: Sequence[Holding], plan: Plan) -> Selection | None:
     return selection if selection is not None and selection.change else None
 
 
-def _no_coin(db: Session, vault: Vault, tip_height: int) -> LockedFunds | TokenCoinMissing:
+def _no_coin(
+    db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
+) -> LockedFunds | TokenCoinMissing:
     if has_locked_token_coin(db, vault, tip_height):
         return LockedFunds(
             f"The coins at {vault.address}, with which a token's transaction begins, are held by other proposals."
         )
-    sentence = f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins."
-    return TokenCoinMissing(sentence, faults=(Fault("/wallet_id", sentence, "token-coin-missing"),))
+    awaited = awaited_token_coin(db, vault, Sats(input_cost(plan) + 1))
+    if awaited is None:
+        kind = TokenCoinMissing
+        sentence = (
+            f"The vault has no confirmed coin at {vault.address}, with which a token's transaction begins."
+        )
+    else:
+        kind = TokenCoinUnconfirmed
+        maker = f" comes from proposal {awaited.proposal_id}, which" if awaited.proposal_id else ""
+        sentence = f"The vault's coin at {vault.address}{maker} is not in a block yet."
+    return kind(sentence, faults=(Fault(vault_at, sentence, "token-coin-missing"),))

@@ -55,6 +55,18 @@ class TestTheWholeWay:
             assert set(called) == {function.wire_name for function in Function}
         refused(tokens.call(uid, "pause"), 422, "VALIDATION")
 
+    def test_between_two_calls_the_change_of_the_first_is_waited_for(self, tokens):
+        uid = tokens.started()
+        first = ok(tokens.call(uid, "transfer", BOB, 40))["psbt_id"]
+        refused(tokens.call(uid, "transfer", BOB, 50), 409, "LOCKED_FUNDS")
+        tokens.finish(first, blocks=0)
+        tokens.look()
+        problem = refused(tokens.call(uid, "transfer", BOB, 50), 422, "TOKEN_COIN_MISSING")
+        assert fault(problem) == ("/wallet_id", "token-coin-missing")
+        assert first in problem["detail"]
+        tokens.mine()
+        ok(tokens.call(uid, "transfer", BOB, 50))
+
     def test_the_record_holds_what_was_asked(self, tokens):
         uid = tokens.started()
         made = ok(tokens.call(uid, "transfer", BOB, 40, recipients=[BOB], priority="high"))

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select
 
 from custody.server.store.models import Contract, Proposal
-from multisig import RECEIVE, Psbt
+from multisig import RECEIVE, FeeRate, Psbt
 from multisig.tokens import Deploy, bytecode_hash, decode_payload, parse_bytecode
 from multisig.tokens.machine import Cell
 from tests.support.custody import CAFE, SHOP, ok, refused
@@ -95,6 +95,8 @@ def test_without_a_coin_at_the_address_it_says_how_that_is_mended(desk, tokens_a
     desk.deposit(300_000, to=change)
     problem = refused(tokens.create(), 422, "TOKEN_COIN_MISSING")
     assert desk.vault["address"] in problem["detail"]
+    assert [fault["pointer"] for fault in problem["errors"]] == ["/vault_id"]
+    assert "Send some bitcoin" in problem["detail"]
     used = desk.wallets()[0]["detailed_vault_limits"]["Used"]
     moved = ok(desk.propose(50_000, recipients=[desk.vault["address"]]))["psbt_id"]
     fee = desk.proposal(moved)["fee_sats"]
@@ -113,6 +115,53 @@ def test_one_coin_begins_one_transaction_at_a_time(tokens):
     ok(tokens.desk.decline("alice", first))
     ok(tokens.desk.decline("bob", first))
     ok(tokens.create())
+
+
+def test_the_change_of_a_token_transaction_in_no_block_is_named(tokens):
+    first = ok(tokens.create())["psbt_id"]
+    tokens.finish(first, blocks=0)
+    tokens.look()
+    problem = refused(tokens.create(), 422, "TOKEN_COIN_MISSING")
+    assert f"The vault's coin at {tokens.address} comes from proposal {first}" in problem["detail"]
+    assert "Wait for its confirmation" in problem["detail"]
+    assert "Send some bitcoin" not in problem["detail"]
+    assert [fault["pointer"] for fault in problem["errors"]] == ["/vault_id"]
+    tokens.mine()
+    ok(tokens.create())
+
+
+def test_as_is_a_deposit_in_no_block(tokens_at_none):
+    tokens = tokens_at_none
+    tokens.desk.deposit(50_000, blocks=0, to=tokens.address)
+    problem = refused(tokens.create(), 422, "TOKEN_COIN_MISSING")
+    assert problem["detail"].startswith(f"The vault's coin at {tokens.address} is not in a block yet.")
+    tokens.mine()
+    ok(tokens.create())
+
+
+def test_the_vaults_own_change_is_named_before_a_larger_deposit(tokens):
+    first = ok(tokens.create())["psbt_id"]
+    tokens.finish(first, blocks=0)
+    tokens.desk.deposit(900_000, blocks=0, to=tokens.address)
+    assert first in refused(tokens.create(), 422, "TOKEN_COIN_MISSING")["detail"]
+
+
+def test_an_unconfirmed_coin_that_costs_more_than_it_brings_is_not_waited_for(tokens_at_none, monkeypatch):
+    tokens = tokens_at_none
+    tokens.desk.deposit(600, blocks=0, to=tokens.address)
+    assert "Wait for its confirmation" in refused(tokens.create(), 422, "TOKEN_COIN_MISSING")["detail"]
+    monkeypatch.setattr(tokens.desk.chain, "fee_estimate", lambda _blocks: FeeRate(20_000))
+    tokens.desk.watcher.look()
+    assert "Send some bitcoin" in refused(tokens.create(), 422, "TOKEN_COIN_MISSING")["detail"]
+
+
+def test_an_unconfirmed_coin_that_another_proposal_holds_is_not_waited_for(tokens):
+    desk = tokens.desk
+    first = ok(tokens.create())["psbt_id"]
+    tokens.finish(first, blocks=0)
+    tokens.look()
+    ok(desk.propose(50_000))
+    assert "Send some bitcoin" in refused(tokens.create(), 422, "TOKEN_COIN_MISSING")["detail"]
 
 
 def test_a_small_coin_brings_others_along_and_stands_first(desk, tokens_at_none):
