@@ -1,5 +1,6 @@
 """From what went wrong to what is answered: RFC 9457, one table, every code of ours in it."""
 
+import re
 from http import HTTPStatus
 
 import structlog
@@ -54,6 +55,8 @@ STATUS: dict[ErrorCode, HTTPStatus] = {
 # RFC 9110, section 10.2.3, for the answers that should be asked again.
 DEFAULT_RETRY_SECONDS = 5
 MAX_FAULTS = 20
+# Behind the place of a call's argument pydantic names its type, which is no part of what was sent.
+_KIND_OF_ARGUMENT = re.compile(r"^(/args/[0-9]+)/(?:str|int)(?=/|$)")
 
 
 def trace_id_of(request: Request) -> str:
@@ -126,7 +129,8 @@ async def on_invalid_request(request: Request, error: RequestValidationError) ->
 def _pointer(location: tuple[str | int, ...]) -> str:
     """RFC 6901, below the body or the query; a header is named as ``/header/<name>``."""
     parts = location[1:] if location and location[0] in {"body", "query", "path"} else location
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    return _KIND_OF_ARGUMENT.sub(r"\1", pointer)
 
 
 _BY_STATUS = {

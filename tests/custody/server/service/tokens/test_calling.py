@@ -108,6 +108,7 @@ class TestArguments:
             ("add_to_whitelist", [], "/args"),
             ("transfer", [BOB, 0], "/args/1/value"),
             ("transfer", ["nonsense", 1], "/args/0/value"),
+            ("transfer", ["a" * 91, 1], "/args/0/value"),
         ],
     )
     def test_number_order_and_types(self, tokens, function, args, pointer):
@@ -127,7 +128,21 @@ class TestArguments:
             content=body,
             headers={**user.headers, "Content-Type": "application/json"},
         )
-        refused(answer, 422, "VALIDATION")
+        problem = refused(answer, 422, "VALIDATION")
+        assert [each["pointer"] for each in problem["errors"]] == ["/args/1/value"]
+
+    @pytest.mark.parametrize(
+        ("arg", "pointer"),
+        [
+            ({"type": "int", "value": 1, "int": 2}, "/args/0/int"),
+            ({"type": "str"}, "/args/0/value"),
+            ({"type": "str", "value": "\x00"}, "/args/0"),
+            ({"type": "bytes", "value": "00"}, "/args/0"),
+        ],
+    )
+    def test_a_fault_is_shown_where_it_was_sent(self, tokens, arg, pointer):
+        problem = refused(tokens.call(1, "pause", args=[arg]), 422, "VALIDATION")
+        assert [each["pointer"] for each in problem["errors"]] == [pointer]
 
     def test_p28_an_address_of_another_network(self, tokens):
         uid = tokens.started()
