@@ -1,9 +1,11 @@
 """Tokens: their records, the calls on them, what vaults hold, and who may receive them (CPT-1, docs/tokens.md)."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictInt, StrictStr, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from custody.schemas.common import (
     MAX_INT64,
@@ -26,7 +28,26 @@ MAX_ADDRESS_CHARACTERS = 90
 MAX_CALLS = 500
 
 # Raw units in decimal digits: no sign, no exponent, no separator (P21). Whether it fits is the token's own rule.
-RawUnits = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,39})$"), Field(examples=["100000"])]
+_RAW_UNITS = r"^(0|[1-9][0-9]{0,39})$"
+
+
+def _raw_units(value: object) -> object:
+    """Before the pattern, which says nothing to somebody who wrote whole tokens."""
+    if isinstance(value, str) and not re.fullmatch(_RAW_UNITS, value):
+        raise PydanticCustomError(
+            "string_pattern_mismatch",
+            "A supply is whole raw units in plain digits, at most 40, with no point, sign or leading zero: 1000.00 of a "
+            "token with two decimals is 100000",
+        )
+    return value
+
+
+RawUnits = Annotated[
+    str,
+    BeforeValidator(_raw_units),
+    StringConstraints(pattern=_RAW_UNITS),
+    Field(examples=["100000"]),
+]
 AddressText = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ADDRESS_CHARACTERS)
 ]

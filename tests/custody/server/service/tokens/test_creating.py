@@ -89,6 +89,16 @@ def test_p31_the_largest_supply_is_named(tokens):
     assert "92233720368547758.07" in problem["detail"]
 
 
+@pytest.mark.parametrize("field", ["total_supply", "max_supply"])
+@pytest.mark.parametrize("written", ["10.00", "1e2", "-1", "+1", "01", "1,000", "", "100\n", "٣", "1" * 41])
+def test_p21_a_supply_that_is_no_raw_units_is_refused_in_words(tokens, field, written):
+    problem = refused(tokens.create(**{field: written}), 422, "VALIDATION")
+    (fault,) = problem["errors"]
+    assert (fault["pointer"], fault["code"]) == (f"/{field}", "string_pattern_mismatch")
+    assert "raw units" in fault["detail"]
+    assert "1000.00 of a token with two decimals is 100000" in fault["detail"]
+
+
 def test_without_a_coin_at_the_address_it_says_how_that_is_mended(desk, tokens_at_none):
     tokens = tokens_at_none
     change = desk.policy.address(1, 0)
