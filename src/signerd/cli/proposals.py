@@ -41,11 +41,18 @@ def _row(line: "ProposalLine") -> tuple[str, ...]:
         line.psbt_id,
         line.network,
         "(your profile)" if line.from_profile and line.brought_by else line.vault_name or "(not pinned)",
-        "not known" if line.paid_sats is None else amount(line.paid_sats),
+        _paid(line),
         "not known" if line.fee_sats is None else amount(line.fee_sats),
         f"brought by {line.brought_by}" if line.brought_by else f"{line.collected} of {line.required}",
         standing_words(line),
     )
+
+
+def _paid(line: "ProposalLine") -> str:
+    """A token's transaction pays nobody: what it does stands beside."""
+    if line.paid_sats is None:
+        return "not known"
+    return f"{amount(line.paid_sats)}, {line.token}" if line.token else amount(line.paid_sats)
 
 
 def show(context: typer.Context, psbt_id: PsbtId, as_json: Json = False) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from multisig import RECEIVE, Inspection, Network, decode_address, encode_address
-from multisig.tokens import Bytecode, Payload, format_units, token_words
+from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.listed import ListedAddress
 from signerd.core.text import amount, plain
 from signerd.loopback.shapes import ListedView, TokenView
@@ -30,6 +30,15 @@ def token_view(
         listed_hash=token.whitelist_hash.hex() if token is not None and listed else None,
         **({} if token is None else _proven(token)),
     )
+
+
+def token_in_short(inspection: Inspection, token: Bytecode) -> str:
+    """For a line of a list: "token GOLD: transfer 12.50". ``token``: what bytes have proven of the first payload."""
+    payload = next(output.token for output in inspection.op_returns if output.token is not None)
+    what = payload.function.wire_name.replace("_", " ") if isinstance(payload, Call) else "a new one"
+    if isinstance(payload, Call) and payload.amount is not None:
+        what = f"{what} {format_units(payload.amount, token.decimals)}"
+    return f"token {token.ticker}: {what}"
 
 
 def _proven(token: Bytecode) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from signerd.loopback.shapes import (
     RegistrationPreview,
     VaultView,
 )
-from signerd.loopback.token_views import token_view
+from signerd.loopback.token_views import token_in_short, token_view
 
 # Nothing more is expected of a proposal in one of these.
 ENDED = frozenset(
@@ -187,7 +187,8 @@ def brought_proposal_line(record: Record, pin: Pin | None, network: Network) -> 
 def _judged_line(record: Record, review: Review, network: Network) -> dict[str, Any]:
     found = review.inspection
     paid, fee = (None, None) if found is None else (_paid(found), int(found.fee))
-    return _line(record, review.pin, network, paid, fee)
+    token = None if found is None or review.token is None else token_in_short(found, review.token)
+    return {**_line(record, review.pin, network, paid, fee), "token": token}
 
 
 def _line(

@@ -14,6 +14,7 @@ from signerd.loopback.shapes import ProposalView
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.served import make_outer, served_daemon, served_script
+from tests.support.tokens import GOLD, call, published, token_snapshot
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\r\nChecks\n  ok  everything\x9b31m"
 
@@ -68,6 +69,16 @@ def test_what_has_ended_is_listed_on_request(desk):
     assert "No proposal" in signerd("proposals", state=desk.state).out
     [line] = signerd("proposals", "--all", "--json", state=desk.state).json
     assert line["state"] == "declined"
+
+
+def test_beside_what_a_tokens_call_pays_stands_what_it_does(desk, outer):
+    outer.platform.published[1] = published(GOLD)
+    outer.platform.proposals["t-1"] = token_snapshot(call())
+    await_proposal(desk, "t-1")
+    rows = signerd("proposals", state=desk.state).out.splitlines()
+    [row] = [row for row in rows if row.startswith("t-1 ")]
+    assert f"{amount(0)}, token GOLD: transfer 12.50 " in row
+    assert not any("token" in row for row in rows if row.startswith("p-1 "))
 
 
 # --- show ----------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import given
 from firmware_bridge import Device, DeviceState, Endpoint
 from firmware_bridge.model import Happening
 from multisig import RECEIVE, ChangeTo, Network, TxOut, Vault, build_psbt, op_return_script, sats
-from multisig.tokens import encode_payload, token_script, token_words
+from multisig.tokens import Function, encode_payload, token_script, token_words
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Note, link
@@ -31,7 +31,7 @@ from signerd.loopback.views import (
 from tests.multisig.tokens.samples import PAYLOADS
 from tests.support.command import is_tame
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend, surroundings
-from tests.support.tokens import gold, token_snapshot
+from tests.support.tokens import call, gold, token_snapshot
 from tests.support.wallets import ALICE, BOB, CAROL, foreign_script, fund, pay
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2028"
@@ -159,6 +159,25 @@ def test_a_line_of_the_list_says_what_the_whole_says():
     line = proposal_line(record, review(snapshot, surroundings()), NETWORK)
     whole = proposal_view(record, review(snapshot, surroundings()), NETWORK)
     assert line.model_dump() == {name: getattr(whole, name) for name in type(line).model_fields}
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        (gold().deployment, "token GOLD: a new one"),
+        (call(), "token GOLD: transfer 12.50"),
+        (call(Function.PAUSE), "token GOLD: pause"),
+        (call(Function.TRANSFER_OWNERSHIP), "token GOLD: transfer ownership"),
+    ],
+    ids=["deploy", "amount", "nothing", "address"],
+)
+def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another(payload, told):
+    record = Record(token_snapshot(payload), State.WAITING_PERSON, "t")
+
+    def line(around):
+        return proposal_line(record, review(record.snapshot, around), NETWORK)
+
+    assert (line(surroundings(token=gold())).token, line(surroundings()).token) == (told, None)
 
 
 def test_a_signature_of_ours_is_told():

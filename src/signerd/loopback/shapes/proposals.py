@@ -7,7 +7,8 @@ class ProposalLine(Answer):
     """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged.
 
     ``brought_by``: it is not the platform's; this app, or the person, brought it. ``from_profile``: it spends the person's own
-    money, and no vault's.
+    money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
+    not proven which it is.
     """
 
     psbt_id: str
@@ -25,6 +26,7 @@ class ProposalLine(Answer):
     fee_sats: int | None
     brought_by: str | None = None
     from_profile: bool = False
+    token: str | None = None
 
 
 class CoinView(Answer):

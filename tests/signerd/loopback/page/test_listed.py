@@ -22,6 +22,7 @@ async def test_s12_every_listed_address_is_on_the_page_beside_their_number_and_h
     desk.platform.published[1] = Published(token.blob)
     desk.platform.proposals["t-1"] = token_snapshot(token.deployment)
     await until_state(desk.daemon, "t-1", State.WAITING_PERSON)
+    assert "token GOLD: a new one" in (await desk.page("/")).all("main")[0].words
     page = await desk.page("/proposals/t-1")
     assert page.broken == []
     addresses = [encode_address(script, NETWORK) for script in token.whitelist]
