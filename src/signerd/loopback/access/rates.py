@@ -44,7 +44,7 @@ class Rates:
     def take(self, who: str) -> None:
         """Raises TooManyRequests, with the whole seconds after which there is one again."""
         self._require(who, 1)
-        self._buckets[who].left -= 1
+        self._filled(who).left -= 1
 
     async def in_turn(self, who: str, request: Request) -> None:
         """Answer a request for which ``take`` took a token, after those of the same app that came before it.
@@ -52,7 +52,7 @@ class Rates:
         What it cost beyond its token is taken afterwards; so however many came at once, they cost what an app may. Raises
         TooManyRequests where those before it have used up what there was.
         """
-        async with self._buckets[who].turns:
+        async with self._filled(who).turns:
             self._require(who, 0)
             metered = Metered(request(), self.clock)
             try:
