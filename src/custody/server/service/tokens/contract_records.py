@@ -18,14 +18,19 @@ from custody.server.store.models import Contract, Decision, Proposal, VaultSigne
 
 def contract_in(db: Session, access: WorkspaceAccess, contract_uid: int) -> Contract:
     """One that the workspace made, or that its vaults hold or own by now. Raises NotFound for all others (P24)."""
-    contract = db.get(Contract, contract_uid)
-    if contract is None or not (_is_own(access, contract) or holding_vault(db, access, contract)):
-        raise NotFound("There is no such token in this workspace.")
+    contract, _vault_id = _found(db, access, contract_uid)
     return contract
 
 
-def _is_own(access: WorkspaceAccess, contract: Contract) -> bool:
-    return contract.workspace_id == access.workspace_id
+def _found(db: Session, access: WorkspaceAccess, contract_uid: int) -> tuple[Contract, str | None]:
+    """With the vault here by which the workspace has it; None where it made it. Raises NotFound."""
+    contract = db.get(Contract, contract_uid)
+    if contract is not None and contract.workspace_id == access.workspace_id:
+        return contract, None
+    vault_id = None if contract is None else holding_vault(db, access, contract)
+    if contract is None or vault_id is None:
+        raise NotFound("There is no such token in this workspace.")
+    return contract, vault_id
 
 
 def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> wire.Contract:
@@ -33,12 +38,12 @@ def contract_record(db: Session, access: WorkspaceAccess, contract_uid: int) -> 
 
     Of a token that another workspace made: only what the chain and the bytecode say.
     """
-    contract = contract_in(db, access, contract_uid)
+    contract, vault_id = _found(db, access, contract_uid)
     standing = standings(db, contract.chain, [contract.deploy_family_id])[contract.deploy_family_id]
-    if _is_own(access, contract):
+    if vault_id is None:
         (record,) = contract_records(db, access.network, [contract])
     else:
-        record = _public(_record(access.network, contract, standing, []), holding_vault(db, access, contract))
+        record = _public(_record(access.network, contract, standing, []), vault_id)
     return record.model_copy(
         update={"bytecode": contract.bytecode.decode(), "deployment_hex": _deployment_hex(db, standing)}
     )
@@ -93,7 +98,7 @@ def _record(
     )
 
 
-def _public(record: wire.Contract, vault_id: str | None) -> wire.Contract:
+def _public(record: wire.Contract, vault_id: str) -> wire.Contract:
     """Without its maker's vault, proposal and people (P24)."""
     return record.model_copy(update={"vault_id": vault_id, "deploy_psbt_id": None, "signers": []})
 

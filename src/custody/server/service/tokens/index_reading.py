@@ -29,15 +29,21 @@ def why_behind(db: Session, chain: str) -> str | None:
     was left. So both must have the same block where the lower of them is.
     """
     tip = db.scalar(select(func.max(ChainBlock.height)).where(ChainBlock.chain == chain))
-    read = db.scalar(select(func.max(TokenBlock.height)).where(TokenBlock.chain == chain))
     if tip is None:
         return None
-    if read is None or read < tip - BLOCKS_ON_THE_WAY:
-        upto = "nothing" if read is None else f"block {read}"
+    read = indexed_height(db, chain)
+    if read < 0 or read < tip - BLOCKS_ON_THE_WAY:
+        upto = "nothing" if read < 0 else f"block {read}"
         return f"The index of tokens is behind: it has read {upto} of {tip}."
     if shared_height(db, chain) < min(read, tip):
         return f"The index of tokens is behind: the chain has another block {min(read, tip)} by now."
     return None
+
+
+def indexed_height(db: Session, chain: str) -> int:
+    """Of the last block that the index has read; -1 where it has read none."""
+    found = db.scalar(select(func.max(TokenBlock.height)).where(TokenBlock.chain == chain))
+    return -1 if found is None else found
 
 
 def shared_height(db: Session, chain: str) -> int:

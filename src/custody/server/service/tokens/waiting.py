@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Select, and_, exists, func, or_, select
+from sqlalchemy import Select, and_, exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from custody.schemas.proposals import ProposalStatus as Status
@@ -12,9 +12,9 @@ from custody.server.service.proposals.token_coins import address_script
 from custody.server.service.tokens.arguments import Asked
 from custody.server.service.tokens.bytecode import published_bytecode
 from custody.server.service.tokens.cells import Cells
-from custody.server.service.tokens.index_reading import shared_height
+from custody.server.service.tokens.index_reading import indexed_height, shared_height
 from custody.server.service.tokens.refusing import refusal
-from custody.server.store.models import Contract, ContractCall, Proposal, TokenBlock, TokenCell, Vault
+from custody.server.store.models import Contract, ContractCall, Proposal, TokenCell, Vault
 from custody.server.store.models import TokenTransaction as TokenRow
 from multisig.tokens import encode_payload
 from multisig.tokens.machine import BytecodeOf, Cell, Failure, StateView, TokenTransaction, simulate
@@ -59,12 +59,6 @@ def outlook_of(db: Session, contract: Contract, workspace_id: int) -> Outlook:
         published_bytecode(db, contract.chain),
         _waiting(db, contract, workspace_id),
     )
-
-
-def indexed_height(db: Session, chain: str) -> int:
-    """Of the last block that the index has read; -1 where it has read none."""
-    found = db.scalar(select(func.max(TokenBlock.height)).where(TokenBlock.chain == chain))
-    return -1 if found is None else found
 
 
 def deployed_id(db: Session, contract: Contract) -> str | None:
