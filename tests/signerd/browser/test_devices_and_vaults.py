@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Locator, Page, Route, expect
 
 from firmware_bridge import DeviceState, Question
 from tests.support.desk import VAULT
@@ -67,6 +67,46 @@ def test_a_pin_by_the_keyboard_alone(make_desk, tmp_path):
     page.get_by_label("Typed places").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Unlocked")).to_be_focused()
+
+
+def test_the_focus_is_led_on_though_the_part_is_made_anew_before_the_answer_comes(make_desk, tmp_path):
+    desk = make_desk(outer=with_bridge(tmp_path, locked()))
+    page = desk.page("/devices")
+    begin(page)
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/questions/*", lambda route: held.append((route, route.fetch())))
+    page.get_by_label("Typed places").fill(PIN)
+    page.get_by_label("Typed places").press("Enter")
+    unlocked = page.get_by_role("heading", name="Unlocked")
+    expect(unlocked).to_be_focused()
+    [(route, answer)] = held
+    route.fulfill(response=answer)
+    expect(unlocked).to_be_focused()
+
+
+def test_a_part_that_is_made_anew_keeps_the_focus_where_it_was(make_desk, tmp_path):
+    desk = make_desk(outer=with_bridge(tmp_path, locked()))
+    page = desk.page("/devices")
+    # What the page has seen is what lets the daemon say that nothing is new.
+    page.route(
+        "**/*seen=*", lambda route: route.continue_(url=re.sub(r"seen=\w+", "seen=0", route.request.url))
+    )
+
+    def made_anew(focused: Locator) -> None:
+        focused.focus()
+        focused.evaluate("element => { element.dataset.before = '' }")
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('happened'))")
+        expect(page.locator("[data-before]")).to_have_count(0)
+        expect(focused).to_be_focused()
+
+    made_anew(page.get_by_role("link", name="Unlock"))
+    page.get_by_role("link", name="Unlock").press("Enter")
+    page.get_by_role("button", name="Begin").click()
+    made_anew(page.get_by_role("button", name="position centre"))
+    made_anew(page.get_by_role("button", name="Clear"))
+    page.get_by_label("Typed places").fill(PIN)
+    page.get_by_role("button", name="Unlock").click()
+    made_anew(page.get_by_role("link", name="To the devices"))
 
 
 def test_l10_what_is_typed_stays_nowhere_on_the_page_or_in_an_address(make_desk, tmp_path):

@@ -70,42 +70,71 @@
     else tell(words);
   });
 
-  // A form that is over takes the focus with it: who sent it is led to what came of it.
+  // A form that is over takes the focus with it: who sent it is led to what came of it. The answer may bring that, or a part
+  // that was made anew before the answer, which then finds its form gone and is heard by nobody. A part that brings the same
+  // form once more has not ended it.
   let sent = null;
-  body.addEventListener("htmx:beforeSwap", (event) => {
-    const { elt } = event.detail.requestConfig;
-    if (elt.tagName === "FORM") sent = elt;
+  let answered = false;
+  body.addEventListener("htmx:beforeRequest", (event) => {
+    const { elt } = event.detail;
+    if (elt.tagName !== "FORM") return;
+    sent = elt;
+    answered = false;
   });
-  body.addEventListener("htmx:afterSettle", () => {
-    if (sent === null || sent.isConnected) return;
-    // A form in its place says itself where to go on.
-    const field = document.querySelector("main [autofocus]");
-    if (field) {
-      sent = null;
-      field.focus();
-      return;
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.requestConfig.elt === sent) answered = true;
+  });
+  body.addEventListener("htmx:afterRequest", (event) => {
+    // A form that stays where it was says itself why it was refused.
+    if (event.detail.requestConfig.elt === sent && sent?.isConnected) sent = null;
+  });
+  const sameForm = (form) => document.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
+  const isOver = (form) => !form.isConnected && (answered || sameForm(form) === null);
+
+  // A part that is made anew while the focus is in it keeps the focus where it was: by the id, by the place in the form, or
+  // by where a link leads.
+  const findAgain = (element, part) => {
+    const { id, form } = element;
+    if (id) return () => document.getElementById(id);
+    if (form) {
+      const place = [...form.elements].indexOf(element);
+      return () => sameForm(form)?.elements[place];
     }
-    const next =
-      document.querySelector("main [role=alert]") ||
-      document.getElementById(sent.dataset.then || "main") ||
-      document.getElementById("main");
-    sent = null;
-    next.tabIndex = -1;
-    next.focus();
+    const link = `a[href="${CSS.escape(element.getAttribute("href"))}"]`;
+    return () => document.getElementById(part.id)?.querySelector(link);
+  };
+
+  const nothing = () => null;
+  let kept = nothing;
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    const focused = document.activeElement;
+    // A second part may be made before the first one has settled: that nothing has the focus then is no reason to forget.
+    if (focused !== body && event.detail.target?.contains(focused)) kept = findAgain(focused, event.detail.target);
   });
 
-  // A part that is made anew while the focus is in it keeps the focus where it was.
-  let kept = "";
-  body.addEventListener("htmx:beforeSwap", (event) => {
-    const { target } = event.detail;
-    kept = target && target.contains(document.activeElement) ? document.activeElement.id : "";
-  });
+  const focus = (element) => {
+    if (!element.matches("a, button, input, select, textarea")) element.tabIndex = -1;
+    element.focus();
+  };
+
   body.addEventListener("htmx:afterSettle", () => {
-    const again = kept && document.activeElement === document.body && document.getElementById(kept);
-    kept = "";
-    if (!again) return;
-    if (!again.matches("a, button, input, select, textarea")) again.tabIndex = -1;
-    again.focus();
+    const over = sent !== null && isOver(sent) ? sent : null;
+    const again = kept();
+    kept = nothing;
+    if (over !== null) sent = null;
+    // Whoever went on elsewhere meanwhile is left there.
+    if (document.activeElement !== body) return;
+    if (over === null) {
+      if (again) focus(again);
+      return;
+    }
+    focus(
+      // A form in its place says itself where to go on.
+      document.querySelector("main [autofocus]") ||
+        document.querySelector("main [role=alert]") ||
+        document.getElementById(over.dataset.then || "main") ||
+        document.getElementById("main"),
+    );
   });
 
   body.addEventListener("htmx:sendError", () => tell("Not connected to signerd. Nothing was sent."));
