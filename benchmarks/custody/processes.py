@@ -1,7 +1,6 @@
 """Platforms in processes of their own over one database: as services that are called, or as servers that answer requests."""
 
 import multiprocessing
-import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest, SignPsbtRequest
 from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.domain.caller import Caller
+from custody.server.listen import Address, bind
 from custody.server.service.proposals.verifying import read_returned, verify_returned
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.opening import open_database
@@ -182,7 +182,7 @@ def team(state: str, url: str, caller: Caller, body: dict[str, Any], count: int)
 
 def _serve(state: str, url: str, pipe: Any) -> None:
     platform = beside(state, url)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = bind(Address("127.0.0.1", 0), behind_proxy=False)
     pipe.send(listener.getsockname()[1])
     config = uvicorn.Config(platform.asgi, log_config=None, access_log=False, lifespan="off")
     uvicorn.Server(config).run(sockets=[listener])

@@ -107,7 +107,9 @@ def bind(address: Address, *, behind_proxy: bool) -> socket.socket:
             "Listen on 127.0.0.1, or put a TLS proxy in front and say --behind-proxy.",
         )
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named TCP, not left to the system: asyncio sends at once (TCP_NODELAY) only where it is, else each answer on a connection
+    # that stays waits 40 ms for the acknowledgement of its own head.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((address.host, address.port))

@@ -1,5 +1,6 @@
 """Addresses, sockets and the lock of a state folder."""
 
+import asyncio
 import socket
 from pathlib import Path
 
@@ -39,6 +40,24 @@ def test_plain_http_stays_on_this_machine(host: str) -> None:
 def test_a_proxy_may_stand_in_front() -> None:
     with bind(Address("0.0.0.0", 0), behind_proxy=True) as listener:
         assert listener.getsockname()[1] > 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_an_answer_is_sent_at_once(host: str) -> None:
+    """Else the second packet of each answer waits until the first was acknowledged, which a peer puts off for 40 ms."""
+    found: asyncio.Queue[int] = asyncio.Queue()
+
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted = writer.get_extra_info("socket")
+        await found.put(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    async with await asyncio.start_server(answer, sock=bind(Address(host, 0), behind_proxy=False)) as server:
+        _reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+        assert await asyncio.wait_for(found.get(), 10) == 1
+        writer.close()
+        await writer.wait_closed()
 
 
 def test_a_port_in_use_is_explained() -> None:
