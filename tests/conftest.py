@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 HERE = Path(__file__).parent
@@ -64,6 +65,19 @@ def _is_tried_again(path: Path) -> bool:
         return any(path.is_relative_to(HERE / folder) for folder in folders)
 
     return within(*TRIED_AGAIN) and not within(*NOT_AGAIN)
+
+
+@pytest.fixture(autouse=True)
+def plain_log() -> None:
+    """An error in the log without colours and everybody's local variables, which take up to a second to draw."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.LogfmtRenderer(),
+        ]
+    )
 
 
 @pytest.fixture

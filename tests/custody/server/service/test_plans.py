@@ -11,8 +11,11 @@ import pytest
 from sqlalchemy import event, insert, select, text
 
 from custody.schemas.proposals import ProposalStatus
-from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.selection import Tier
+from custody.server.service.limits.limits import Limits, Movement
+from custody.server.service.limits.policies import StoredPolicies
+from custody.server.service.limits.usage import most_of_vault
 from custody.server.service.network.affected import affected
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.snapshot import Snapshot
@@ -33,7 +36,7 @@ from custody.server.store.models import (
     TokenCell,
     Vault,
 )
-from multisig import FeeRate
+from multisig import FeeRate, Sats
 from multisig.tokens.machine import Cell
 from tests.support.custody import ok
 from tests.support.flood import flood
@@ -237,6 +240,17 @@ def snapshot(desk) -> Snapshot:
     return take_snapshot(desk.chain, {0: desk.chain.block_at(0).hash}, [script], [])
 
 
+def measuring(db, desk):
+    access = WorkspaceAccess(desk.workspace_id, 1, "testnet", "regtest", 1, frozenset())
+    caller = Caller(desk.user_ids["alice"], 1, "alice", "test")
+    limits = Limits(lambda: START, StoredPolicies())
+    movement = Movement(Sats(1_000), START)
+    limits.require_role(db, caller, access, movement)
+    limits.require_vault(db, db.get_one(Vault, desk.vault["id"]), movement)
+    # One of many vaults: here every proposal is of one, and PostgreSQL knows it.
+    assert most_of_vault(db, "0" * 32, START) == 0
+
+
 def watching(db, desk):
     seen = snapshot(desk)
     assert any(found.spent for found in seen.outputs)
@@ -250,9 +264,19 @@ def watching(db, desk):
 
 @pytest.mark.parametrize(
     "act",
-    [drawing, listing(), listing(ProposalStatus.PENDING), listing(awaiting=True), calling, records, watching],
+    [
+        drawing,
+        measuring,
+        listing(),
+        listing(ProposalStatus.PENDING),
+        listing(awaiting=True),
+        calling,
+        records,
+        watching,
+    ],
     ids=[
         "coins for a send",
+        "limits",
         "a list",
         "a list by status",
         "what awaits me",
@@ -278,6 +302,8 @@ def test_no_statement_reads_the_whole_of_what_grows(old, act):
         (listing(), "ix_proposals_by_age"),
         (listing(ProposalStatus.PENDING), "ix_proposals_by_status"),
         (listing(awaiting=True), "ix_proposals_by_status"),
+        (measuring, "ix_proposals_of_member"),
+        (measuring, "ix_proposals_of_vault"),
         (watching, "ix_proposals_block_height"),
         (watching, "ix_proposals_kept"),
         (watching, "ix_chain_coins_height"),
@@ -289,7 +315,8 @@ def test_each_index_is_used(old, act, index):
     store = old.world.platform.services.store
     with statements(store) as seen, store.read() as db:
         act(db, old)
-    assert any(index in plan for plan in plans(store, seen))
+    found = plans(store, seen)
+    assert any(index in plan for plan in found), "\n".join(found)
 
 
 @pytest.mark.parametrize("status", [None, ProposalStatus.PENDING])

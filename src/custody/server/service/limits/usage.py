@@ -31,6 +31,19 @@ def usage_of_vault(db: Session, vault_id: str, since: datetime, family_id: str |
     return _usage(db, _OF_VAULT, {"vault_id": vault_id, "since": since, "family_id": family_id})
 
 
+def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime) -> int:
+    """No less than ``usage_of_member``: every version counts, and the ended ones too. One index holds all that is added up,
+    so that it takes a twentieth of the time.
+    """
+    whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since}
+    return plain(db).scalar(_MOST_OF_MEMBER, whose) or 0
+
+
+def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
+    """The same for ``usage_of_vault``."""
+    return plain(db).scalar(_MOST_OF_VAULT, {"vault_id": vault_id, "since": since}) or 0
+
+
 def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> Usage:
     others, held = plain(db).execute(sums, whose).one()
     return Usage(others=int(others), held=int(held))
@@ -78,3 +91,8 @@ _OF_MEMBER = _sums(
     )
 )
 _OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"))
+_MOST = select(func.sum(Proposal.movement_sats)).where(Proposal.created_at >= bindparam("since"))
+_MOST_OF_MEMBER = _MOST.where(
+    Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")
+)
+_MOST_OF_VAULT = _MOST.where(Proposal.vault_id == bindparam("vault_id"))

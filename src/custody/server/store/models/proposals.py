@@ -21,9 +21,9 @@ class Proposal(Base):
         Index("ix_proposals_by_status", "workspace_id", "status", "created_at", "id"),
         Index("ix_proposals_by_age", "workspace_id", "created_at", "id"),
         Index(None, "status", "expires_at"),
-        # What a member, or a vault, moved since a cycle began.
-        Index(None, "workspace_id", "created_by", "created_at"),
-        Index(None, "vault_id", "created_at"),
+        # What a member, or a vault, moved since a cycle began; with the amounts, so that their sum is in the index.
+        Index("ix_proposals_of_member", "workspace_id", "created_by", "created_at", "movement_sats"),
+        Index("ix_proposals_of_vault", "vault_id", "created_at", "movement_sats"),
         # Which proposal made a coin. One alone: what the chain says of a transaction, it says of one proposal.
         Index(None, "txid_expected", unique=True),
         # What has ended and is watched all the same.
@@ -44,6 +44,8 @@ class Proposal(Base):
         # What a reorganisation takes back.
         Index(None, "block_height"),
         CheckConstraint("fee_sats >= 0", name="fee"),
+        # A sum of all is never less than a sum of some (`most_of_vault`).
+        CheckConstraint("movement_sats >= 0", name="movement"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)

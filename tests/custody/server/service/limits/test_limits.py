@@ -182,6 +182,19 @@ class TestRelease:
         ok(rich.decline("bob", psbt_id))
         assert (mine(rich)[0], vaults_used(rich)) == ("0.00000000", "0.00000000")
 
+    def test_what_was_given_back_can_be_moved_in_full(self, rich):
+        """A first look counts whatever was proposed in the cycle. What it finds too much is counted exactly, to the satoshi."""
+        response = rich.propose(60_000, fee_rate="2")
+        whole = cost(rich, response)
+        set_role(rich, btc(whole))
+        for name in ("alice", "bob"):
+            ok(rich.decline(name, response.json()["psbt_id"]))
+        refused(rich.propose(60_001, fee_rate="2"), 403, "ROLE_LIMIT_EXCEEDED")
+        again = ok(rich.propose(60_000, fee_rate="2"))
+        assert mine(rich) == (btc(whole), "0.00000000")
+        refused(rich.propose(1_000, fee_rate="2"), 403, "ROLE_LIMIT_EXCEEDED")
+        ok(rich.decline("alice", again["psbt_id"]))
+
     def test_an_expired_one_gives_back(self, rich):
         psbt_id = ok(rich.propose(60_000))["psbt_id"]
         move(rich, 14)

@@ -801,6 +801,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.CheckConstraint("fee_sats >= 0", name=op.f("ck_proposals_fee")),
+        sa.CheckConstraint("movement_sats >= 0", name=op.f("ck_proposals_movement")),
         sa.ForeignKeyConstraint(["created_by"], ["users.id"], name=op.f("fk_proposals_created_by_users")),
         sa.ForeignKeyConstraint(
             ["profile_key_id"], ["keys.id"], name=op.f("fk_proposals_profile_key_id_keys")
@@ -839,17 +840,17 @@ def upgrade() -> None:
             postgresql_where=sa.text("block_height IS NOT NULL"),
         )
         batch_op.create_index(
+            "ix_proposals_of_member",
+            ["workspace_id", "created_by", "created_at", "movement_sats"],
+            unique=False,
+        )
+        batch_op.create_index(
+            "ix_proposals_of_vault", ["vault_id", "created_at", "movement_sats"], unique=False
+        )
+        batch_op.create_index(
             batch_op.f("ix_proposals_status_proposals_expires_at"), ["status", "expires_at"], unique=False
         )
         batch_op.create_index(batch_op.f("ix_proposals_txid_expected"), ["txid_expected"], unique=True)
-        batch_op.create_index(
-            batch_op.f("ix_proposals_vault_id_proposals_created_at"), ["vault_id", "created_at"], unique=False
-        )
-        batch_op.create_index(
-            batch_op.f("ix_proposals_workspace_id_proposals_created_by_proposals_created_at"),
-            ["workspace_id", "created_by", "created_at"],
-            unique=False,
-        )
 
     op.create_table(
         "refresh_tokens",
