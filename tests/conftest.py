@@ -70,13 +70,9 @@ def _is_tried_again(path: Path) -> bool:
 @pytest.fixture(autouse=True)
 def plain_log() -> None:
     """An error in the log without colours and everybody's local variables, which take up to a second to draw."""
+    plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
-            structlog.processors.LogfmtRenderer(),
-        ]
+        processors=[structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, plain]
     )
 
 

@@ -72,7 +72,7 @@ class Server:
     def database(self) -> Iterator[str]:
         """The URL of a fresh database that has the tables; dropped at the end, whoever is still connected."""
         name = f"test_{next(self.names)}"
-        self.administer("CREATE DATABASE {} TEMPLATE {}", name, TEMPLATE)
+        self.copy(TEMPLATE, name)
         try:
             yield self.url(name)
         finally:
@@ -91,7 +91,11 @@ class Server:
     def replace(self, name: str, template: str = TEMPLATE) -> None:
         """The database becomes a copy of the template."""
         self.administer("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
-        self.administer("CREATE DATABASE {} TEMPLATE {}", name, template)
+        self.copy(template, name)
+
+    def copy(self, template: str, name: str) -> None:
+        """File by file, a third of the time that it takes through the log, which nothing here is recovered from."""
+        self.administer("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template)
 
     def administer(self, statement: str, *names: str) -> None:
         with closing(self.connect("postgres")) as connection:
