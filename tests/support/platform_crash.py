@@ -26,9 +26,9 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 
-from custody.server.app import Settings, open_platform
 from custody.server.chain.backend import ChainBackend
 from tests.support.forked import in_child
+from tests.support.platform import open_world
 from tests.support.platform_bump import BUMP
 from tests.support.platform_story import PAYMENT, Story, Turn
 from tests.support.postgresql import Server
@@ -101,19 +101,20 @@ class SteppedChain:
 
 @dataclass(frozen=True)
 class Databases:
-    """Fresh databases with what a story begins with. ``server`` is None for SQLite, whose file is in the state folder."""
+    """Fresh databases as they are before a turn of a story. ``server`` is None for SQLite, whose file is in the state folder."""
 
     root: Path
     server: Server | None
 
     @contextmanager
-    def copy(self, story: Story) -> Iterator[tuple[Path, str | None]]:
+    def copy(self, story: Story, which: int = 0) -> Iterator[tuple[Path, str | None]]:
         """The state folder, and the URL where it is not in there."""
+        before = self._before(story, which)
         folder = Path(tempfile.mkdtemp(dir=self.root))
-        shutil.copytree(self._beginning(story), folder / "state")
+        shutil.copytree(self.root / before, folder / "state")
         name = f"kill_{folder.name}".lower()
         if self.server is not None:
-            self.server.administer("CREATE DATABASE {} TEMPLATE {}", name, self._name(story))
+            self.server.copy(self._name(before), name)
         try:
             yield folder / "state", None if self.server is None else self.server.url(name)
         finally:
@@ -121,17 +122,26 @@ class Databases:
             if self.server is not None:
                 self.server.administer("DROP DATABASE {} WITH (FORCE)", name)
 
-    def _beginning(self, story: Story) -> Path:
-        folder = self.root / story.name
-        if not folder.exists():
+    def _before(self, story: Story, which: int) -> str:
+        """The folder's name. Made once: whoever dies in the ``which``-th turn, nobody does in those that come earlier."""
+        made = f"{story.name}_{which}"
+        folder, url = self.root / made, None if self.server is None else self.server.url(self._name(made))
+        if folder.exists():
+            return made
+        if which == 0:
             if self.server is not None:
-                self.server.administer("CREATE DATABASE {} TEMPLATE template0", self._name(story))
-            url = None if self.server is None else self.server.url(self._name(story))
+                self.server.administer("CREATE DATABASE {} TEMPLATE template0", self._name(made))
             in_child(lambda: story.begin(folder, url))
-        return folder
+            return made
+        earlier = self._before(story, which - 1)
+        shutil.copytree(self.root / earlier, folder)
+        if self.server is not None:
+            self.server.copy(self._name(earlier), self._name(made))
+        assert play(story.turns[which - 1], folder, url, which - 1, None) is not None
+        return made
 
-    def _name(self, story: Story) -> str:
-        return f"{self.root.name}_{story.name}".lower().replace("-", "_")
+    def _name(self, made: str) -> str:
+        return f"{self.root.name}_{made}".lower().replace("-", "_")
 
 
 def play(turn: Turn, state: Path, url: str | None, number: int, fatal: int | None) -> int | None:
@@ -164,14 +174,13 @@ def look(story: Story, state: Path, url: str | None) -> list[str]:
 
 
 def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[str, object]:
-    """The ``which``-th turn dies at a step; it is played again by another process, and so are those that follow."""
-    with databases.copy(story) as (state, url):
-        number = kills = 0
-        for place, turn in enumerate(story.turns):
-            fatal = step if place == which else None
+    """The ``which``-th turn dies at a step; it is played again by another process, and those that follow are played."""
+    with databases.copy(story, which) as (state, url):
+        number, kills, fatal = which, 0, step
+        for turn in story.turns[which:]:
             while play(turn, state, url, number, fatal) is None:
                 number, kills, fatal = number + 1, kills + 1, None
-            number += 1
+            number, fatal = number + 1, None
         wrong = look(story, state, url)
     return {
         "story": story.name,
@@ -183,12 +192,16 @@ def kill_at(story: Story, databases: Databases, which: int, step: int) -> dict[s
 
 
 def prepare(root: Path) -> None:
-    """What every process would do anew: import everything, build the routes. Only what is wrong is logged."""
+    """What every process would do anew: import everything, build the routes, answer for the first time. Only what is wrong
+    is logged.
+    """
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-    open_platform(Settings(state=root / "first")).close()
+    with open_world(root / "first") as world:
+        world.organisation("Acme", "admin@example.org")
+        world.as_user("admin@example.org")
 
 
 def main(root: Path, database: str, name: str, first: int = 1, stride: int = 1) -> None:
