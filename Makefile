@@ -1,7 +1,7 @@
 # People and CI run the same commands. Nothing is needed but Python 3.11 or 3.12 (with venv) and make.
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 60
 TARGETS ?=
 

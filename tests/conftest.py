@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,22 @@ TRIED_AGAIN = (
     "end_to_end/test_demo.py",
 )
 NOT_AGAIN = ("firmware_bridge/contract", "firmware_bridge/virtual")
+# A single test of each takes from twenty seconds to two minutes: begun last, it would be waited for alone. Several programs
+# at once, and one alone, by turns.
+LONG = (
+    "end_to_end/test_demo.py",
+    "custody/server/test_crash.py",
+    "signerd/browser/test_every_page.py",
+    "custody/server/service/network/test_hostile_explorer.py",
+    "end_to_end/test_demo_that_fails.py",
+    "custody/server/service/network/test_lives.py",
+    "signerd/test_crashes.py",
+    "signerd/hwi/test_parity.py",
+    "custody/server/service/tokens/test_histories.py",
+    "custody/server/service/people/test_staff_properties.py",
+    "custody/server/test_money_properties.py",
+    "signerd/daemon/test_proposals.py",
+)
 MEMORY = Path("/dev/shm")
 ENOUGH_BYTES = 4 * 1024**3
 
@@ -52,19 +69,35 @@ def pytest_xdist_auto_num_workers() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """What is not tried again is not read either: that alone takes every worker half a minute."""
     if BRIEFLY not in os.environ:
-        return
-    left_out = {item for item in items if not _is_tried_again(item.path)}
-    config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
+        return None
+    tried = _is_within(collection_path, TRIED_AGAIN) and not _is_within(collection_path, NOT_AGAIN)
+    leads_there = any((HERE / path).is_relative_to(collection_path) for path in TRIED_AGAIN)
+    return None if tried or leads_there else True
 
 
-def _is_tried_again(path: Path) -> bool:
-    def within(*folders: str) -> bool:
-        return any(path.is_relative_to(HERE / folder) for folder in folders)
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The long ones first: where several work and steal from each other, at the beginning of everybody's share."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    long: dict[Path, list[pytest.Item]] = {HERE / path: [] for path in LONG}
+    others: list[pytest.Item] = []
+    for item in items:
+        long.get(item.path, others).append(item)
+    modules = [own for own in long.values() if own]
+    total, done = len(items), 0
+    items.clear()
+    for who in range(workers):
+        own = [item for module in modules[who::workers] for item in module]
+        share = max(0, (total - len(items)) // (workers - who) - len(own))
+        items += own + others[done : done + share]
+        done += share
 
-    return within(*TRIED_AGAIN) and not within(*NOT_AGAIN)
+
+def _is_within(path: Path, places: Sequence[str]) -> bool:
+    return any(path.is_relative_to(HERE / place) for place in places)
 
 
 @pytest.fixture(autouse=True)
