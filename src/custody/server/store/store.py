@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Self
 
 import structlog
-from sqlalchemy import text
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session, sessionmaker
@@ -17,6 +17,7 @@ from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
+from custody.server.store.plain import keep_connection
 
 log = structlog.get_logger()
 
@@ -61,7 +62,7 @@ class Store:
         asked_at = time.perf_counter()
         with self._my_turn(), self._write_session() as session:
             with self._trouble_named():
-                self._require_own_tables(session)
+                self._require_own_tables(keep_connection(session))
             with self._turn_timed(asked_at):
                 with self._trouble_named():
                     yield session
@@ -72,12 +73,13 @@ class Store:
     def read(self) -> Iterator[Session]:
         """One consistent snapshot. The database refuses writes in it. Raises DatabaseUnavailable."""
         with self._trouble_named(), self._read_session() as session:
+            keep_connection(session)
             yield session
 
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
         with self.read() as session:
-            return _revision(session) != newest()
+            return _revision(session.connection()) != newest()
 
     def close(self) -> None:
         self._database.reading.dispose()
@@ -115,9 +117,9 @@ class Store:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
     @staticmethod
-    def _require_own_tables(session: Session) -> None:
+    def _require_own_tables(connection: Connection) -> None:
         """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
-        if _revision(session) != newest():
+        if _revision(connection) != newest():
             raise Outdated("A newer version of the platform has migrated the database.")
 
     @contextmanager
@@ -156,9 +158,7 @@ class Store:
             raise
 
 
-def _revision(session: Session) -> str | None:
-    found: str | None = session.connection().scalar(_REVISION)
+def _revision(connection: Connection) -> str | None:
+    # Every turn begins with it: not even a statement that was put together before is looked for.
+    found: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
     return found
-
-
-_REVISION = text("SELECT version_num FROM alembic_version")

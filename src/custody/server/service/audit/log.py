@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, DateTime, Row, String, bindparam, insert, select, type_coerce, update
+from sqlalchemy import ColumnElement, DateTime, String, bindparam, insert, select, type_coerce, update
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
@@ -69,14 +69,16 @@ class AuditLog:
         org_uid = "" if org_id is None else str(org_id)
         workspace_uid = str(access.workspace_id) if access else ""
         chain_id = chain_of(org_uid, workspace_uid)
-        head = _locked_head(db, chain_id)
+        heads: dict[str, tuple[int, bytes]] = db.info.setdefault(_HEADS_HERE, {})
+        # Nobody else writes meanwhile (ADR 13): a second event of the same transaction follows the first.
+        size, head_hash = heads.get(chain_id) or _locked_head(db, chain_id)
         # Milliseconds, as the row is hashed: what is stored must give the same text again.
         moment = self._clock()
         moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
         row = AuditRow(
             event_uid=new_id(self._random),
             chain_id=chain_id,
-            position=head.size + 1,
+            position=size + 1,
             org_uid=org_uid,
             workspace_uid=workspace_uid,
             timestamp=format_time(moment),
@@ -88,13 +90,15 @@ class AuditLog:
             role_uid=str(access.role_id) if access else "",
             trace_id=caller.trace_id,
         )
-        hashed = event_hash(head.head_hash, row)
+        hashed = event_hash(head_hash, row)
         values = {**vars(row), "timestamp": moment, "category": str(category)}
-        plain(db).execute(_APPEND, {**values, "prev_hash": head.head_hash, "event_hash": hashed})
+        plain(db).execute(_APPEND, {**values, "prev_hash": head_hash, "event_hash": hashed})
         plain(db).execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
+        heads[chain_id] = row.position, hashed
 
 
 # Put together once, and over plain tables: every change is recorded, while other writers wait.
+_HEADS_HERE: Final = "where the audit chains end"
 _HEADS = table_of(AuditHead)
 _HEAD = (
     select(_HEADS.c.size, _HEADS.c.head_hash)
@@ -106,14 +110,14 @@ _MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
 _APPEND = insert(table_of(AuditEvent))
 
 
-def _locked_head(db: Session, chain_id: str) -> Row[int, bytes]:
+def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
     # What cannot be stored is not recorded: the session's own is sent first.
     connection = plain(db)
     head = connection.execute(_HEAD, {"chain_id": chain_id}).one_or_none()
     if head is not None:
-        return head
+        return head.size, head.head_hash
     connection.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
-    return connection.execute(_HEAD, {"chain_id": chain_id}).one()
+    return 0, GENESIS
 
 
 @dataclass(frozen=True)

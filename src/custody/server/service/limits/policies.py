@@ -40,7 +40,10 @@ class StoredPolicies:
         return SpendingPolicy(Sats(role.limit_sats), _cycle(role))
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
-        vaults = plain(db).execute(_OF_VAULTS, {"vault_ids": vault_ids})
+        if len(vault_ids) == 1:
+            vaults = plain(db).execute(_OF_VAULT, {"vault_id": vault_ids[0]})
+        else:
+            vaults = plain(db).execute(_OF_VAULTS, {"vault_ids": vault_ids})
         return {
             vault.id: SpendingPolicy(Sats(vault.limit_sats), _cycle(vault), vault.is_per_cycle)
             for vault in vaults
@@ -57,9 +60,9 @@ class StoredPolicies:
 
 # Put together once: every movement asks both, while other writers wait.
 _OF_ROLE = select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
-_OF_VAULTS = select(
-    Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle
-).where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
+_VAULTS = select(Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle)
+_OF_VAULT = _VAULTS.where(Vault.id == bindparam("vault_id"))
+_OF_VAULTS = _VAULTS.where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
 
 
 def _cycle(row: Any) -> Cycle:

@@ -37,6 +37,13 @@ def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> Non
         plain(db).execute(_ADD, rows)
 
 
+def derive_ahead(vault: Vault) -> None:
+    """Works out what will be watched next once the next change address is taken. The keys are kept (`multisig.derivation`), so that
+    nobody waits for them in the writers' turn.
+    """
+    policy_of(vault).script_pubkey(CHANGE, vault.next_change_index + GAP)
+
+
 _LAST = select(func.max(WatchedScript.address_index)).where(
     WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
 )

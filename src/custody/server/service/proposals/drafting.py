@@ -139,12 +139,12 @@ class Drafter:
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         pool, selection = _choose(db, Purse(vault.id, quote.tip.height), plan, self._rng, kept)
         try:
-            return replace(self._build(db, vault, intent, plan, quote, pool, selection), kept=kept)
+            return self._build(db, vault, intent, plan, quote, pool, selection, kept)
         except PsbtTooLarge:
             # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
             fewest = select_fewest(_candidates(pool), plan) or selection
         try:
-            return replace(self._build(db, vault, intent, plan, quote, pool, fewest), kept=kept)
+            return self._build(db, vault, intent, plan, quote, pool, fewest, kept)
         except PsbtTooLarge as error:
             sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
@@ -158,6 +158,7 @@ class Drafter:
         quote: Quote,
         pool: Sequence[Holding],
         selection: Selection,
+        kept: Holding | None,
     ) -> Draft:
         require_sane_fee(selection)
         places = {holding.outpoint: holding for holding in pool}
@@ -169,7 +170,7 @@ class Drafter:
             choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
         )
         vsize = plan.vsize(len(holdings), selection.change > 0)
-        return Draft(parts.build(), holdings, selection, vsize, parts).distinct(db, quote.tip.height)
+        return Draft(parts.build(), holdings, selection, vsize, parts, kept).distinct(db, quote.tip.height)
 
     def _outputs(
         self, outputs: Sequence[TxOut], selection: Selection, change_index: int

@@ -16,6 +16,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
+from custody.server.service.network.watching import derive_ahead
 from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
@@ -96,6 +97,7 @@ class Proposals:
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         paid = _paid_elsewhere(db, vault, intent)
+        derive_ahead(vault)
         try:
             return Prepared(intent, self._drafter.draft(db, vault, intent, rate, quote), paid)
         except CustodyError:

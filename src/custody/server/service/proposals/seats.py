@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, cast
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import and_, bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.keys import RevokedReason
@@ -14,7 +14,7 @@ from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, Per
 from custody.server.domain.revoking import may_move_on
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.vaults.descriptors import policy_from
-from custody.server.store.models import Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
+from custody.server.store.models import Decision, Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
 from custody.server.store.plain import plain
 from multisig import Fingerprint, Policy, Psbt
 
@@ -24,7 +24,7 @@ APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 
 @dataclass(frozen=True)
 class Seat:
-    """The caller's part in a proposal. ``policy``: what its coins are of."""
+    """The caller's part in a proposal. ``policy``: what its coins are of. ``has_decided``: whether they said something before."""
 
     proposal: Proposal
     policy: Policy
@@ -33,6 +33,7 @@ class Seat:
     is_active: bool
     revoked_reason: str | None
     fingerprint: Fingerprint
+    has_decided: bool
 
     @property
     def status(self) -> Status:
@@ -61,6 +62,7 @@ def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -
         raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
     key = db.get_one(Key, key_id)
     policy = profile_policy(db, key, db.get_one(Profile, key_id))
+    decision = db.get(Decision, (proposal.id, key_id))
     return Seat(
         proposal,
         policy,
@@ -69,18 +71,27 @@ def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -
         key.status == ACTIVE,
         key.revoked_reason,
         policy.key.fingerprint,
+        has_decided=decision is not None,
     )
 
 
 def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
-    place = {"vault_id": proposal.vault_id, "user_id": caller.user_id}
+    place = {"vault_id": proposal.vault_id, "user_id": caller.user_id, "proposal_id": proposal.id}
     found = plain(db).execute(_PLACE, place).one_or_none()
     if found is None:
         raise NotASigner("You are not a signer of this vault.")
     policy = policy_from(found.descriptor, found.chain)
     fingerprint = Fingerprint.from_hex(found.fingerprint)
-    is_active = found.status == ACTIVE
-    return Seat(proposal, policy, caller.user_id, found.id, is_active, found.revoked_reason, fingerprint)
+    return Seat(
+        proposal,
+        policy,
+        caller.user_id,
+        found.id,
+        found.status == ACTIVE,
+        found.revoked_reason,
+        fingerprint,
+        has_decided=found.decision is not None,
+    )
 
 
 # Put together once: every signature asks it twice.
@@ -92,9 +103,14 @@ _PLACE = (
         Key.revoked_reason,
         Vault.descriptor,
         Vault.chain,
+        Decision.decision,
     )
     .join(Key, Key.id == VaultSigner.key_id)
     .join(Vault, Vault.id == VaultSigner.vault_id)
+    .outerjoin(
+        Decision,
+        and_(Decision.proposal_id == bindparam("proposal_id"), Decision.key_id == VaultSigner.key_id),
+    )
     .where(
         VaultSigner.vault_id == bindparam("vault_id"),
         VaultSigner.user_id == bindparam("user_id"),

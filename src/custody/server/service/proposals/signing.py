@@ -72,7 +72,8 @@ class Signing:
     ) -> wire.SignPsbtResponse:
         proposal, progress = seat.proposal, verified.progress
         if not verified.new:
-            return self._answer(db, proposal, progress, "This signature was recorded before.")
+            said = "This signature was recorded before."
+            return self._answer(proposal, progress, verified.collected, said)
         if seat.status is not Status.PENDING:
             return self._too_late(db, seat)
         require_newest(db, proposal)
@@ -85,15 +86,14 @@ class Signing:
         )
         if verified.final is not None:
             self._finaliser.store(db, caller, access, proposal, verified.final)
-        return self._answer(db, proposal, progress, None)
+        return self._answer(proposal, progress, verified.collected, None)
 
     def _too_late(self, db: Session, seat: Seat) -> wire.SignPsbtResponse:
         if seat.status not in FINALISED:
             raise StateConflict(f"The proposal is {seat.status}; it takes no more signatures.")
         progress = SignerProgress((), ())
-        return self._answer(
-            db, seat.proposal, progress, "The threshold was met without this signature; it was not recorded."
-        )
+        said = "The threshold was met without this signature; it was not recorded."
+        return self._answer(seat.proposal, progress, _collected(db, seat.proposal), said)
 
     def _require_time_left(self, proposal: Proposal) -> None:
         if self._clock() >= proposal.expires_at:
@@ -112,7 +112,8 @@ class Signing:
     ) -> None:
         """In the place of what the signer said before."""
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id}
-        plain(db).execute(_FORGET_DECISION, {f"the_{name}": value for name, value in place.items()})
+        if seat.has_decided:
+            plain(db).execute(_FORGET_DECISION, {f"the_{name}": value for name, value in place.items()})
         said = {"decision": decision, "is_complete": is_complete, "reason": reason}
         plain(db).execute(_DECIDE, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
 
@@ -122,11 +123,11 @@ class Signing:
         proposal, nothing = seat.proposal, SignerProgress((), ())
         known = db.get(Decision, (proposal.id, seat.key_id))
         if known is not None and known.decision == "approve":
-            return self._answer(
-                db, proposal, nothing, "You have signed: a decline cannot take a signature back."
-            )
+            said = "You have signed: a decline cannot take a signature back."
+            return self._answer(proposal, nothing, _collected(db, proposal), said)
         if known is not None:
-            return self._answer(db, proposal, nothing, "Your decline was recorded before.")
+            said = "Your decline was recorded before."
+            return self._answer(proposal, nothing, _collected(db, proposal), said)
         if seat.status is not Status.PENDING:
             raise StateConflict(f"The proposal is {seat.status}; it can no longer be declined.")
         self._decide(db, seat, "reject", is_complete=False, reason=reason)
@@ -135,11 +136,11 @@ class Signing:
             self._lifecycle.apply(db, proposal, Event.THRESHOLD_LOST)
         told, what = told_of(proposal, user_id=caller.user_id), f"proposal {proposal.id}"
         self._audit.record(db, caller, Category.SIGNING, "PROPOSAL_DECLINED", what, access=access, told=told)
-        return self._answer(db, proposal, nothing, None)
+        return self._answer(proposal, nothing, _collected(db, proposal), None)
 
     @staticmethod
     def _answer(
-        db: Session, proposal: Proposal, progress: SignerProgress, detail: str | None
+        proposal: Proposal, progress: SignerProgress, collected: int, detail: str | None
     ) -> wire.SignPsbtResponse:
         missing = list(progress.missing)
         if missing and detail is None:
@@ -147,7 +148,7 @@ class Signing:
         return wire.SignPsbtResponse(
             psbt_id=proposal.id,
             status=Status(proposal.status),
-            collected_signatures=collected_signatures(db, [proposal.id])[proposal.id],
+            collected_signatures=collected,
             required_signatures=proposal.m,
             txid=proposal.txid,
             missing_inputs=missing,
@@ -162,6 +163,11 @@ _DECIDE = insert(_DECISIONS)
 _FORGET_DECISION = delete(_DECISIONS).where(
     _DECISIONS.c.proposal_id == bindparam("the_proposal_id"), _DECISIONS.c.key_id == bindparam("the_key_id")
 )
+
+
+def _collected(db: Session, proposal: Proposal) -> int:
+    """By what is stored."""
+    return collected_signatures(db, [proposal.id])[proposal.id]
 
 
 def _declines(db: Session, proposal: Proposal) -> int:

@@ -48,13 +48,15 @@ class NewSignature:
 class Verified:
     """What a signer gave, every signature verified against ``base``, and good for as long as the proposal's PSBT is that.
 
-    ``signed`` is that PSBT with what is ``new``; ``final`` the whole transaction, where it has what it takes.
+    ``signed`` is that PSBT with what is ``new``, and has ``collected`` signatures at every input at least; ``final`` the whole
+    transaction, where it has what it takes.
     """
 
     base: bytes
     signed: bytes
     new: tuple[NewSignature, ...]
     progress: SignerProgress
+    collected: int
     final: Transaction | None
 
 
@@ -83,6 +85,7 @@ def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
         signed=signed.to_bytes(),
         new=_new_signatures(base, signed),
         progress=progress,
+        collected=report.progress,
         final=final_transaction(signed, sought.policy) if report.progress >= sought.m else None,
     )
 
