@@ -69,14 +69,17 @@ class Server:
         return url.render_as_string(hide_password=False)
 
     @contextmanager
-    def database(self) -> Iterator[str]:
-        """The URL of a fresh database that has the tables; dropped at the end, whoever is still connected."""
+    def database(self, *, is_made: bool = True) -> Iterator[str]:
+        """The URL of a fresh database that has the tables, or is still to be made; dropped at the end, whoever is still
+        connected.
+        """
         name = f"test_{next(self.names)}"
-        self.copy(TEMPLATE, name)
+        if is_made:
+            self.copy(TEMPLATE, name)
         try:
             yield self.url(name)
         finally:
-            self.administer("DROP DATABASE {} WITH (FORCE)", name)
+            self.administer("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     @contextmanager
     def empty_database(self, options: str = "") -> Iterator[str]:

@@ -1,13 +1,20 @@
 """A desk that is set up once for each process of a test run, and copied for each test: a third of a second becomes a tenth."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+
+from sqlalchemy import make_url
 
 from tests.support.custody import Desk, open_desk
 from tests.support.platform import As, World, open_world
+from tests.support.postgresql import TEMPLATE, Server
+
+# What happens at a desk once it is set up, before a test begins.
+Story = Callable[[Desk], object]
 
 
 @dataclass(frozen=True)
@@ -15,25 +22,61 @@ class Prepared:
     """``state``: the folder, with the chain in it. ``desk`` is closed: what of it is plain, the copies take over."""
 
     state: Path
+    database: str
     desk: Desk
 
 
-def prepare(state: Path, url: str, deposits: Sequence[int]) -> Prepared:
-    """Writes the database at ``url``, which has its tables and nothing else."""
-    with open_desk(state, database_url=url) as desk:
-        if deposits:
-            desk.deposit(*deposits)
-        return Prepared(state, desk)
+class Copies:
+    """Desks of this process by kind of database and story, each lived through once. ``tables``: a SQLite file that has them.
+
+    ``server`` starts PostgreSQL for whoever asks first.
+    """
+
+    def __init__(self, folder: Path, tables: Path, server: Callable[[], Server]) -> None:
+        self._folder = folder
+        self._tables = tables
+        self._server = server
+        self._prepare = cache(self._make)
+
+    @contextmanager
+    def desk(self, story: Story, state: Path, url: str) -> Iterator[Desk]:
+        """The same desk over a copy of its database, which replaces the one at ``url``. Everybody is still signed in: the
+        clock stands where it stood.
+        """
+        prepared = self._prepare(make_url(url).get_backend_name(), story)
+        self._replace(url, prepared.database)
+        shutil.copytree(prepared.state, state)
+        with reopen(prepared, state, url) as desk:
+            yield desk
+
+    def _replace(self, url: str, template: str | None) -> None:
+        """``template``: None for one that has nothing but its tables."""
+        place = make_url(url)
+        assert place.database is not None
+        if place.get_backend_name() == "sqlite":
+            shutil.copy(template or self._tables, place.database)
+        else:
+            self._server().replace(place.database, template or TEMPLATE)
+
+    def _make(self, kind: str, story: Story) -> Prepared:
+        name = f"{kind}_{story.__module__.rpartition('.')[2]}_{story.__qualname__}".lower().replace(".", "_")
+        state = self._folder / name
+        database = f"{state}.db" if kind == "sqlite" else name
+        url = f"sqlite:///{database}" if kind == "sqlite" else self._server().url(name)
+        self._replace(url, None)
+        with open_desk(state, database_url=url) as desk:
+            story(desk)
+        return Prepared(state, database, desk)
 
 
 @contextmanager
 def reopen(prepared: Prepared, state: Path, url: str) -> Iterator[Desk]:
-    """The same desk over a copy of its database at ``url``. Everybody is still signed in: the clock stands where it stood."""
-    shutil.copytree(prepared.state, state)
+    """``state`` and the database at ``url`` are copies already."""
+    known = prepared.desk
     with open_world(state, database_url=url, broadcast_wait_seconds=0) as world:
+        world.clock.now = known.world.clock.now
         chain = world.platform.background.open_chain()
         try:
-            known = prepared.desk
             signers = {name: _again(user, world) for name, user in known.signers.items()}
             desk = Desk(
                 world,
@@ -53,3 +96,11 @@ def reopen(prepared: Prepared, state: Path, url: str) -> Iterator[Desk]:
 
 def _again(user: As, world: World) -> As:
     return replace(user, http=world.http)
+
+
+def nothing(_desk: Desk) -> None:
+    """A desk as it is when it is set up."""
+
+
+def three_deposits(desk: Desk) -> None:
+    desk.deposit(100_000, 200_000, 400_000)

@@ -8,7 +8,9 @@ import pytest
 
 from custody.server.store import Store, sqlite_url
 from tests.support.bitcoind import MISSING, NodeRig, find_bitcoind, running_node
+from tests.support.custody import Desk
 from tests.support.postgresql import REQUIRED, Server, find_programs, is_required, running_server
+from tests.support.prepared import Copies, Story, nothing, three_deposits
 
 # Of the routes' tests these ask the database nothing that the others do not ask of both.
 SQLITE_ALONE = frozenset({"test_auth", "test_frame", "test_keys"})
@@ -44,12 +46,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a fresh database that has the tables."""
+    """The URL of a fresh database that has the tables; whoever puts a prepared desk there has no use for them."""
+    is_replaced = "copies" in request.fixturenames
     if request.param == "sqlite":
-        file = shutil.copy(request.getfixturevalue("with_tables"), tmp_path / "custody.db")
+        file = tmp_path / "custody.db"
+        if not is_replaced:
+            shutil.copy(request.getfixturevalue("with_tables"), file)
         yield sqlite_url(file)
         return
-    with request.getfixturevalue("postgresql").database() as url:
+    with request.getfixturevalue("postgresql").database(is_made=not is_replaced) as url:
         yield url
 
 
@@ -58,6 +63,33 @@ def store(database: str) -> Iterator[Store]:
     opened = Store.open(database)
     yield opened
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def copies(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, with_tables: Path
+) -> Copies:
+    folder = tmp_path_factory.mktemp("prepared")
+    return Copies(folder, with_tables, lambda: request.getfixturevalue("postgresql"))
+
+
+@pytest.fixture
+def beginning(request: pytest.FixtureRequest) -> Story:
+    """What happened at the desk before the test. A module whose tests begin alike says here what that is."""
+    return three_deposits if "funded" in request.fixturenames else nothing
+
+
+@pytest.fixture
+def desk(tmp_path: Path, database: str, copies: Copies, beginning: Story) -> Iterator[Desk]:
+    """Over either database, copied from one at which the same has happened once."""
+    with copies.desk(beginning, tmp_path / "state", database) as opened:
+        yield opened
+
+
+@pytest.fixture
+def funded(desk: Desk) -> Desk:
+    """A vault with three confirmed deposits."""
+    return desk
 
 
 @pytest.fixture(scope="session")

@@ -38,9 +38,10 @@ from custody.server.store.models import (
 )
 from multisig import FeeRate, Sats
 from multisig.tokens.machine import Cell
-from tests.support.custody import ok
+from tests.support.custody import Desk, ok
 from tests.support.flood import flood
 from tests.support.platform import START
+from tests.support.prepared import Story
 
 GROWING = (
     "proposals",
@@ -59,8 +60,12 @@ PARTIAL = {"ix_proposals_kept"}
 
 
 @pytest.fixture
-def old(desk):
-    """A vault with a past: ended and confirmed proposals, coins spent and unspent, and a few that are under way."""
+def beginning() -> Story:
+    return a_past
+
+
+def a_past(desk: Desk) -> None:
+    """Ended and confirmed proposals, coins spent and unspent, and a few that are under way."""
     desk.deposit(400_000, 400_000, 400_000)
     psbt_id = ok(desk.propose(50_000))["psbt_id"]
     ok(desk.propose(50_000))
@@ -103,6 +108,11 @@ def old(desk):
         )
         if db.get_bind().dialect.name == "postgresql":
             db.execute(text("ANALYZE"))
+
+
+@pytest.fixture
+def old(desk):
+    """A vault with a past."""
     return desk
 
 

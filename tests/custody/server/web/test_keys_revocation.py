@@ -16,17 +16,20 @@ from custody.server.store.models import AuditEvent, Membership, Organisation, Wo
 from multisig import Network, Psbt, Sats
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As, register_key, seed
+from tests.support.prepared import Story, nothing
 
 
 @pytest.fixture
-def desk(tmp_path, database):
-    with open_desk(tmp_path / "state", database_url=database) as opened:
-        yield opened
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return a_deposit if "psbt_id" in request.fixturenames else nothing
+
+
+def a_deposit(desk: Desk) -> None:
+    desk.deposit(500_000)
 
 
 @pytest.fixture
 def psbt_id(desk: Desk) -> str:
-    desk.deposit(500_000)
     return ok(desk.propose(100_000))["psbt_id"]
 
 

@@ -20,15 +20,25 @@ from tests.custody.server.service.limits.test_limits import bound_cycle, move, s
 from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import START, plain_vault
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+from tests.support.prepared import Story
 from tests.support.replacing import bump, made
 from tests.support.token_desk import BOB, TokenDesk
+
+
+@pytest.fixture
+def beginning() -> Story:
+    return six_coins
+
+
+def six_coins(desk: Desk) -> None:
+    TokenDesk(desk).fund(*[50_000] * 6)
 
 
 @pytest.fixture
 def tokens(desk: Desk) -> TokenDesk:
     """With coins enough for calls that wait beside each other."""
     found = TokenDesk(desk)
-    found.fund(*[50_000] * 6)
+    found.look()
     return found
 
 
@@ -146,6 +156,7 @@ class TestOutOfReach:
     @pytest.fixture
     def desk(self, tmp_path, database, remote):
         with open_desk(tmp_path / "state", database_url=database, policies=remote) as opened:
+            six_coins(opened)
             yield opened
 
     def test_nothing_is_told_of_tokens_then(self, tokens, remote):

@@ -14,9 +14,10 @@ from custody.server.service.limits.policies import StoredPolicies
 from custody.server.service.system import place_of
 from custody.server.store.models import ChainCoin, Membership, Proposal, ProposalInput, Role, Vault
 from multisig import Sats
-from tests.support.custody import ok, open_desk, refused
+from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import As
 from tests.support.policy_store import OUT_OF_REACH, RemotePolicies
+from tests.support.prepared import Story, nothing
 
 BTC = 100_000_000
 
@@ -77,9 +78,17 @@ def move(desk, days: float) -> None:
 
 
 @pytest.fixture
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return eight_coins if "rich" in request.fixturenames else nothing
+
+
+def eight_coins(desk: Desk) -> None:
+    desk.deposit(*[1_000_000] * 8)
+
+
+@pytest.fixture
 def rich(desk):
     """Eight coins, so that proposals do not wait for each other's."""
-    desk.deposit(*[1_000_000] * 8)
     return desk
 
 
@@ -373,6 +382,7 @@ class TestOutOfReach:
     @pytest.fixture
     def desk(self, tmp_path, database, remote):
         with open_desk(tmp_path / "state", database_url=database, policies=remote) as opened:
+            eight_coins(opened)
             yield opened
 
     def test_a_vault_says_so_in_the_place_of_its_limits(self, rich, remote):

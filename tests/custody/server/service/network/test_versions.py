@@ -6,13 +6,22 @@ from sqlalchemy import select
 from custody.server.store.models import CoinLock, Job, Proposal
 from multisig import OutPoint, Psbt, Transaction, finalise
 from tests.custody.server.service.network.test_sightings import outside_spend
-from tests.support.custody import ok, sign
+from tests.support.custody import Desk, ok, sign
+from tests.support.prepared import Story, nothing
 from tests.support.replacing import bump, cancel, finished, forget_mempool, made, status, take_back
 
 
 @pytest.fixture
-def first(desk):
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return a_deposit if "first" in request.fixturenames else nothing
+
+
+def a_deposit(desk: Desk) -> None:
     desk.deposit(500_000)
+
+
+@pytest.fixture
+def first(desk):
     return made(desk.propose(150_000, fee_rate="2"))
 
 

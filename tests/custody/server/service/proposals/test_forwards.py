@@ -22,6 +22,7 @@ from multisig.builder import SEQUENCE, CoinToSpend
 from tests.support.custody import Desk, ok, open_desk, refused, sign
 from tests.support.platform import As, register_key, seed
 from tests.support.policy_store import RemotePolicies
+from tests.support.prepared import Story
 from tests.support.profiles import (
     approve_forward,
     figures,
@@ -39,11 +40,14 @@ PATH = "/api/v1/forward-to-vault"
 
 
 @pytest.fixture
-def desk(desk: Desk) -> Desk:
-    """Whose signers may propose payments too, and where Alice has bought some Bitcoin."""
+def beginning() -> Story:
+    return alice_has_bought
+
+
+def alice_has_bought(desk: Desk) -> None:
+    """Signers may propose payments, too."""
     grant(desk, "Signer", "PAYMENT_INIT")
     pay_profile(desk, "alice", 100_000, 60_000)
-    return desk
 
 
 @pytest.fixture

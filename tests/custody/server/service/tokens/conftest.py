@@ -3,7 +3,17 @@
 import pytest
 
 from tests.support.custody import Desk
+from tests.support.prepared import Story, nothing
 from tests.support.token_desk import TokenDesk
+
+
+@pytest.fixture
+def beginning(request: pytest.FixtureRequest) -> Story:
+    return a_coin if "tokens" in request.fixturenames else nothing
+
+
+def a_coin(desk: Desk) -> None:
+    TokenDesk(desk).fund(200_000)
 
 
 @pytest.fixture
@@ -16,5 +26,5 @@ def tokens_at_none(desk: Desk) -> TokenDesk:
 def tokens(desk: Desk) -> TokenDesk:
     """With a confirmed coin at the vault's address, read by the index."""
     found = TokenDesk(desk)
-    found.fund(200_000)
+    found.look()
     return found

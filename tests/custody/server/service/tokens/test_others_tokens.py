@@ -5,15 +5,25 @@ import pytest
 from custody.schemas.tokens import Contract
 from signerd.account.wire import published_of
 from signerd.core.tokens import prove_token
-from tests.support.custody import ok, refused
+from tests.support.custody import Desk, ok, refused
 from tests.support.neighbours import neighbour_of
+from tests.support.prepared import Story
 from tests.support.profiles import grant
 from tests.support.token_desk import BOB, BOB_SCRIPT, EVE, TokenDesk
 
 
 @pytest.fixture
+def beginning() -> Story:
+    return coins_of_a_maker
+
+
+def coins_of_a_maker(desk: Desk) -> None:
+    TokenDesk(desk).fund(200_000)
+    TokenDesk(desk).fund(50_000, 50_000)
+
+
+@pytest.fixture
 def maker(tokens) -> TokenDesk:
-    tokens.fund(50_000, 50_000)
     return tokens
 
 
