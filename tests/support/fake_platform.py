@@ -235,16 +235,19 @@ class FakePlatform:
             found = self.proposals.get(query["psbt_id"])
             return httpx.Response(200, json=self._shape(found)) if found else problem(404, "NOT_FOUND")
         done = {t["psbt_id"] for t in self.told()}
-        waiting = [
-            self._shape(snapshot)
+        pending = [
+            snapshot
             for psbt_id, snapshot in self.proposals.items()
             if psbt_id not in done and snapshot.status == "PENDING"
         ]
-        waiting = [*self.bad_proposals, *waiting]
-        ids = [item.get("psbt_id") if isinstance(item, dict) else None for item in waiting]
+        ids = [
+            *(bad.get("psbt_id") if isinstance(bad, dict) else None for bad in self.bad_proposals),
+            *(snapshot.psbt_id for snapshot in pending),
+        ]
         after = query.get("after")
         first = ids.index(after) + 1 if after is not None and after in ids else 0
-        waiting = waiting[first : first + int(query.get("limit", 1000))]
+        page = [*self.bad_proposals, *pending][first : first + int(query.get("limit", 1000))]
+        waiting = [self._shape(each) if isinstance(each, Snapshot) else each for each in page]
         etag = '"' + hashlib.sha256(json.dumps(waiting).encode()).hexdigest() + '"'
         if request.headers.get("if-none-match") == etag:
             return httpx.Response(304, headers={"etag": etag})
