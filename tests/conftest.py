@@ -1,5 +1,6 @@
 """What every suite shares."""
 
+import gc
 import os
 import shutil
 import tempfile
@@ -94,6 +95,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         share = max(0, (total - len(items)) // (workers - who) - len(own))
         items += own + others[done : done + share]
         done += share
+
+
+def pytest_collection_finish() -> None:
+    """All that was read stays to the end: the garbage collector looked through it again and again, half a second each time."""
+    gc.freeze()
 
 
 def _is_within(path: Path, places: Sequence[str]) -> bool:
