@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +89,11 @@ def approve(platform: Platform, caller: Caller, request: SignPsbtRequest) -> Non
 class _Work:
     """What a process does when it is told to. Each returns how many it did."""
 
-    def __init__(self, state: str, url: str, caller: Caller, body: dict[str, Any]) -> None:
+    def __init__(self, state: str, url: str, caller: Caller, bodies: Sequence[dict[str, Any]]) -> None:
         self._platform, self._caller = beside(state, url), caller
-        self._request = CreatePsbtRequest.model_validate(body)
+        self._requests = cycle([CreatePsbtRequest.model_validate(body) for body in bodies])
         # As a server has it: connections and statements are there.
-        propose(self._platform, caller, self._request)
+        propose(self._platform, caller, next(self._requests))
         self._bare = Bare(self._platform.services.store, open_database(url).writing)
         self._bare.propose()
 
@@ -102,7 +103,7 @@ class _Work:
         return self._platform.services.store.meters.registry.get_sample_value(_HOLD) or 0.0
 
     def propose(self, seconds: float) -> int:
-        return _until(seconds, lambda: propose(self._platform, self._caller, self._request))
+        return _until(seconds, lambda: propose(self._platform, self._caller, next(self._requests)))
 
     def approve(self, given: Sequence[tuple[Caller, SignPsbtRequest]]) -> int:
         for caller, request in given:
@@ -136,8 +137,8 @@ def _until(seconds: float, work: Callable[[], object]) -> int:
     return done
 
 
-def _worker(state: str, url: str, caller: Caller, body: dict[str, Any], pipe: Any) -> None:
-    work = _Work(state, url, caller, body)
+def _worker(state: str, url: str, caller: Caller, bodies: Sequence[dict[str, Any]], pipe: Any) -> None:
+    work = _Work(state, url, caller, bodies)
     pipe.send("ready")
     while (order := pipe.recv()) is not None:
         what, given = order
@@ -161,11 +162,13 @@ class Team:
 
 
 @contextmanager
-def team(state: str, url: str, caller: Caller, body: dict[str, Any], count: int) -> Iterator[Team]:
+def team(
+    state: str, url: str, caller: Caller, bodies: Sequence[dict[str, Any]], count: int
+) -> Iterator[Team]:
     pipes, processes = [], []
     for _ in range(count):
         ours, theirs = CONTEXT.Pipe()
-        process = CONTEXT.Process(target=_worker, args=(state, url, caller, body, theirs))
+        process = CONTEXT.Process(target=_worker, args=(state, url, caller, bodies, theirs))
         process.start()
         pipes.append(ours)
         processes.append(process)

@@ -3,10 +3,11 @@
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import structlog
 from sqlalchemy import insert, text
@@ -17,8 +18,9 @@ from custody.server.service.requests.rates import Rates
 from custody.server.store import sqlite_url
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, FeeRate
-from tests.support.custody import Desk, open_desk
+from tests.support.custody import Desk, ok, open_desk
 from tests.support.flood import flood
+from tests.support.platform import key_offer, register_key
 from tests.support.postgresql import find_programs, running_server
 
 # What an operator would not turn off either.
@@ -66,15 +68,23 @@ def lift_limits(desk: Desk) -> None:
     vars(rates).update(vars(Rates(desk.world.clock, calls=UNLIMITED, writes=UNLIMITED)))
 
 
+def vaults(desk: Desk, count: int) -> list[dict[str, Any]]:
+    """So many vaults of the same signers, the first of them the desk's own: each has an account of every key to itself."""
+    for name, device in desk.devices.items():
+        offered = key_offer(device, accounts=count)["vault_accounts"]
+        ok(register_key(desk.signers[name], device, vault_accounts=offered))
+    return [desk.vault, *(ok(desk.create_vault(f"Vault {number}")) for number in range(2, count + 1))]
+
+
 def fill(desk: Desk, count: int, amount: int = 100_000, vault_id: str | None = None) -> None:
     """So many coins, each a transaction of its own as payments are."""
     with desk.world.platform.services.store.write() as db:
         vault = db.get_one(Vault, vault_id or desk.vault["id"])
-        flood(db, vault, [amount] * count, outputs=1, salt="fill")
+        flood(db, vault, [amount] * count, outputs=1, salt=f"fill {vault.id}")
     analyse(desk)
 
 
-def moving_on(desk: Desk) -> None:
+def moving_on(desk: Desk, vault_ids: Sequence[str]) -> None:
     """Change was used far ahead, as in a vault whose proposals are sent: each has its change at the next address, and has that watched.
 
     In one whose proposals all wait, from the twentieth on they share an address, and two of the writes fall away.
@@ -83,8 +93,9 @@ def moving_on(desk: Desk) -> None:
         first = db.query(ChainCoin).first()
         assert first is not None
         values = {column.name: getattr(first, column.name) for column in ChainCoin.__table__.columns}
-        gone = {"txid": "ee" * 32, "branch": CHANGE, "address_index": 2**31, "spent_by": "dd" * 32}
-        db.execute(insert(ChainCoin), values | gone)
+        gone = {"branch": CHANGE, "address_index": 2**31, "spent_by": "dd" * 32}
+        rows = [values | gone | {"txid": each * 2, "vault_id": each} for each in vault_ids]
+        db.execute(insert(ChainCoin), rows)
 
 
 def analyse(desk: Desk) -> None:

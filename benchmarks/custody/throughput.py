@@ -6,27 +6,30 @@ Everybody is measured several times in turns, and the median counts: what else t
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import cycle, islice
 from statistics import median
 from typing import Any
 
 from benchmarks.custody.processes import Call, Done, Team, posted, servers, team
-from benchmarks.custody.stage import SECONDS, databases, fill, moving_on, staged
+from benchmarks.custody.stage import SECONDS, databases, fill, moving_on, staged, vaults
 from custody.schemas.proposals import SignPsbtRequest
 from custody.server.domain.caller import Caller
 from tests.support.custody import SHOP, Desk, ok
 
+# A platform's work is spread over its vaults; what one of them has open makes its next proposal slower.
+VAULTS = 10
 COINS = 3_000
 # Approvals: two for each of so many proposals.
-SIGNED = 8
+SIGNED = 40
 COUNTS = (1, 2)
 ROUNDS = 3
 SIGNERS = ("alice", "bob")
 Approval = tuple[str, dict[str, Any]]
 
 
-def a_send(desk: Desk, amount: int = 10_000) -> dict[str, Any]:
+def a_send(desk: Desk, vault_id: str, amount: int = 10_000) -> dict[str, Any]:
     return {
-        "wallet_id": desk.vault["id"],
+        "wallet_id": vault_id,
         "workspace_id": desk.workspace_id,
         "tx_type": "send",
         "recipients": [SHOP],
@@ -51,26 +54,21 @@ def finished_one(desk: Desk) -> None:
         desk.approve(name, created["psbt_id"])
 
 
-def approvals(desk: Desk, count: int) -> list[list[Approval]]:
+def approvals(desk: Desk, vaults: Sequence[dict[str, Any]], count: int) -> list[list[Approval]]:
     """First all first approvals, then all second ones: two of one proposal at once would only measure the race.
 
     Signed before the clock runs: how long a device takes is not the platform's affair.
     """
-    ids = [ok(desk.propose(10_000, fee_rate="1"))["psbt_id"] for _ in range(count)]
-    return [
-        [
-            (
-                name,
-                {
-                    "psbt_id": psbt_id,
-                    "workspace_id": desk.workspace_id,
-                    "psbt_base64": desk.signed(name, psbt_id).to_base64(),
-                },
+    halves: list[list[Approval]] = [[] for _ in SIGNERS]
+    for vault in islice(cycle(vaults), count):
+        desk.vault = vault
+        psbt_id = ok(desk.propose(10_000, fee_rate="1"))["psbt_id"]
+        for name, half in zip(SIGNERS, halves, strict=True):
+            signed = desk.signed(name, psbt_id).to_base64()
+            half.append(
+                (name, {"psbt_id": psbt_id, "workspace_id": desk.workspace_id, "psbt_base64": signed})
             )
-            for psbt_id in ids
-        ]
-        for name in SIGNERS
-    ]
+    return halves
 
 
 class Report:
@@ -104,8 +102,16 @@ def turns_of(done: Sequence[Done]) -> float:
 class Stage:
     """One database, with everybody who is measured on it."""
 
-    def __init__(self, desk: Desk, workers: Team, ports: Sequence[int], report: Report) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        vaults: Sequence[dict[str, Any]],
+        workers: Team,
+        ports: Sequence[int],
+        report: Report,
+    ) -> None:
         self._desk, self._workers, self._ports, self._report = desk, workers, ports, report
+        self._vaults = vaults
         self._callers = {name: caller_of(desk, name) for name in SIGNERS}
 
     def round(self, seconds: float) -> None:
@@ -120,10 +126,11 @@ class Stage:
         add("proposal", "service", count, rate_of(done))
         if count == 1:
             add("proposal", "writers' turn", count, turns_of(done))
-        body = json.dumps(a_send(self._desk)).encode()
         headers = _headers(self._desk, "admin") | {"Content-Type": "application/json"}
+        bodies = [json.dumps(a_send(self._desk, vault["id"])).encode() for vault in self._vaults]
         # As many as the service has just done, so that it takes about as long.
-        calls = [Call(headers, "/api/v1/create-psbt", body)] * max(8, sum(one.count for one in done))
+        most = max(8, sum(one.count for one in done))
+        calls = [Call(headers, "/api/v1/create-psbt", body) for body in islice(cycle(bodies), most)]
         add("proposal", "HTTP", count, len(calls) / posted(self._ports[:count], calls))
 
     def _approvals(self, count: int) -> None:
@@ -131,12 +138,12 @@ class Stage:
         add("approval", "bare database", count, rate_of(self._workers.do("approve_bare", [SIGNED] * count)))
         halves = [
             self._workers.do("approve", [self._asked(half)[place::count] for place in range(count)])
-            for half in approvals(self._desk, SIGNED * count)
+            for half in approvals(self._desk, self._vaults, SIGNED * count)
         ]
         add("approval", "service", count, 2 / sum(1 / rate_of(half) for half in halves))
         if count == 1:
             add("approval", "writers' turn", count, turns_of([done for half in halves for done in half]))
-        signed = approvals(self._desk, SIGNED * count)
+        signed = approvals(self._desk, self._vaults, SIGNED * count)
         seconds = sum(posted(self._ports[:count], self._calls(half)) for half in signed)
         add("approval", "HTTP", count, 2 * len(signed[0]) / seconds)
 
@@ -156,17 +163,19 @@ class Stage:
 
 def measure(name: str, url: str) -> None:
     with staged(url) as desk:
-        fill(desk, COINS)
-        moving_on(desk)
+        held = vaults(desk, VAULTS)
+        for vault in held:
+            fill(desk, COINS, vault_id=vault["id"])
+        moving_on(desk, [vault["id"] for vault in held])
         finished_one(desk)
         state = str(desk.world.platform.background.chain_folder.parent)
         report = Report(name)
         most = max(COUNTS)
         with (
-            team(state, url, caller_of(desk), a_send(desk), most) as workers,
+            team(state, url, caller_of(desk), [a_send(desk, each["id"]) for each in held], most) as workers,
             servers(state, url, most) as ports,
         ):
-            stage = Stage(desk, workers, ports, report)
+            stage = Stage(desk, held, workers, ports, report)
             for _ in range(ROUNDS):
                 stage.round(SECONDS / ROUNDS)
         report.show()
@@ -174,7 +183,7 @@ def measure(name: str, url: str) -> None:
 
 def main() -> None:
     print(
-        f"proposals and approvals, 2 of 3, {COINS} coins; {SECONDS:g} s each in {ROUNDS} rounds; client on the same cores"
+        f"proposals and approvals, 2 of 3, {VAULTS} vaults of {COINS} coins; {SECONDS:g} s each in {ROUNDS} rounds; client on the same cores"
     )
     with databases() as urls:
         for name, url in urls.items():

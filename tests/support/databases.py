@@ -3,15 +3,16 @@
 from sqlalchemy import inspect, text
 
 from custody.server.store import Store
+from custody.server.store.sqlite import PATIENCE_MS
 
 
 def make_impatient(store: Store) -> None:
     """Its one writing connection waits for the lock of all writers for a millisecond, not for seconds."""
     with store.write() as db:
-        db.execute(text(IMPATIENCE[kind_of(store)]))
-
-
-IMPATIENCE = {"sqlite": "PRAGMA busy_timeout=1", "postgresql": "SET lock_timeout = '1ms'"}
+        if kind_of(store) == "sqlite":
+            db.connection().info[PATIENCE_MS] = 1
+        else:
+            db.execute(text("SET lock_timeout = '1ms'"))
 
 
 def kind_of(store: Store) -> str:
