@@ -254,6 +254,20 @@ def best_enumerate_ms(rounds: int = 3) -> float:
     return min(once() for _ in range(rounds))
 
 
+def while_it_waits(folder: Path, bare: tuple[int, dict[str, Any]]) -> None:
+    """A device has a payment on its screen, and nobody has pressed its button yet: what signing is, most of its time."""
+    folder.mkdir()
+    device = Device.start(Family.TREZOR, folder, waits=True)
+    try:
+        with process("daemon", str(folder), str(device.endpoint)) as (running, told):
+            say(running, "sign")
+            device.wait_for_prompt()
+            told["bare"] = bare[1]["port"]
+            show("while a payment waits on a virtual Trezor's screen", told, (running.pid, bare[0]))
+    finally:
+        device.stop()
+
+
 def measure(folder: Path) -> None:
     device = Device.start(Family.TREZOR, folder)
     try:
@@ -276,6 +290,7 @@ def measure(folder: Path) -> None:
                 )
             plugs(folder, told, lambda word: say(running, word))
             pages(told)
+            while_it_waits(folder / "waits", (plain.pid, base))
     finally:
         device.stop()
 

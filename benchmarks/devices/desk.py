@@ -34,16 +34,23 @@ _APPROVALS = frozenset({"enrol-name", "sign-total"})
 
 @dataclass
 class Device:
-    """A running virtual device that approves whatever it is asked, and what its screen has asked."""
+    """A running virtual device, and what its screen has asked. It approves whatever it is asked, or waits for a person."""
 
     process: subprocess.Popen[str]
     endpoint: Endpoint
     _asked: list[str] = field(default_factory=list)
     _caught_up: threading.Event = field(default_factory=threading.Event)
+    _prompted: threading.Event = field(default_factory=threading.Event)
 
     @classmethod
     def start(
-        cls, family: Family, folder: Path, *, listen: str | None = None, options: Sequence[str] = ()
+        cls,
+        family: Family,
+        folder: Path,
+        *,
+        listen: str | None = None,
+        options: Sequence[str] = (),
+        waits: bool = False,
     ) -> Self:
         command = [
             sys.executable,
@@ -51,8 +58,7 @@ class Device:
             "firmware_bridge.virtual",
             str(family),
             "--json",
-            "--auto",
-            "approve",
+            *(() if waits else ("--auto", "approve")),
         ]
         command += ["--seed-file", str(_seed_file(folder)), "--network", str(NETWORK), "--allow-keypress"]
         if listen is not None:
@@ -80,10 +86,16 @@ class Device:
             raise RuntimeError("the virtual device does not answer")
         return sum(kind in _APPROVALS for kind in self._asked)
 
+    def wait_for_prompt(self) -> None:
+        """Until its screen asks something."""
+        if not self._prompted.wait(30):
+            raise RuntimeError("the virtual device asks nothing")
+
     def _watch(self, lines: Iterator[str]) -> None:
         for event in map(json.loads, lines):
             if event["event"] == "prompt":
                 self._asked.append(event["kind"])
+                self._prompted.set()
             elif event["event"] == "faults-set":
                 self._caught_up.set()
 
