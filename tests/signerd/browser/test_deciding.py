@@ -166,6 +166,35 @@ def test_s24_what_changed_between_the_look_and_the_yes_is_shown_and_not_signed(d
     desk.until_state("p-1", State.WAITING_PERSON)
 
 
+def test_s24_a_key_that_was_meant_for_what_stood_there_decides_nothing_about_what_stands_there_now(desk):
+    """The button of the form that was made anew has not got the focus: the person has to come to it by themselves."""
+    page = desk.page("/proposals/p-1")
+    page.get_by_role("button", name="Approve on Regtest").focus()
+    desk.outer.platform.proposals["p-2"] = snapshot_of(spend(fee=1_500), "p-2")
+    expect(page.get_by_role("alert").filter(has_text="It changed since you looked")).to_be_visible()
+    expect(page.locator("[class*=htmx-]")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.locator("body")).to_be_focused()
+    assert desk.outer.bridge.asked == 0
+
+
+def test_s24_the_focus_does_not_come_back_to_a_button_that_was_left(desk):
+    page = desk.page("/proposals/p-1")
+    page.get_by_role("button", name="Approve on Regtest").focus()
+    with page.expect_response("**/review*") as nothing_new:
+        page.evaluate("document.body.dispatchEvent(new CustomEvent('happened'))")
+    assert nothing_new.value.status == 204
+    page.evaluate("document.activeElement.blur()")
+    page.route(
+        "**/standing*", lambda route: route.continue_(url=re.sub(r"seen=\w+", "seen=0", route.request.url))
+    )
+    page.locator("#standing").evaluate("part => { part.dataset.before = '' }")
+    page.evaluate("document.body.dispatchEvent(new CustomEvent('happened'))")
+    expect(page.locator("[data-before]")).to_have_count(0)
+    expect(page.locator("[class*=htmx-]")).to_have_count(0)
+    expect(page.locator("body")).to_be_focused()
+
+
 def test_s24_what_the_platform_altered_is_told_as_an_alarm_and_not_signed(desk):
     page = desk.page("/proposals/p-1")
     other = page.context.new_page()

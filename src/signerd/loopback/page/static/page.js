@@ -71,8 +71,9 @@
   });
 
   // A form that is over takes the focus with it: who sent it is led to what came of it. The answer may bring that, or a part
-  // that was made anew before the answer, which then finds its form gone and is heard by nobody. A part that brings the same
-  // form once more has not ended it.
+  // that was made anew before the answer, which then finds its form gone. A part that brings the same form once more has not
+  // ended it: its id names what is asked.
+  const PATIENCE_MS = 1000;
   let sent = null;
   let answered = false;
   body.addEventListener("htmx:beforeRequest", (event) => {
@@ -81,35 +82,24 @@
     sent = elt;
     answered = false;
   });
-  body.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.requestConfig.elt === sent) answered = true;
-  });
   body.addEventListener("htmx:afterRequest", (event) => {
-    // A form that stays where it was says itself why it was refused.
-    if (event.detail.requestConfig.elt === sent && sent?.isConnected) sent = null;
+    const form = event.detail.requestConfig.elt;
+    if (form !== sent || sent === null) return;
+    answered = true;
+    // A form that is still there was refused, and says why. Of one that is gone, what came of it is here, or comes at once.
+    if (form.isConnected) sent = null;
+    else setTimeout(() => { if (sent === form) sent = null; }, PATIENCE_MS);
   });
-  const sameForm = (form) => document.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
-  const isOver = (form) => !form.isConnected && (answered || sameForm(form) === null);
+  const isOver = (form) => !form.isConnected && (answered || !(form.id && document.getElementById(form.id)));
 
-  // A part that is made anew while the focus is in it keeps the focus where it was: by the id, by the place in the form, or
-  // by where a link leads.
-  const findAgain = (element, part) => {
-    const { id, form } = element;
-    if (id) return () => document.getElementById(id);
-    if (form) {
-      const place = [...form.elements].indexOf(element);
-      return () => sameForm(form)?.elements[place];
-    }
-    const link = `a[href="${CSS.escape(element.getAttribute("href"))}"]`;
-    return () => document.getElementById(part.id)?.querySelector(link);
-  };
-
-  const nothing = () => null;
-  let kept = nothing;
+  // A part that is made anew while the focus is in it keeps the focus where it was. Only what bears an id is found again, and
+  // an id is of one thing only. The button that decides bears none: it may decide about something else by now (S24).
+  let kept = "";
   body.addEventListener("htmx:beforeSwap", (event) => {
+    const { shouldSwap, target } = event.detail;
     const focused = document.activeElement;
     // A second part may be made before the first one has settled: that nothing has the focus then is no reason to forget.
-    if (focused !== body && event.detail.target?.contains(focused)) kept = findAgain(focused, event.detail.target);
+    if (shouldSwap && focused !== body && target?.contains(focused)) kept = focused.id;
   });
 
   const focus = (element) => {
@@ -119,8 +109,8 @@
 
   body.addEventListener("htmx:afterSettle", () => {
     const over = sent !== null && isOver(sent) ? sent : null;
-    const again = kept();
-    kept = nothing;
+    const again = kept && document.getElementById(kept);
+    kept = "";
     if (over !== null) sent = null;
     // Whoever went on elsewhere meanwhile is left there.
     if (document.activeElement !== body) return;
