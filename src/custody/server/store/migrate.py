@@ -21,7 +21,8 @@ def upgrade(connection: Connection) -> None:
     found = MigrationContext.configure(connection).get_current_revision()
     if found is not None and found not in _known():
         raise Newer(found)
-    command.upgrade(_config(connection), "head")
+    if found != newest():
+        command.upgrade(_config(connection), "head")
 
 
 @cache

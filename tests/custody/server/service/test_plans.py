@@ -12,14 +12,14 @@ from sqlalchemy import event, insert, select, text
 
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.selection import Tier
+from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies
 from custody.server.service.limits.usage import most_of_vault
 from custody.server.service.network.affected import affected
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.proposals.coins import Purse, lock_coins, require_unchanged
+from custody.server.service.proposals.coins import MATCHING, SMALL, Purse, lock_coins, require_unchanged
 from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
@@ -327,6 +327,27 @@ def test_each_index_is_used(old, act, index):
         act(db, old)
     found = plans(store, seen)
     assert any(index in plan for plan in found), "\n".join(found)
+
+
+def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
+    """A vault may have any number of them: not even its own are all read, and sorted, for the largest hundred."""
+    store = old.world.platform.services.store
+    with statements(store) as seen, store.read() as db:
+        purse = Purse(old.vault["id"], 200)
+        for tier in Tier:
+            purse.pool(db, tier, a_plan(db, old))
+    pools = [
+        plan
+        for (statement, _), plan in zip(seen, plans(store, seen), strict=True)
+        if "ORDER BY chain_coins.amount_sats" in statement
+    ]
+    assert len(pools) == 3 * len(Tier)
+    for plan in pools:
+        assert "TEMP B-TREE" not in plan
+        assert "Sort" not in plan
+        # PostgreSQL does so while it expects to find as many as are asked for on the way.
+        expected = re.match(r"Limit +\(cost=\S+ rows=(\d+)", plan)
+        assert expected is None or int(expected[1]) in {MAX_INPUTS, MATCHING, SMALL}, plan
 
 
 @pytest.mark.parametrize("status", [None, ProposalStatus.PENDING])

@@ -86,6 +86,7 @@ def test_every_session_has_its_deadlines(store: Store, writing: bool) -> None:
 def test_readers_have_a_snapshot_and_writers_the_newest(store: Store) -> None:
     assert setting(store, "transaction_isolation", writing=False) == "repeatable read"
     assert setting(store, "transaction_read_only", writing=False) == "on"
+    assert setting(store, "plan_cache_mode", writing=False) == "force_custom_plan"
     assert setting(store, "transaction_isolation", writing=True) == "read committed"
 
 

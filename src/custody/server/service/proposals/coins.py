@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, false, func, insert, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, false, func, insert, or_, select, true
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -185,8 +185,13 @@ def _is_locked() -> ColumnElement[bool]:
 
 
 def _is_there(query: Select[str]) -> ColumnElement[bool]:
-    """As EXISTS, but asked for each coin that is looked at: PostgreSQL would read all of what there is into a hash first."""
-    return query.limit(1).scalar_subquery().is_not(None)
+    """As EXISTS, but asked for each coin that is looked at: PostgreSQL would read all of what there is into a hash first.
+
+    It guesses that one coin in two passes. Of an IS NULL it would guess one in two hundred, and then read and sort all of a
+    vault's coins rather than walk along them until there are enough.
+    """
+    found = query.with_only_columns(true()).limit(1).scalar_subquery()
+    return func.coalesce(found, false())
 
 
 def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> None:
