@@ -50,6 +50,23 @@ def test_a_pin_by_the_mouse_and_a_wrong_one_is_told(make_desk, tmp_path):
     expect(page.get_by_text("This is the key that is registered here.")).to_be_visible()
 
 
+def test_nothing_can_be_pressed_before_the_scripts_are_there(make_desk, tmp_path):
+    """A form that is sent without them goes to a page of its own, which refuses it."""
+    desk = make_desk(outer=with_bridge(tmp_path, locked()))
+    page = desk.page("/devices")
+    held: list[Route] = []
+    page.route("**/static/htmx.min.js", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks the function
+    place = page.get_by_role("link", name="Unlock").get_attribute("href")
+    page.goto(f"{desk.origin}{place}", wait_until="commit")
+    begin_at = page.locator("form[id^=start-] button").bounding_box()
+    page.mouse.click(begin_at["x"] + 5, begin_at["y"] + 5)
+    expect(page.locator("#main")).to_have_attribute("inert", "")
+    assert page.url == f"{desk.origin}{place}"
+    held[0].continue_()
+    page.get_by_role("button", name="Begin").click()
+    expect(page.get_by_role("heading", name="Its PIN")).to_be_visible()
+
+
 def test_a_pin_by_the_keyboard_alone(make_desk, tmp_path):
     desk = make_desk(outer=with_bridge(tmp_path, locked()))
     page = desk.page("/devices")

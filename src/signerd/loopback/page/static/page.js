@@ -1,6 +1,13 @@
 // What happens, as it happens: each line of the feed makes the live parts of the page ask for themselves again.
 "use strict";
 
+// Until the scripts have taken the forms over, one that is sent leaves the page without its token, and is refused: nothing can
+// be pressed before. Here htmx has taken them over already, for it was loaded first.
+document.addEventListener("DOMContentLoaded", () => {
+  document.getElementById("main").inert = false;
+  if (document.activeElement === document.body) document.querySelector("main [autofocus]")?.focus();
+});
+
 (() => {
   // A burst of lines is one look: the parts are made from what is so then.
   const SETTLE_MS = 150;
