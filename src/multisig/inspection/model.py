@@ -82,3 +82,8 @@ class Inspection:
     def ok(self) -> bool:
         """Whether nothing refuses. Warnings are for the person to weigh."""
         return all(finding.severity is not Severity.REFUSE for finding in self.findings)
+
+    @property
+    def token_output(self) -> OpReturn | None:
+        """The first that carries a token's payload; None where none does."""
+        return next((output for output in self.op_returns if output.token is not None), None)

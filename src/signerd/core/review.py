@@ -116,5 +116,5 @@ def _sealed(
 
 def _payload(inspection: Inspection | None) -> Payload | None:
     """The first; what carries a second one is refused."""
-    outputs = () if inspection is None else inspection.op_returns
-    return next((output.token for output in outputs if output.token), None)
+    output = None if inspection is None else inspection.token_output
+    return None if output is None else output.token

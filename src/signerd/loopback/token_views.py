@@ -34,7 +34,9 @@ def token_view(
 
 def token_in_short(inspection: Inspection, token: Bytecode) -> str:
     """For a line of a list: "token GOLD: transfer 12.50". ``token``: what bytes have proven of the first payload."""
-    payload = next(output.token for output in inspection.op_returns if output.token is not None)
+    output = inspection.token_output
+    assert output is not None, "bytes have proven the token of a payload"
+    payload = output.token
     what = payload.function.wire_name.replace("_", " ") if isinstance(payload, Call) else "a new one"
     if isinstance(payload, Call) and payload.amount is not None:
         what = f"{what} {format_units(payload.amount, token.decimals)}"

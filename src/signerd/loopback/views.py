@@ -243,7 +243,7 @@ def money_view(
 
     Another payload beside the first is refused, and is told in no token's decimals.
     """
-    first = next((output for output in inspection.op_returns if output.token is not None), None)
+    first = inspection.token_output
     return MoneyView(
         txid=inspection.txid,
         inputs=len(inspection.inputs),

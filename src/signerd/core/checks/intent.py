@@ -68,7 +68,7 @@ def data_matches(case: InspectedCase) -> Verdict:
             "The data in the transaction is not the data that the proposal records.",
             carried=" ".join(data.hex() for data in carried) or "none",
         )
-    if any(output.token is not None for output in case.inspection.op_returns):
+    if case.inspection.token_output is not None:
         return refuse(name, "The data is a token's, and the proposal does not say that it is about a token.")
     sentence = (
         "It carries no data." if not carried else f"It carries the recorded {len(carried[0])} bytes of data."

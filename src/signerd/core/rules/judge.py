@@ -112,7 +112,7 @@ def _hours(rule: Rule, case: InspectedCase) -> Found:
 
 
 def _token(_rule: Rule, case: InspectedCase) -> Found:
-    if any(output.token is not None for output in case.inspection.op_returns):
+    if case.inspection.token_output is not None:
         return True, "It makes or calls a token", {}
     return False, "It has nothing to do with a token", {}
 

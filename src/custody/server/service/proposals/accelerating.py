@@ -7,7 +7,7 @@ version of the payment: it confirms with its parent or not at all.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Select, exists, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import CreatePsbtRequest, CreatePsbtResponse
@@ -28,6 +28,7 @@ from custody.server.service.network.market import Market
 from custody.server.service.proposals.coins import (
     Holding,
     coins_to_spend,
+    is_locked,
     lock_coins,
     require_makers_stay,
     require_unchanged,
@@ -39,7 +40,7 @@ from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, OutPoint, Sats
 
 # Core's DEFAULT_ANCESTOR_LIMIT: no mempool holds a longer chain of unconfirmed ones.
@@ -153,9 +154,6 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
 
 
 def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
-    is_locked = exists().where(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
-    )
     return select(ChainCoin).where(
         ChainCoin.chain == vault.chain,
         ChainCoin.txid == parent.txid_expected,
@@ -163,7 +161,7 @@ def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:
         ChainCoin.vault_id == vault.id,
         ChainCoin.height.is_(None),
         ChainCoin.spent_by.is_(None),
-        ~is_locked,
+        ~is_locked(),
     )
 
 

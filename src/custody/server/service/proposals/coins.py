@@ -110,19 +110,19 @@ class Purse:
 # The statements are put together once: every draft asks some of them.
 @cache
 def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
-    query = _candidates(tier) if with_locked else _candidates(tier).where(~_is_locked())
+    query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
     return query.order_by(ChainCoin.amount_sats.desc()).limit(count)
 
 
 @cache
 def _smallest(tier: Tier, count: int) -> _Coins:
-    return _candidates(tier).where(~_is_locked()).order_by(ChainCoin.amount_sats).limit(count)
+    return _candidates(tier).where(~is_locked()).order_by(ChainCoin.amount_sats).limit(count)
 
 
 @cache
 def _spendable() -> Select[int]:
     total = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
-    return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~_is_locked())
+    return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked())
 
 
 def _candidates(tier: Tier) -> _Coins:
@@ -174,7 +174,8 @@ def _is_own_change() -> ColumnElement[bool]:
     return _is_there(makers)
 
 
-def _is_locked() -> ColumnElement[bool]:
+def is_locked() -> ColumnElement[bool]:
+    """Whether a proposal holds the coin: in a statement over coins."""
     return _is_there(
         select(CoinLock.family_id).where(
             CoinLock.chain == ChainCoin.chain,
@@ -219,7 +220,7 @@ def _free(count: int) -> Select[str, int, int | None]:
         for number in range(count)
     )
     query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height)
-    return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~_is_locked())
+    return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked())
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:

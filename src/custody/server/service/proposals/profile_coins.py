@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session, aliased
 
 from custody.server.domain.selection import MAX_INPUTS, Candidate
 from custody.server.service.network.profile_watching import ProfileScripts
-from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput
+from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput
 from multisig import CHANGE, OutPoint, Sats
 
 
@@ -32,14 +32,14 @@ class ProfilePurse:
     def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
         """What a forward could spend. ``locked``: of what proposals hold instead."""
         may_spend = [] if allow_unconfirmed else [or_(ChainCoin.height.is_not(None), self._is_own_change())]
-        held = _is_locked() if locked else ~_is_locked()
+        held = is_locked() if locked else ~is_locked()
         query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
         return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
 
     def _largest(self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]) -> list[Holding]:
         query = (
             select(ChainCoin, own)
-            .where(*self._unspent(), ~_is_locked(), kind)
+            .where(*self._unspent(), ~is_locked(), kind)
             .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
             .limit(MAX_INPUTS)
         )
@@ -76,9 +76,3 @@ class ProfilePurse:
                 Proposal.txid_expected == ChainCoin.txid, Proposal.profile_key_id.is_not(None), ~chains_on
             ),
         )
-
-
-def _is_locked() -> ColumnElement[bool]:
-    return exists().where(
-        CoinLock.chain == ChainCoin.chain, CoinLock.txid == ChainCoin.txid, CoinLock.vout == ChainCoin.vout
-    )

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
-    ScalarSelect,
     Select,
     and_,
     bindparam,
@@ -17,9 +16,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from custody.server.domain.selection import MAX_INPUTS, Candidate
-from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding
+from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import ChainCoin, CoinLock, Contract, Proposal, TokenCell, Vault
+from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell, Vault
 from custody.server.store.plain import plain
 from multisig import RECEIVE, OutPoint, Sats, TxOut
 from multisig.tokens.machine import Cell
@@ -91,25 +90,13 @@ def has_tokens(db: Session, vault: Vault) -> bool:
 def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Holding, bool]]:
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
     rows = plain(db).execute(_AT_ADDRESS, values)
-    return [(_holding(row, tip_height), row.lock is not None) for row in rows]
+    return [(_holding(row, tip_height), bool(row.is_locked)) for row in rows]
 
 
 def _holding(row: Any, tip_height: int) -> Holding:
     depth = max(1, tip_height - row.height + 1)
     candidate = Candidate(OutPoint(row.txid, row.vout), Sats(row.amount_sats), depth, own_change=False)
     return Holding(candidate, RECEIVE, ADDRESS_INDEX, row.height)
-
-
-def _lock() -> ScalarSelect[Any]:
-    return (
-        select(CoinLock.family_id)
-        .where(
-            CoinLock.chain == ChainCoin.chain,
-            CoinLock.txid == ChainCoin.txid,
-            CoinLock.vout == ChainCoin.vout,
-        )
-        .scalar_subquery()
-    )
 
 
 def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
@@ -121,9 +108,15 @@ def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _coins_at_address() -> Select[Any]:
+def _coins_at_address() -> Select[str, int, int, int | None, bool]:
     return (
-        select(ChainCoin.txid, ChainCoin.vout, ChainCoin.amount_sats, ChainCoin.height, _lock().label("lock"))
+        select(
+            ChainCoin.txid,
+            ChainCoin.vout,
+            ChainCoin.amount_sats,
+            ChainCoin.height,
+            is_locked().label("is_locked"),
+        )
         .where(
             *_unspent_at_address(),
             ChainCoin.height.is_not(None),
@@ -150,7 +143,7 @@ def _awaited_at_address() -> Select[Any]:
             *_unspent_at_address(),
             ChainCoin.height.is_(None),
             ChainCoin.amount_sats >= bindparam("least"),
-            _lock().is_(None),
+            ~is_locked(),
         )
         .order_by(Proposal.id.is_(None), ChainCoin.amount_sats.desc())
         .limit(1)
