@@ -20,6 +20,7 @@ from custody.server.store.postgresql import (
     STATEMENT_TIMEOUT_MS,
     WRITER_KEY,
 )
+from custody.server.store.statements import Query
 from tests.support.cutting import cutting_line
 from tests.support.postgresql import Server
 
@@ -147,6 +148,23 @@ def test_a_reader_whose_session_ends_is_told(store: Store, beside: Beside) -> No
 
     with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
         read()
+
+
+def test_a_statement_that_is_handed_to_the_driver_fails_by_the_same_name(
+    store: Store, beside: Beside
+) -> None:
+    asked = Query(select(Organisation.name))
+
+    def read() -> None:
+        with store.read() as db:
+            asked.all(db)
+            beside.end_sessions()
+            asked.all(db)
+
+    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
+        read()
+    with store.read() as db:
+        assert asked.all(db) == []
 
 
 def test_a_commit_that_is_answered_by_the_servers_end_is_not_called_undone(

@@ -24,7 +24,7 @@ from custody.server.domain.ports import Clock
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
 from custody.server.store.models import Job, table_of
-from custody.server.store.plain import plain
+from custody.server.store.statements import Change, Query
 
 log = structlog.get_logger()
 
@@ -86,7 +86,7 @@ def enqueue(
         open_job = db.get_one(Job, open_id)
         open_job.run_at = min(open_job.run_at, now)
         return
-    plain(db).execute(_ADD, _fresh(kind, subject, now, payload))
+    _ADD.run(db, _fresh(kind, subject, now, payload))
 
 
 def is_open(db: Session, kind: str, subject: str) -> bool:
@@ -95,18 +95,20 @@ def is_open(db: Session, kind: str, subject: str) -> bool:
 
 
 def _open_job(db: Session, kind: str, subject: str) -> int | None:
-    found: int | None = plain(db).execute(_OPEN, {"kind": kind, "subject": subject}).scalar_one_or_none()
+    found: int | None = _OPEN.value(db, {"kind": kind, "subject": subject})
     return found
 
 
 # Put together once, and over plain tables: other writers wait meanwhile.
-_OPEN = select(Job.id).where(
-    Job.kind == bindparam("kind"),
-    Job.subject == bindparam("subject"),
-    Job.done_at.is_(None),
-    Job.dead_at.is_(None),
+_OPEN = Query(
+    select(Job.id).where(
+        Job.kind == bindparam("kind"),
+        Job.subject == bindparam("subject"),
+        Job.done_at.is_(None),
+        Job.dead_at.is_(None),
+    )
 )
-_ADD = insert(table_of(Job))
+_ADD = Change(insert(table_of(Job)))
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:

@@ -1,7 +1,7 @@
 """Where spending policies are kept: behind an interface, for an operator may keep them elsewhere, out of reach at times."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
@@ -10,6 +10,7 @@ from custody.server.domain.cycles import Cycle, CyclePeriod
 from custody.server.domain.limits import SpendingPolicy
 from custody.server.store.models import Role, Vault
 from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 from multisig import Sats
 
 
@@ -36,17 +37,17 @@ class StoredPolicies:
     """The platform's own: columns of the role and of the vault, so that a change counts from its commit on."""
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
-        role = plain(db).execute(_OF_ROLE, {"role_id": role_id}).one()
-        return SpendingPolicy(Sats(role.limit_sats), _cycle(role))
+        ((limit, period, day),) = _OF_ROLE.all(db, {"role_id": role_id})
+        return SpendingPolicy(Sats(limit), _cycle(period, day))
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
         if len(vault_ids) == 1:
-            vaults = plain(db).execute(_OF_VAULT, {"vault_id": vault_ids[0]})
+            vaults = _OF_VAULT.all(db, {"vault_id": vault_ids[0]})
         else:
-            vaults = plain(db).execute(_OF_VAULTS, {"vault_ids": vault_ids})
+            vaults = [(*row,) for row in plain(db).execute(_OF_VAULTS, {"vault_ids": vault_ids})]
         return {
-            vault.id: SpendingPolicy(Sats(vault.limit_sats), _cycle(vault), vault.is_per_cycle)
-            for vault in vaults
+            vault_id: SpendingPolicy(Sats(limit), _cycle(period, day), is_per_cycle)
+            for vault_id, limit, period, day, is_per_cycle in vaults
         }
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
@@ -59,14 +60,16 @@ class StoredPolicies:
 
 
 # Put together once: every movement asks both, while other writers wait.
-_OF_ROLE = select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
+_OF_ROLE = Query(
+    select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
+)
 _VAULTS = select(Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle)
-_OF_VAULT = _VAULTS.where(Vault.id == bindparam("vault_id"))
+_OF_VAULT = Query(_VAULTS.where(Vault.id == bindparam("vault_id")))
 _OF_VAULTS = _VAULTS.where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
 
 
-def _cycle(row: Any) -> Cycle:
-    return Cycle(cast("CyclePeriod", row.cycle_period), row.cycle_day)
+def _cycle(period: str, day: int) -> Cycle:
+    return Cycle(cast("CyclePeriod", period), day)
 
 
 def _replace(row: Role | Vault, policy: SpendingPolicy) -> None:

@@ -10,7 +10,7 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.service.proposals.families import holding
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
 
@@ -36,16 +36,16 @@ def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime
     so that it takes a twentieth of the time.
     """
     whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since}
-    return plain(db).scalar(_MOST_OF_MEMBER, whose) or 0
+    return _MOST_OF_MEMBER.value(db, whose) or 0
 
 
 def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
     """The same for ``usage_of_vault``."""
-    return plain(db).scalar(_MOST_OF_VAULT, {"vault_id": vault_id, "since": since}) or 0
+    return _MOST_OF_VAULT.value(db, {"vault_id": vault_id, "since": since}) or 0
 
 
-def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> Usage:
-    others, held = plain(db).execute(sums, whose).one()
+def _usage(db: Session, sums: Query[int, int], whose: Mapping[str, object]) -> Usage:
+    ((others, held),) = sums.all(db, whose)
     return Usage(others=int(others), held=int(held))
 
 
@@ -83,16 +83,20 @@ def _left_anyway() -> ColumnElement[bool]:
 
 
 # Put together once: every movement asks both, while other writers wait.
-_OF_MEMBER = _sums(
-    and_(
-        Proposal.workspace_id == bindparam("workspace_id"),
-        Proposal.created_by == bindparam("user_id"),
-        Proposal.counts_for_role,
+_OF_MEMBER = Query(
+    _sums(
+        and_(
+            Proposal.workspace_id == bindparam("workspace_id"),
+            Proposal.created_by == bindparam("user_id"),
+            Proposal.counts_for_role,
+        )
     )
 )
-_OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"))
+_OF_VAULT = Query(_sums(Proposal.vault_id == bindparam("vault_id")))
 _MOST = select(func.sum(Proposal.movement_sats)).where(Proposal.created_at >= bindparam("since"))
-_MOST_OF_MEMBER = _MOST.where(
-    Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")
+_MOST_OF_MEMBER = Query(
+    _MOST.where(
+        Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")
+    )
 )
-_MOST_OF_VAULT = _MOST.where(Proposal.vault_id == bindparam("vault_id"))
+_MOST_OF_VAULT = Query(_MOST.where(Proposal.vault_id == bindparam("vault_id")))

@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import Vault, WatchedScript, table_of
-from custody.server.store.plain import plain
+from custody.server.store.statements import Change, Query
 from multisig import CHANGE, RECEIVE
 
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
@@ -20,7 +20,7 @@ def watch_vault(db: Session, vault: Vault) -> None:
 
 def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
     """Adds the scripts of one chain up to the gap beyond `next_index`."""
-    last = plain(db).execute(_LAST, {"vault_id": vault.id, "branch": branch}).scalar_one()
+    last = _LAST.value(db, {"vault_id": vault.id, "branch": branch})
     policy = policy_of(vault)
     first = 0 if last is None else last + 1
     rows = [
@@ -33,8 +33,7 @@ def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> Non
         }
         for index in range(first, next_index + GAP)
     ]
-    if rows:
-        plain(db).execute(_ADD, rows)
+    _ADD.run(db, *rows)
 
 
 def derive_ahead(vault: Vault) -> None:
@@ -44,7 +43,9 @@ def derive_ahead(vault: Vault) -> None:
     policy_of(vault).script_pubkey(CHANGE, vault.next_change_index + GAP)
 
 
-_LAST = select(func.max(WatchedScript.address_index)).where(
-    WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
+_LAST = Query(
+    select(func.max(WatchedScript.address_index)).where(
+        WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
+    )
 )
-_ADD = insert(table_of(WatchedScript))
+_ADD = Change(insert(table_of(WatchedScript)))

@@ -22,7 +22,7 @@ from custody.server.store.models import (
     User,
     Workspace,
 )
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 from multisig import Network
 
 
@@ -145,24 +145,25 @@ def chain_of_network(db: Session, network: str) -> Network:
 
 
 def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
-    rows = plain(db).execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).all()
+    rows = _PLACE.all(db, {"user_id": user_id, "workspace_id": workspace_id})
     if not rows:
         return None
-    place = rows[0]
+    organisation_id, network, chain, role_id, _ = rows[0]
     return WorkspaceAccess(
-        workspace_id=place.id,
-        organisation_id=place.organisation_id,
-        network=place.network,
-        chain=place.chain,
-        role_id=place.role_id,
-        permissions=frozenset(PermissionName(row.permission) for row in rows if row.permission is not None),
+        workspace_id=workspace_id,
+        organisation_id=organisation_id,
+        network=network,
+        chain=chain,
+        role_id=role_id,
+        permissions=frozenset(
+            PermissionName(permission) for *_, permission in rows if permission is not None
+        ),
     )
 
 
 # Put together once, for every call asks it. A row for each permission; one without any where the role carries none.
-_PLACE = (
+_PLACE = Query(
     select(
-        Workspace.id,
         Workspace.organisation_id,
         Workspace.network,
         Workspace.chain,

@@ -6,7 +6,7 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from custody.server.service.network.watching import GAP
 from custody.server.store.models import ChainCoin, Vault, table_of
-from custody.server.store.plain import plain
+from custody.server.store.statements import Change, Query
 from multisig import CHANGE
 
 
@@ -19,23 +19,23 @@ def use_change_index(db: Session, vault: Vault, index: int) -> None:
     following = index + 1
     if following < GAP or _is_used_from(db, vault, following - GAP):
         following = max(vault.next_change_index, following)
-        plain(db).execute(_MOVE, {"moved_vault": vault.id, "following": following})
+        _MOVE.run(db, {"moved_vault": vault.id, "following": following})
         set_committed_value(vault, "next_change_index", following)
 
 
 def _is_used_from(db: Session, vault: Vault, index: int) -> bool:
     """Whether the chain shows a coin at this change address, or at a later one."""
-    return plain(db).execute(_USED, {"vault_id": vault.id, "least": index}).first() is not None
+    return bool(_USED.all(db, {"vault_id": vault.id, "least": index}))
 
 
 # Put together once: every proposal asks it, while other writers wait.
 _VAULTS = table_of(Vault)
-_MOVE = (
+_MOVE = Change(
     update(_VAULTS)
     .where(_VAULTS.c.id == bindparam("moved_vault"))
     .values(next_change_index=bindparam("following"))
 )
-_USED = (
+_USED = Query(
     select(ChainCoin.vout)
     .where(
         ChainCoin.vault_id == bindparam("vault_id"),

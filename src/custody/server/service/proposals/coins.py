@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, false, func, insert, or_, select, true
+from sqlalchemy import ColumnElement, Select, and_, bindparam, false, func, insert, or_, select, true
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -25,11 +25,12 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, table_of
-from custody.server.store.plain import plain
+from custody.server.store.statements import Change, Query
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
 _Coins = Select[str, int, int, int | None, int, int, bool]
-_Row = Row[str, int, int, int | None, int, int, bool]
+_Row = tuple[str, int, int, int | None, int, int, bool]
+_Asked = Query[str, int, int, int | None, int, int, bool]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
 # Coins that alone pay for everything, the smallest of them: one may do without change.
@@ -78,7 +79,7 @@ class Purse:
 
     def spendable(self, db: Session) -> Sats:
         """What all coins come to that may be spent and that no proposal holds."""
-        return Sats(int(db.scalar(_spendable(), self._values) or 0))
+        return Sats(int(_spendable().value(db, self._values) or 0))
 
     @property
     def _values(self) -> dict[str, object]:
@@ -88,9 +89,8 @@ class Purse:
         avoided = 0 if self.avoids_address else NO_INDEX
         return {"vault_id": self.vault_id, "avoided": avoided, **heights}
 
-    def _read(self, db: Session, query: _Coins, least: int) -> list[_Row]:
-        rows = plain(db).execute(query, {**self._values, "least": least})
-        return list(rows)
+    def _read(self, db: Session, query: _Asked, least: int) -> list[_Row]:
+        return query.all(db, {**self._values, "least": least})
 
     def _holdings(self, found: Iterable[_Row]) -> list[Holding]:
         return [
@@ -109,20 +109,20 @@ class Purse:
 
 # The statements are put together once: every draft asks some of them.
 @cache
-def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
+def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Asked:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
-    return query.order_by(ChainCoin.amount_sats.desc()).limit(count)
+    return Query(query.order_by(ChainCoin.amount_sats.desc()).limit(count))
 
 
 @cache
-def _smallest(tier: Tier, count: int) -> _Coins:
-    return _candidates(tier).where(~is_locked()).order_by(ChainCoin.amount_sats).limit(count)
+def _smallest(tier: Tier, count: int) -> _Asked:
+    return Query(_candidates(tier).where(~is_locked()).order_by(ChainCoin.amount_sats).limit(count))
 
 
 @cache
-def _spendable() -> Select[int]:
+def _spendable() -> Query[int]:
     total = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
-    return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked())
+    return Query(total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked()))
 
 
 def _candidates(tier: Tier) -> _Coins:
@@ -204,12 +204,12 @@ def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> Non
     values: dict[str, object] = {"chain": chain}
     for number, (txid, vout, _) in enumerate(seen):
         values |= {f"txid_{number}": txid, f"vout_{number}": vout}
-    if {tuple(row) for row in plain(db).execute(_free(len(seen)), values)} != seen:
+    if {*_free(len(seen)).all(db, values)} != seen:
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
 
 @cache
-def _free(count: int) -> Select[str, int, int | None]:
+def _free(count: int) -> Query[str, int, int | None]:
     # SQLite finds a list of tuples by no index.
     places = (
         and_(
@@ -220,7 +220,7 @@ def _free(count: int) -> Select[str, int, int | None]:
         for number in range(count)
     )
     query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height)
-    return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked())
+    return Query(query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked()))
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
@@ -245,13 +245,12 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
         for outpoint in outpoints
     ]
     try:
-        if rows:
-            plain(db).execute(_LOCK, rows)
+        _LOCK.run(db, *rows)
     except IntegrityError as error:
         raise LockedFunds("Another proposal took one of the coins at the same moment.") from error
 
 
-_LOCK = insert(table_of(CoinLock))
+_LOCK = Change(insert(table_of(CoinLock)))
 
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[CoinToSpend]:
@@ -270,11 +269,13 @@ def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[C
 
 
 def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
-    found = plain(db).execute(_RAW, {"chain": chain, "txids": sorted(txids)})
+    found = _RAW.all(db, {"chain": chain, "txids": sorted(txids)})
     return {txid: Transaction.parse(raw) for txid, raw in found}
 
 
-_RAW = select(ChainTransaction.txid, ChainTransaction.raw).where(
-    ChainTransaction.chain == bindparam("chain"),
-    ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
+_RAW = Query(
+    select(ChainTransaction.txid, ChainTransaction.raw).where(
+        ChainTransaction.chain == bindparam("chain"),
+        ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
+    )
 )

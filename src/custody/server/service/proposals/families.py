@@ -13,7 +13,7 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import ENDED
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 
 Coin = tuple[str, int]
 _ENDED = tuple(sorted(status.value for status in ENDED))
@@ -39,7 +39,7 @@ def members_of(db: Session, family_id: str) -> list[Proposal]:
 
 
 _MEMBERS = select(Proposal).where(Proposal.family_id == bindparam("family_id"))
-_OTHERS = (
+_OTHERS = Query(
     select(Proposal.id)
     .where(Proposal.family_id == bindparam("family_id"), Proposal.id != bindparam("own_id"))
     .limit(1)
@@ -77,7 +77,7 @@ def require_newest(db: Session, proposal: Proposal) -> None:
     Raises StateConflict.
     """
     # Hardly any proposal has other versions, and each signature asks: their rows are read where there are some.
-    if plain(db).execute(_OTHERS, {"family_id": proposal.family_id, "own_id": proposal.id}).first() is None:
+    if not _OTHERS.all(db, {"family_id": proposal.family_id, "own_id": proposal.id}):
         return
     newer = newer_than(db, proposal)
     if newer:

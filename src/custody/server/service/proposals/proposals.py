@@ -26,7 +26,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 from multisig import Network, Sats
 
 # A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
@@ -218,7 +218,7 @@ def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
     """Payments to the vault itself do not count."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     whose = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
-    own = set(plain(db).scalars(_OWN_SCRIPTS, whose))
+    own = {script for (script,) in _OWN_SCRIPTS.all(db, whose)}
     return Sats(
         sum(payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own)
     )
@@ -226,10 +226,12 @@ def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
 
 # Put together once: every proposal asks both, the first of them while other writers wait, too.
 _VAULT = select(Vault).where(Vault.id == bindparam("vault_id"))
-_OWN_SCRIPTS = select(WatchedScript.script_pubkey).where(
-    WatchedScript.chain == bindparam("chain"),
-    WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
-    WatchedScript.vault_id == bindparam("vault_id"),
+_OWN_SCRIPTS = Query(
+    select(WatchedScript.script_pubkey).where(
+        WatchedScript.chain == bindparam("chain"),
+        WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
+        WatchedScript.vault_id == bindparam("vault_id"),
+    )
 )
 
 

@@ -15,7 +15,7 @@ from custody.server.domain.revoking import may_move_on
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.vaults.descriptors import policy_from
 from custody.server.store.models import Decision, Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 from multisig import Fingerprint, Policy, Psbt
 
 ACTIVE: Final = "active"
@@ -77,25 +77,24 @@ def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -
 
 def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
     place = {"vault_id": proposal.vault_id, "user_id": caller.user_id, "proposal_id": proposal.id}
-    found = plain(db).execute(_PLACE, place).one_or_none()
+    found = _PLACE.first(db, place)
     if found is None:
         raise NotASigner("You are not a signer of this vault.")
-    policy = policy_from(found.descriptor, found.chain)
-    fingerprint = Fingerprint.from_hex(found.fingerprint)
+    fingerprint, key_id, status, revoked_reason, descriptor, chain, decision = found
     return Seat(
         proposal,
-        policy,
+        policy_from(descriptor, chain),
         caller.user_id,
-        found.id,
-        found.status == ACTIVE,
-        found.revoked_reason,
-        fingerprint,
-        has_decided=found.decision is not None,
+        key_id,
+        status == ACTIVE,
+        revoked_reason,
+        Fingerprint.from_hex(fingerprint),
+        has_decided=decision is not None,
     )
 
 
 # Put together once: every signature asks it twice.
-_PLACE = (
+_PLACE = Query(
     select(
         VaultSigner.fingerprint,
         Key.id,

@@ -20,7 +20,7 @@ from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, Signature, table_of
-from custody.server.store.plain import plain
+from custody.server.store.statements import Change
 from multisig import SignerProgress
 
 
@@ -103,7 +103,7 @@ class Signing:
         now = self._clock()
         seat.proposal.psbt = verified.signed
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
-        plain(db).execute(_KEEP_SIGNATURES, [{**place, **vars(signature)} for signature in verified.new])
+        _KEEP_SIGNATURES.run(db, *({**place, **vars(signature)} for signature in verified.new))
         self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
         self._lifecycle.touch(db, seat.proposal)
 
@@ -113,9 +113,9 @@ class Signing:
         """In the place of what the signer said before."""
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id}
         if seat.has_decided:
-            plain(db).execute(_FORGET_DECISION, {f"the_{name}": value for name, value in place.items()})
+            _FORGET_DECISION.run(db, {f"the_{name}": value for name, value in place.items()})
         said = {"decision": decision, "is_complete": is_complete, "reason": reason}
-        plain(db).execute(_DECIDE, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
+        _DECIDE.run(db, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
 
     def _decline(
         self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None
@@ -157,11 +157,14 @@ class Signing:
 
 
 # Put together once, and over plain tables: other writers wait meanwhile.
-_KEEP_SIGNATURES = insert(table_of(Signature))
+_KEEP_SIGNATURES = Change(insert(table_of(Signature)))
 _DECISIONS = table_of(Decision)
-_DECIDE = insert(_DECISIONS)
-_FORGET_DECISION = delete(_DECISIONS).where(
-    _DECISIONS.c.proposal_id == bindparam("the_proposal_id"), _DECISIONS.c.key_id == bindparam("the_key_id")
+_DECIDE = Change(insert(_DECISIONS))
+_FORGET_DECISION = Change(
+    delete(_DECISIONS).where(
+        _DECISIONS.c.proposal_id == bindparam("the_proposal_id"),
+        _DECISIONS.c.key_id == bindparam("the_key_id"),
+    )
 )
 
 

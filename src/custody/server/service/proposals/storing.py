@@ -16,7 +16,7 @@ from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.proposals.twins import proposed_once
 from custody.server.store.models import Proposal, ProposalInput, Vault, table_of
-from custody.server.store.plain import plain
+from custody.server.store.statements import Change
 from multisig import CHANGE, FeeRate, Sats
 
 
@@ -46,7 +46,7 @@ def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Pro
     """PENDING. Its coins are the caller's to lock. Raises Outdated where its transaction is another proposal's."""
     values = _values(vault, draft, terms)
     with proposed_once():
-        plain(db).execute(_STORE, values)
+        _STORE.run(db, values)
     store_inputs(db, terms.id, draft.holdings)
     _keep_change_address(db, vault, draft)
     return _stored(db, values)
@@ -62,7 +62,7 @@ def _stored(db: Session, values: dict[str, Any]) -> Proposal:
 
 def store_inputs(db: Session, proposal_id: str, holdings: Sequence[Holding]) -> None:
     """In the order of the PSBT's inputs, which is that of the coins. The proposal's row is there already."""
-    plain(db).execute(_STORE_INPUTS, [_input(proposal_id, *place) for place in enumerate(holdings)])
+    _STORE_INPUTS.run(db, *(_input(proposal_id, *place) for place in enumerate(holdings)))
 
 
 def _values(vault: Vault, draft: Draft, terms: Terms) -> dict[str, Any]:
@@ -98,9 +98,9 @@ def _values(vault: Vault, draft: Draft, terms: Terms) -> dict[str, Any]:
 
 # Put together once, and over plain tables: other writers wait meanwhile.
 _PROPOSALS = table_of(Proposal)
-_STORE = insert(_PROPOSALS)
+_STORE = Change(insert(_PROPOSALS))
 _EMPTY = dict.fromkeys((column.key for column in _PROPOSALS.columns if column.nullable), None)
-_STORE_INPUTS = insert(table_of(ProposalInput))
+_STORE_INPUTS = Change(insert(table_of(ProposalInput)))
 
 
 def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:

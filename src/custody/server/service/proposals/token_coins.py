@@ -19,7 +19,7 @@ from custody.server.domain.selection import MAX_INPUTS, Candidate
 from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell, Vault
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 from multisig import RECEIVE, OutPoint, Sats, TxOut
 from multisig.tokens.machine import Cell
 
@@ -55,8 +55,8 @@ def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | 
 
     The vault's own before what others sent: they may take theirs back.
     """
-    row = plain(db).execute(_AWAITED, {"vault_id": vault.id, "least": least}).first()
-    return None if row is None else AwaitedCoin(row.id)
+    row = _AWAITED.first(db, {"vault_id": vault.id, "least": least})
+    return None if row is None else AwaitedCoin(*row)
 
 
 def kept_for_tokens(
@@ -84,19 +84,21 @@ def has_tokens(db: Session, vault: Vault) -> bool:
         "chain": vault.chain,
         "script": address_script(vault),
     }
-    return bool(plain(db).execute(_HAS_TOKENS, values).scalar())
+    return bool(_HAS_TOKENS.value(db, values))
 
 
 def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Holding, bool]]:
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
-    rows = plain(db).execute(_AT_ADDRESS, values)
-    return [(_holding(row, tip_height), bool(row.is_locked)) for row in rows]
+    return [
+        (_holding(OutPoint(txid, vout), amount, height, tip_height), is_held)
+        for txid, vout, amount, height, is_held in _AT_ADDRESS.all(db, values)
+    ]
 
 
-def _holding(row: Any, tip_height: int) -> Holding:
-    depth = max(1, tip_height - row.height + 1)
-    candidate = Candidate(OutPoint(row.txid, row.vout), Sats(row.amount_sats), depth, own_change=False)
-    return Holding(candidate, RECEIVE, ADDRESS_INDEX, row.height)
+def _holding(outpoint: OutPoint, amount: int, height: int | None, tip_height: int) -> Holding:
+    assert height is not None, "mined ones are asked for"
+    depth = max(1, tip_height - height + 1)
+    return Holding(Candidate(outpoint, Sats(amount), depth, own_change=False), RECEIVE, ADDRESS_INDEX, height)
 
 
 def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:
@@ -167,6 +169,6 @@ def _any_token() -> Select[bool]:
 
 
 # Put together once: every send asks the last.
-_AT_ADDRESS = _coins_at_address()
-_AWAITED = _awaited_at_address()
-_HAS_TOKENS = _any_token()
+_AT_ADDRESS = Query(_coins_at_address())
+_AWAITED = Query(_awaited_at_address())
+_HAS_TOKENS = Query(_any_token())

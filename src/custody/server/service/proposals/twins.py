@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.timing import BACKDATE_BLOCKS, other_locktimes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.models import Proposal
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 from multisig import Transaction
 
 
@@ -27,7 +27,7 @@ def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
     looked_at = [tx.locktime]
     while True:
         txids = [replace(tx, locktime=each).txid for each in looked_at]
-        taken = set(plain(db).scalars(_TAKEN, {"txids": txids}))
+        taken = {txid for (txid,) in _TAKEN.all(db, {"txids": txids})}
         for locktime, txid in zip(looked_at, txids, strict=True):
             if txid not in taken:
                 return locktime
@@ -45,4 +45,6 @@ def proposed_once() -> Iterator[None]:
         raise Outdated("The same transaction was proposed meanwhile.") from error
 
 
-_TAKEN = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))
+_TAKEN = Query(
+    select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))
+)

@@ -11,7 +11,7 @@ from custody.server.service.sign_in.passwords import Passwords
 from custody.server.service.sign_in.throttle import AttemptLimit
 from custody.server.store import Store
 from custody.server.store.models import Credential, SignInSession
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ def require_still(db: Session, caller: Caller, proven: Proven) -> None:
 
 def require_session(db: Session, caller: Caller) -> None:
     """Raises Unauthenticated where the caller's session was ended since the request was let in."""
-    if plain(db).execute(_REVOKED, {"session_id": caller.session_id}).scalar_one() is not None:
+    if _REVOKED.all(db, {"session_id": caller.session_id}) != [(None,)]:
         raise Unauthenticated("The session was ended meanwhile.")
 
 
-_REVOKED = select(SignInSession.revoked_at).where(SignInSession.id == bindparam("session_id"))
+_REVOKED = Query(select(SignInSession.revoked_at).where(SignInSession.id == bindparam("session_id")))

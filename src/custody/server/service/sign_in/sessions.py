@@ -18,7 +18,7 @@ from custody.server.domain.tokens import new_token, session_id, token_hash
 from custody.server.service.audit.log import AuditLog
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 
 _ENDED = "The session has ended or never was."
 
@@ -60,12 +60,15 @@ class Sessions:
     def authenticate(self, token: str, trace_id: str) -> Caller:
         """The caller behind an access token. Raises Unauthenticated or TokenExpired."""
         with self._store.read() as db:
-            found = plain(db).execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
-        if found is None or found.revoked_at is not None:
+            found = _ACCESS.first(db, {"token_hash": token_hash(token)})
+        if found is None:
             raise Unauthenticated(_ENDED)
-        if found.expires_at <= self._clock():
+        own_id, revoked_at, expires_at, user_id, email = found
+        if revoked_at is not None:
+            raise Unauthenticated(_ENDED)
+        if expires_at <= self._clock():
             raise TokenExpired("The access token has expired.")
-        return Caller(user_id=found.user_id, session_id=found.id, name=found.email, trace_id=trace_id)
+        return Caller(user_id=user_id, session_id=own_id, name=email, trace_id=trace_id)
 
     def refresh(self, sid: str, token: str, trace_id: str) -> Tokens:
         """The next tokens of the family. Raises Unauthenticated; a token that was copied ends the family first (P40)."""
@@ -176,12 +179,12 @@ def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep:
     return len(ended)
 
 
-_ACCESS = (
+_ACCESS = Query(
     select(
         SignInSession.id,
         SignInSession.revoked_at,
         AccessToken.expires_at,
-        User.id.label("user_id"),
+        User.id,
         User.email,
     )
     .join(SignInSession, AccessToken.session_id == SignInSession.id)

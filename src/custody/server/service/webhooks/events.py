@@ -13,7 +13,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import carried, wants
 from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.store.models import Webhook, WebhookDelivery, WebhookEvent
-from custody.server.store.plain import plain
+from custody.server.store.statements import Query
 
 WEBHOOK: Final = "webhook"
 
@@ -42,7 +42,7 @@ class WebhookEvents:
     @staticmethod
     def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[str]:
         """Their ids."""
-        found = plain(db).execute(_LISTENING, {"workspace_id": workspace_id})
+        found = _LISTENING.all(db, {"workspace_id": workspace_id})
         return [webhook_id for webhook_id, kinds in found if wants(kinds, kind)]
 
     def _write(
@@ -86,7 +86,7 @@ class WebhookEvents:
 
 
 # Put together once: every change of a proposal asks it, while other writers wait.
-_LISTENING = (
+_LISTENING = Query(
     select(Webhook.id, Webhook.kinds)
     .where(Webhook.workspace_id == bindparam("workspace_id"), Webhook.disabled_at.is_(None))
     .order_by(Webhook.created_at, Webhook.id)
