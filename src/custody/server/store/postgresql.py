@@ -1,6 +1,5 @@
 """PostgreSQL: one database, for any number of processes on any number of machines."""
 
-from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
 
@@ -30,6 +29,9 @@ MIGRATION_TIMEOUT_MS = 600_000
 SILENCE_TIMEOUT_MS = 20_000
 KEEPALIVE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 2
 
+# After so many executions the driver prepares a statement without being told to. None would forbid it altogether.
+NEVER_BY_ITSELF: Final = 1 << 30
+
 _SESSION = {
     "lock_timeout": BUSY_TIMEOUT_MS,
     "statement_timeout": STATEMENT_TIMEOUT_MS,
@@ -38,10 +40,6 @@ _SESSION = {
     "synchronous_commit": "on",
     "timezone": "UTC",
 }
-# For who reads. A statement that was sent five times may get one plan for all values, made without knowing any: of a large
-# vault's coins by amount, that plan reads and sorts them all.
-_READERS = {"plan_cache_mode": "force_custom_plan"}
-
 # What a URL may say beside its parts: where the server is and how it is recognised. A password belongs before the @,
 # where everything that shows a URL hides it.
 PARAMETERS = frozenset(
@@ -65,9 +63,13 @@ def open_postgresql(url: URL) -> Database:
     """Raises CannotOpen. Nothing is connected yet."""
     _check(url)
     url = url.set(drivername="postgresql+psycopg")
-    writing = _engine(url, _SESSION, pool_size=1, isolation_level="READ COMMITTED")
+    writing = _engine(url, pool_size=1, isolation_level="READ COMMITTED")
     event.listen(writing, "begin", _take_turn)
-    reading = _engine(url, _SESSION | _READERS, pool_size=READ_POOL, isolation_level="REPEATABLE READ")
+    # A statement that was prepared may get one plan for all values, made without knowing any: of a large vault's coins by
+    # amount, that plan reads and sorts them all. For who reads, what is prepared is said one by one (`Query`).
+    reading = _engine(
+        url, pool_size=READ_POOL, isolation_level="REPEATABLE READ", prepare_threshold=NEVER_BY_ITSELF
+    )
     return Database(
         writing=writing,
         reading=reading.execution_options(postgresql_readonly=True),
@@ -132,7 +134,7 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _engine(url: URL, session: Mapping[str, object], *, pool_size: int, isolation_level: str) -> Engine:
+def _engine(url: URL, *, pool_size: int, isolation_level: str, **driver: object) -> Engine:
     engine = create_engine(
         url,
         pool_size=pool_size,
@@ -143,12 +145,13 @@ def _engine(url: URL, session: Mapping[str, object], *, pool_size: int, isolatio
         isolation_level=isolation_level,
         connect_args={
             "application_name": "custody",
-            "options": " ".join(f"-c {name}={value}" for name, value in session.items()),
+            "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "tcp_user_timeout": SILENCE_TIMEOUT_MS,
             "keepalives_idle": KEEPALIVE_SECONDS,
             "keepalives_interval": KEEPALIVE_INTERVAL_SECONDS,
             "keepalives_count": KEEPALIVE_COUNT,
+            **driver,
         },
         # An error's text reaches the log: without what was stored.
         hide_parameters=True,

@@ -29,17 +29,20 @@ class Query(Generic[*Columns]):
     """A statement that answers with rows, each a tuple of its columns. Raises what SQLAlchemy raises.
 
     Where it takes lists for an ``IN``, the SQL is kept for each of their lengths: for lists that are bounded.
+    ``by_value``: how it is best answered depends on the values, so that the database plans it anew each time.
     """
 
-    def __init__(self, clause: TypedReturnsRows[*Columns]) -> None:
+    def __init__(self, clause: TypedReturnsRows[*Columns], *, by_value: bool = False) -> None:
         self._clause = clause
-        self._known: dict[str, tuple[_Compiled, _Read | None]] = {}
+        self._by_value = by_value
+        self._known: dict[str, tuple[_Compiled, _Read | None, Mapping[str, bool]]] = {}
 
     def all(self, db: Session, values: Values = _NOTHING) -> list[tuple[*Columns]]:
         connection = plain(db)
-        compiled, read = self._known.get(connection.dialect.name) or self._compile(connection.dialect)
+        known = self._known.get(connection.dialect.name) or self._compile(connection.dialect)
+        compiled, read, how = known
         text = compiled.text(values)
-        rows = _ask(connection, text.sql, text.given(values))
+        rows = _ask(connection, text.sql, text.given(values), how)
         return cast("list[tuple[*Columns]]", rows if read is None else read(rows))
 
     def first(self, db: Session, values: Values = _NOTHING) -> tuple[*Columns] | None:
@@ -52,10 +55,11 @@ class Query(Generic[*Columns]):
         row = self.first(db, values)
         return None if row is None else cast("tuple[Any, ...]", row)[0]
 
-    def _compile(self, dialect: Dialect) -> "tuple[_Compiled, _Read | None]":
+    def _compile(self, dialect: Dialect) -> "tuple[_Compiled, _Read | None, Mapping[str, bool]]":
         kinds = [column.type.dialect_impl(dialect) for column in self._clause.exported_columns]
         read = _reader([kind.result_processor(dialect, None) for kind in kinds])
-        return self._known.setdefault(dialect.name, (_Compiled(self._clause, dialect), read))
+        how = {"prepare": not self._by_value} if dialect.name == "postgresql" else {}
+        return self._known.setdefault(dialect.name, (_Compiled(self._clause, dialect), read, how))
 
 
 class Change:
@@ -171,10 +175,10 @@ def _reader(converts: Sequence[_Convert | None]) -> _Read | None:
     ]
 
 
-def _ask(connection: Connection, sql: str, given: Any) -> list[tuple[Any, ...]]:
+def _ask(connection: Connection, sql: str, given: Any, how: Mapping[str, bool]) -> list[tuple[Any, ...]]:
     cursor = _cursor(connection, sql, given)
     try:
-        cursor.execute(sql, given)
+        cursor.execute(sql, given, **how)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     except BaseException as error:  # noqa: BLE001 - SQLAlchemy raises it again, by its own name
         _raise(connection, error, sql, cursor)

@@ -35,7 +35,7 @@ class Store:
         # Of the whole platform: whoever works on the store counts what it does in them.
         self.meters = meters or Meters()
         self._write_session = sessionmaker(database.writing, expire_on_commit=False)
-        self._read_session = sessionmaker(database.reading, expire_on_commit=False)
+        self._read_session = sessionmaker(expire_on_commit=False)
         self._turn = threading.Lock()
 
     @classmethod
@@ -72,7 +72,12 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One consistent snapshot. The database refuses writes in it. Raises DatabaseUnavailable."""
-        with self._trouble_named(), self._read_session() as session:
+        # It ends with COMMIT: after a rollback PostgreSQL's driver forgets every statement that it has prepared.
+        with (
+            self._trouble_named(),
+            self._database.reading.begin() as connection,
+            self._read_session(bind=connection) as session,
+        ):
             keep_connection(session)
             yield session
 

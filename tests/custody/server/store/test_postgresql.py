@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url, select, text
+from sqlalchemy import bindparam, make_url, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
@@ -87,8 +87,21 @@ def test_every_session_has_its_deadlines(store: Store, writing: bool) -> None:
 def test_readers_have_a_snapshot_and_writers_the_newest(store: Store) -> None:
     assert setting(store, "transaction_isolation", writing=False) == "repeatable read"
     assert setting(store, "transaction_read_only", writing=False) == "on"
-    assert setting(store, "plan_cache_mode", writing=False) == "force_custom_plan"
     assert setting(store, "transaction_isolation", writing=True) == "read committed"
+
+
+def test_of_what_readers_ask_only_what_is_said_to_is_prepared(store: Store) -> None:
+    """A prepared statement may be answered by a plan that was made without knowing the values."""
+    by_key = Query(select(Organisation.name).where(Organisation.id == bindparam("which")))
+    by_value = Query(select(Organisation.id).order_by(Organisation.name).limit(3), by_value=True)
+    for _ in range(10):
+        with store.read() as db:
+            by_key.all(db, {"which": 1})
+            by_value.all(db)
+            db.scalars(select(Organisation.created_at)).all()
+    with store.read() as db:
+        prepared = db.scalars(text("SELECT statement FROM pg_prepared_statements")).all()
+    assert ["organisations.name" in statement for statement in prepared] == [True]
 
 
 def test_a_writer_holds_the_lock_of_all_writers_to_the_end_of_its_transaction(

@@ -111,12 +111,13 @@ class Purse:
 @cache
 def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Asked:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
-    return Query(query.order_by(ChainCoin.amount_sats.desc()).limit(count))
+    return Query(query.order_by(ChainCoin.amount_sats.desc()).limit(count), by_value=True)
 
 
 @cache
 def _smallest(tier: Tier, count: int) -> _Asked:
-    return Query(_candidates(tier).where(~is_locked()).order_by(ChainCoin.amount_sats).limit(count))
+    query = _candidates(tier).where(~is_locked())
+    return Query(query.order_by(ChainCoin.amount_sats).limit(count), by_value=True)
 
 
 @cache
