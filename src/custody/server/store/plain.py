@@ -1,11 +1,13 @@
-"""Statements over columns, past the session's bookkeeping, which takes as long again as the statement itself."""
+"""What a session that is one transaction lets be done past its bookkeeping."""
 
+from collections.abc import Callable
 from typing import Final
 
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 _CONNECTION: Final = "connection"
+_AFTERWARDS: Final = "once it is committed"
 
 
 def plain(db: Session) -> Connection:
@@ -20,3 +22,14 @@ def keep_connection(db: Session) -> Connection:
     connection = db.connection()
     db.info[_CONNECTION] = connection
     return connection
+
+
+def after_commit(db: Session, call: Callable[[], object]) -> None:
+    """Has it called once the transaction is on the disk; never, where it is rolled back."""
+    db.info.setdefault(_AFTERWARDS, []).append(call)
+
+
+def committed(db: Session) -> None:
+    """Does what was asked for, in the order in which it was."""
+    for call in db.info.pop(_AFTERWARDS, ()):
+        call()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from custody.server.store.database import (
@@ -31,6 +30,7 @@ RETRY_SECONDS = 0.005
 TURN_SECONDS = 0.000_5
 # How long it does, by the connection's ``info``.
 PATIENCE_MS: Final = "patience_ms"
+_BEGIN: Final = "BEGIN IMMEDIATE"
 # The low byte is the error, the rest says more about it (https://sqlite.org/rescode.html).
 _PRIMARY = 0xFF
 
@@ -82,15 +82,17 @@ def _take_snapshot(connection: Connection) -> None:
 def _take_turn(connection: Connection) -> None:
     """SQLite's write lock. In this process there is one that waits for it (`Store`)."""
     deadline = time.monotonic() + connection.info[PATIENCE_MS] / 1_000
-    while True:
+    while time.monotonic() < deadline:
         try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        except OperationalError as error:
-            if trouble_of(error.orig) is not Trouble.BUSY or time.monotonic() > deadline:
-                raise
+            connection.connection.cursor().execute(_BEGIN)
+        except sqlite3.OperationalError as error:
+            if trouble_of(error) is not Trouble.BUSY:
+                break
             time.sleep(TURN_SECONDS)
         else:
             return
+    # By SQLAlchemy, which says why not.
+    connection.exec_driver_sql(_BEGIN)
 
 
 def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, pool_size: int) -> Engine:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Self
 
 import structlog
-from sqlalchemy import Connection
+from sqlalchemy import String, column, select, table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session, sessionmaker
@@ -17,7 +17,8 @@ from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
-from custody.server.store.plain import keep_connection
+from custody.server.store.plain import committed, keep_connection
+from custody.server.store.statements import Query
 
 log = structlog.get_logger()
 
@@ -62,12 +63,14 @@ class Store:
         asked_at = time.perf_counter()
         with self._my_turn(), self._write_session() as session:
             with self._trouble_named():
-                self._require_own_tables(keep_connection(session))
+                keep_connection(session)
+                self._require_own_tables(session)
             with self._turn_timed(asked_at):
                 with self._trouble_named():
                     yield session
                     session.flush()
                 self._commit(session)
+        committed(session)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -84,7 +87,7 @@ class Store:
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
         with self.read() as session:
-            return _revision(session.connection()) != newest()
+            return not _has_own_tables(session)
 
     def close(self) -> None:
         self._database.reading.dispose()
@@ -122,9 +125,9 @@ class Store:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
     @staticmethod
-    def _require_own_tables(connection: Connection) -> None:
+    def _require_own_tables(session: Session) -> None:
         """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
-        if _revision(connection) != newest():
+        if not _has_own_tables(session):
             raise Outdated("A newer version of the platform has migrated the database.")
 
     @contextmanager
@@ -163,7 +166,8 @@ class Store:
             raise
 
 
-def _revision(connection: Connection) -> str | None:
-    # Every turn begins with it: not even a statement that was put together before is looked for.
-    found: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-    return found
+_REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version")))
+
+
+def _has_own_tables(session: Session) -> bool:
+    return _REVISION.first(session) == (newest(),)

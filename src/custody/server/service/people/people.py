@@ -1,5 +1,6 @@
 """Who belongs where: a caller's place in a workspace, the caller's own record, memberships."""
 
+from functools import lru_cache
 from typing import cast
 
 from sqlalchemy import bindparam, select
@@ -12,6 +13,7 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.domain.ports import Clock
+from custody.server.domain.roles import Permissions
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.people.role_records import role_shapes
 from custody.server.store.models import (
@@ -155,10 +157,14 @@ def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | N
         network=network,
         chain=chain,
         role_id=role_id,
-        permissions=frozenset(
-            PermissionName(permission) for *_, permission in rows if permission is not None
-        ),
+        permissions=_permissions(tuple(permission for *_, permission in rows)),
     )
+
+
+@lru_cache(maxsize=1_000)
+def _permissions(names: tuple[str | None, ...]) -> Permissions:
+    """Kept: hashing an enumeration's members takes longer than the question which there are."""
+    return frozenset(PermissionName(name) for name in names if name is not None)
 
 
 # Put together once, for every call asks it. A row for each permission; one without any where the role carries none.

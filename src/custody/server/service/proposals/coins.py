@@ -4,7 +4,7 @@ A vault may hold any number of coins, for anybody may send some. What is read of
 those about as large as what is paid, and a few small ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -33,6 +33,8 @@ _Row = tuple[str, int, int, int | None, int, int, bool]
 _Asked = Query[str, int, int, int | None, int, int, bool]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
+# Coins that nearly every selection can be made from, the largest of them; where it cannot, as many as a transaction takes are read.
+LARGEST = 40
 # Coins that alone pay for everything, the smallest of them: one may do without change.
 MATCHING = 20
 # Small coins that are worth twice what they cost, to be used up beside the others.
@@ -62,14 +64,27 @@ class Purse:
     tip_height: int
     avoids_address: bool = False
 
+    def pools(self, db: Session, tier: Tier, plan: Plan) -> Iterator[list[Holding]]:
+        """Coins of the tier to make a selection from: some; where it cannot be made from those, `pool`."""
+        some = self._pool(db, tier, plan, LARGEST)
+        yield some
+        if len(some) >= LARGEST:
+            yield self.pool(db, tier, plan)
+
     def pool(self, db: Session, tier: Tier, plan: Plan, *, with_locked: bool = False) -> list[Holding]:
         """Coins of the tier from which a selection can be made whenever it can be made from all of them.
 
         ``with_locked``: also of those that proposals hold.
         """
+        return self._pool(db, tier, plan, MAX_INPUTS, with_locked=with_locked)
+
+    def _pool(
+        self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
+    ) -> list[Holding]:
+        """So many of the largest, and a few of those that a selection would rather take."""
         cost = input_cost(plan)
-        largest = self._read(db, _largest(tier, MAX_INPUTS, with_locked=with_locked), cost + 1)
-        if len(largest) < MAX_INPUTS or with_locked:
+        largest = self._read(db, _largest(tier, count, with_locked=with_locked), cost + 1)
+        if len(largest) < count or with_locked:
             return self._holdings(largest)
         enough = plan.target + plan.fee(1, with_change=False)
         matching = self._read(db, _smallest(tier, MATCHING), max(cost + 1, enough))

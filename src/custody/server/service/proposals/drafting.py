@@ -213,12 +213,11 @@ def _try_to_choose(
     db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Holding | None
 ) -> _Choice | None:
     for tier in Tier:
-        pool = purse.pool(db, tier, plan)
-        if kept is not None:
-            pool = [holding for holding in pool if holding.outpoint != kept.outpoint]
-        selection = select_from(_candidates(pool), plan, rng)
-        if selection is not None:
-            return pool, selection
+        for pool in purse.pools(db, tier, plan):
+            ours = [holding for holding in pool if kept is None or holding.outpoint != kept.outpoint]
+            selection = select_from(_candidates(ours), plan, rng)
+            if selection is not None:
+                return ours, selection
     return None
 
 

@@ -4,11 +4,11 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from custody.server.meters import Meters
 from custody.server.service.requests.revisions import raise_for_block, raise_revision
+from custody.server.store.plain import after_commit
 
 # What a listener is told: the workspaces that moved with their new numbers; None where it has to look for itself.
 Moved = dict[int, int] | None
@@ -47,22 +47,22 @@ class Changes:
         """
         moved: dict[int, int] = db.info.setdefault(_MOVED, {})
         if not moved:
-            event.listen(db, "after_commit", self._after_move, once=True)
+            after_commit(db, lambda: self._after_move(moved))
         if workspace_id not in moved:
             moved[workspace_id] = raise_revision(db, workspace_id)
 
     def moved_by_block(self, db: Session, chain: str) -> None:
         """The same for every workspace with a proposal in a block of this chain."""
         raise_for_block(db, chain)
-        event.listen(db, "after_commit", lambda _db: self._tell(None), once=True)
+        after_commit(db, lambda: self._tell(None))
 
     def after_commit(self, db: Session) -> None:
         """Announces a change once the transaction of `db` is on disk; a rolled-back one is not announced."""
-        event.listen(db, "after_commit", lambda _db: self.announce(), once=True)
+        after_commit(db, self.announce)
 
     def count(self, db: Session, add: Callable[[], None]) -> None:
         """Counts something once the transaction of `db` is on disk."""
-        event.listen(db, "after_commit", lambda _db: add(), once=True)
+        after_commit(db, add)
 
     def announce(self) -> None:
         with self._condition:
@@ -80,8 +80,7 @@ class Changes:
             self._condition.wait_for(lambda: self._closing or self._version != seen, timeout)
             return self._version
 
-    def _after_move(self, db: Session) -> None:
-        moved: dict[int, int] = db.info.pop(_MOVED)
+    def _after_move(self, moved: Moved) -> None:
         self.announce()
         self._tell(moved)
 

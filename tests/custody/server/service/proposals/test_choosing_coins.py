@@ -93,7 +93,7 @@ def few(monkeypatch):
     """The bounds so small that a dozen coins are beyond them."""
     monkeypatch.setattr(selection, "MAX_INPUTS", FEW)
     monkeypatch.setattr(selection, "SPARE_INPUTS", 1)
-    for bound, value in (("MAX_INPUTS", FEW), ("MATCHING", 2), ("SMALL", 1)):
+    for bound, value in (("MAX_INPUTS", FEW), ("LARGEST", 2), ("MATCHING", 2), ("SMALL", 1)):
         monkeypatch.setattr(coins, bound, value)
 
 
