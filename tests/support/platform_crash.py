@@ -20,9 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import structlog
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 
@@ -36,7 +37,7 @@ from tests.support.postgresql import Server
 STORIES = (PAYMENT, BUMP)
 
 # What the database is told that changes nothing and ends nothing: to die there is to die before what follows.
-IDLE = ("SELECT", "PRAGMA", "SHOW", "SET")
+IDLE = ("BEGIN", "SELECT", "PRAGMA", "SHOW", "SET")
 # Of the chain: what is asked many times between two steps, and what it does not only answer.
 TRIVIAL = frozenset({"block_at", "tip"})
 TELLING = frozenset({"broadcast"})
@@ -67,12 +68,19 @@ class Steps:
     def watch_database(self) -> None:
         """Every engine of this process."""
 
-        def statement(_connection: Any, _cursor: Any, text: str, *_rest: Any) -> None:
+        changed: WeakSet[Connection] = WeakSet()
+
+        def statement(connection: Connection, _cursor: Any, text: str, *_rest: Any) -> None:
             if not text.lstrip().upper().startswith(IDLE):
+                changed.add(connection)
+                self()
+
+        def commit(connection: Connection) -> None:
+            if connection in changed:
                 self()
 
         event.listen(Engine, "before_cursor_execute", statement)
-        event.listen(Engine, "commit", lambda _connection: self())
+        event.listen(Engine, "commit", commit)
         event.listen(Session, "after_commit", lambda _session: self())
 
 
