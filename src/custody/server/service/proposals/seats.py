@@ -44,7 +44,7 @@ def seat_of(
     db: Session, caller: Caller, access: WorkspaceAccess, proposal_id: str, *, is_write: bool = False
 ) -> Seat:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
-    proposal = db.get(Proposal, proposal_id, with_for_update=is_write)
+    proposal = db.scalars(_LOCKED if is_write else _PROPOSAL, {"proposal_id": proposal_id}).one_or_none()
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     if proposal.profile_key_id is not None:
@@ -93,7 +93,9 @@ def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
     )
 
 
-# Put together once: every signature asks it twice.
+# Put together once: every signature asks them twice.
+_PROPOSAL = select(Proposal).where(Proposal.id == bindparam("proposal_id"))
+_LOCKED = _PROPOSAL.with_for_update().execution_options(populate_existing=True)
 _PLACE = Query(
     select(
         VaultSigner.fingerprint,

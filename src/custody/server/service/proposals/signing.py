@@ -1,7 +1,10 @@
 """Approvals and declines. Every submitted signature is verified before anything of it is kept."""
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from datetime import datetime
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
+from sqlalchemy.orm.attributes import set_committed_value
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus as Status
@@ -101,11 +104,11 @@ class Signing:
 
     def _keep(self, db: Session, seat: Seat, verified: Verified) -> None:
         now = self._clock()
-        seat.proposal.psbt = verified.signed
+        _combine(db, seat.proposal, verified.signed, now)
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
         _KEEP_SIGNATURES.run(db, *({**place, **vars(signature)} for signature in verified.new))
         self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
-        self._lifecycle.touch(db, seat.proposal)
+        self._lifecycle.show(db, seat.proposal)
 
     def _decide(
         self, db: Session, seat: Seat, decision: str, *, is_complete: bool, reason: str | None
@@ -156,7 +159,16 @@ class Signing:
         )
 
 
+def _combine(db: Session, proposal: Proposal, signed: bytes, now: datetime) -> None:
+    _COMBINE.run(db, {"combined_id": proposal.id, "psbt": signed, "updated_at": now})
+    # As though it had been read.
+    set_committed_value(proposal, "psbt", signed)
+    set_committed_value(proposal, "updated_at", now)
+
+
 # Put together once, and over plain tables: other writers wait meanwhile.
+_PROPOSALS = table_of(Proposal)
+_COMBINE = Change(update(_PROPOSALS).where(_PROPOSALS.c.id == bindparam("combined_id")))
 _KEEP_SIGNATURES = Change(insert(table_of(Signature)))
 _DECISIONS = table_of(Decision)
 _DECIDE = Change(insert(_DECISIONS))
