@@ -9,7 +9,7 @@ from multisig.errors import InvalidPsbt, PsbtTooLarge
 from multisig.keys import ExtendedPublicKey, KeyOrigin
 from multisig.psbt.decode import decode_psbt
 from multisig.psbt.embit_reader import require_same_reading
-from multisig.psbt.encode import encode_psbt
+from multisig.psbt.encode import encode_psbt, encode_skeleton
 from multisig.psbt.keyvalue import PsbtLimits
 from multisig.psbt.model import PsbtInput, PsbtOutput
 from multisig.transaction import Transaction
@@ -50,15 +50,8 @@ class Psbt:
             raise PsbtTooLarge(f"The PSBT has {len(raw)} bytes; at most {limits.max_bytes} are accepted.")
         decoded = decode_psbt(raw, limits)
         psbt = cls(decoded.tx, decoded.inputs, decoded.outputs, decoded.xpubs)
-        require_same_reading(psbt._skeleton().to_bytes(), psbt.tx)
+        require_same_reading(encode_skeleton(psbt.tx, psbt.inputs, psbt.outputs), psbt.tx)
         return psbt
-
-    def _skeleton(self) -> "Psbt":
-        # What a second reader is shown. It need not read what is proven otherwise and costs the most: previous
-        # transactions by their hash, origins and account keys by deriving from the policy.
-        inputs = (replace(item, non_witness_utxo=None, derivations={}) for item in self.inputs)
-        outputs = (replace(output, derivations={}) for output in self.outputs)
-        return replace(self, inputs=tuple(inputs), outputs=tuple(outputs), xpubs=())
 
     def to_bytes(self) -> bytes:
         return encode_psbt(self.tx, self.inputs, self.outputs, self.xpubs)

@@ -1,7 +1,7 @@
 """From bytes to typed fields. Every byte of a field we keep is accounted for, or the PSBT is refused."""
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -47,10 +47,11 @@ def _decode(data: bytes, limits: PsbtLimits) -> Decoded:
 
 
 def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -> Transaction:
-    if any(globals_.get(_key(f.GLOBAL_VERSION), b"")):
+    single = _single(globals_)
+    if any(single.get(f.GLOBAL_VERSION, b"")):
         raise InvalidPsbt("Only PSBT version 0 is accepted; this is a later one.")
     f.check_fields(globals_, f.GLOBAL_FIELDS, f.GLOBAL_V2_ONLY)
-    raw = globals_.get(_key(f.GLOBAL_UNSIGNED_TX))
+    raw = single.get(f.GLOBAL_UNSIGNED_TX)
     if raw is None:
         raise InvalidPsbt("The PSBT has no unsigned transaction; version 0 must have one.")
     tx = Transaction.parse(raw, witness=False)
@@ -69,41 +70,45 @@ def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -
 
 def _input(tx_in: TxIn, fields: Mapping[bytes, bytes]) -> PsbtInput:
     f.check_fields(fields, f.INPUT_FIELDS, f.INPUT_V2_ONLY)
-    previous = fields.get(_key(f.IN_NON_WITNESS_UTXO))
-    spent = fields.get(_key(f.IN_WITNESS_UTXO))
-    sighash = fields.get(_key(f.IN_SIGHASH_TYPE))
-    stack = fields.get(_key(f.IN_FINAL_SCRIPTWITNESS))
+    single = _single(fields)
+    previous = single.get(f.IN_NON_WITNESS_UTXO)
+    spent = single.get(f.IN_WITNESS_UTXO)
+    sighash = single.get(f.IN_SIGHASH_TYPE)
+    stack = single.get(f.IN_FINAL_SCRIPTWITNESS)
     return PsbtInput(
         outpoint=tx_in.outpoint,
         sequence=tx_in.sequence,
         non_witness_utxo=None if previous is None else Transaction.parse(previous),
         witness_utxo=None if spent is None else _tx_out(spent),
-        partial_signatures=dict(_of_kind(fields, f.IN_PARTIAL_SIG)),
+        partial_signatures=_of_kind(fields, f.IN_PARTIAL_SIG),
         sighash_type=None if sighash is None else int.from_bytes(sighash, "little"),
-        redeem_script=fields.get(_key(f.IN_REDEEM_SCRIPT)),
-        witness_script=fields.get(_key(f.IN_WITNESS_SCRIPT)),
+        redeem_script=single.get(f.IN_REDEEM_SCRIPT),
+        witness_script=single.get(f.IN_WITNESS_SCRIPT),
         derivations=_derivations(fields, f.IN_BIP32_DERIVATION),
-        final_script_sig=fields.get(_key(f.IN_FINAL_SCRIPTSIG)),
+        final_script_sig=single.get(f.IN_FINAL_SCRIPTSIG),
         final_script_witness=None if stack is None else _witness_stack(stack),
     )
 
 
 def _output(tx_out: TxOut, fields: Mapping[bytes, bytes]) -> PsbtOutput:
     f.check_fields(fields, f.OUTPUT_FIELDS, f.OUTPUT_V2_ONLY)
+    single = _single(fields)
     return PsbtOutput(
         amount=tx_out.amount,
         script_pubkey=tx_out.script_pubkey,
-        redeem_script=fields.get(_key(f.OUT_REDEEM_SCRIPT)),
-        witness_script=fields.get(_key(f.OUT_WITNESS_SCRIPT)),
+        redeem_script=single.get(f.OUT_REDEEM_SCRIPT),
+        witness_script=single.get(f.OUT_WITNESS_SCRIPT),
         derivations=_derivations(fields, f.OUT_BIP32_DERIVATION),
     )
 
 
 def _xpubs(globals_: Mapping[bytes, bytes]) -> tuple[tuple[ExtendedPublicKey, KeyOrigin], ...]:
     # In the order they are written: PSBTs of equal bytes are equal values.
-    return tuple(_xpub(key, value) for key, value in sorted(_of_kind(globals_, f.GLOBAL_XPUB)))
+    return tuple(_xpub(key, value) for key, value in sorted(_of_kind(globals_, f.GLOBAL_XPUB).items()))
 
 
+# A vault's account keys stand in every PSBT about it.
+@lru_cache(maxsize=1024)
 def _xpub(key: bytes, value: bytes) -> tuple[ExtendedPublicKey, KeyOrigin]:
     xpub, origin = ExtendedPublicKey.from_bytes(key), _origin(value)
     if xpub.depth != len(origin.path):
@@ -111,18 +116,22 @@ def _xpub(key: bytes, value: bytes) -> tuple[ExtendedPublicKey, KeyOrigin]:
     return xpub, origin
 
 
-def _key(kind: int) -> bytes:
-    return bytes((kind,))
+def _single(fields: Mapping[bytes, bytes]) -> dict[int, bytes]:
+    """The fields of which a map holds one each, by type: their keys are the type's byte and no more."""
+    return {key[0]: value for key, value in fields.items() if len(key) == 1}
 
 
-def _of_kind(fields: Mapping[bytes, bytes], kind: int) -> Iterator[tuple[bytes, bytes]]:
-    return ((key[1:], value) for key, value in fields.items() if key[0] == kind)
+def _of_kind(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, bytes]:
+    """The fields of which a map may hold several, by what stands behind the type's byte."""
+    return {key[1:]: value for key, value in fields.items() if key[0] == kind}
 
 
 def _derivations(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, KeyOrigin]:
-    return {key: _origin(value) for key, value in _of_kind(fields, kind)}
+    return {key: _origin(value) for key, value in _of_kind(fields, kind).items()}
 
 
+# The same PSBT is read by whoever makes, keeps, signs and takes it.
+@lru_cache(maxsize=1024)
 def _origin(value: bytes) -> KeyOrigin:
     return KeyOrigin(Fingerprint(value[:4]), _path(value[4:]))
 

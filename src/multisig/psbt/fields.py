@@ -4,7 +4,8 @@ Sources: BIP-174 (version 0), BIP-370 (what belongs to version 2 only), BIP-371 
 listed is unknown: it is read over, not kept (see `multisig.psbt`).
 """
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from multisig.errors import InvalidPsbt
@@ -30,7 +31,7 @@ OUT_REDEEM_SCRIPT = 0x00
 OUT_WITNESS_SCRIPT = 0x01
 OUT_BIP32_DERIVATION = 0x02
 
-LengthRule = Callable[[int], bool]
+Lengths = Container[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,67 +39,56 @@ class FieldRule:
     """The name of a field in the BIP, and the lengths its key data and its value may have."""
 
     name: str
-    key_data: LengthRule
-    value: LengthRule
+    key_data: Lengths
+    value: Lengths
 
 
-def _any(_length: int) -> bool:
-    return True
+def _one_of(*allowed: int) -> Lengths:
+    return frozenset(allowed)
 
 
-def _nothing(length: int) -> bool:
-    return length == 0
-
-
-def _one_of(*allowed: int) -> LengthRule:
-    return lambda length: length in allowed
-
-
-def _origin(length: int) -> bool:
-    # A fingerprint and at most 255 steps (BIP-32: depth is one byte), four bytes each.
-    return 4 <= length <= 4 * 256 and length % 4 == 0
-
-
-def _control_block(length: int) -> bool:
-    # BIP-341: a leaf version, an internal key, at most 128 hashes.
-    return 33 <= length <= 33 + 32 * 128 and length % 32 == 1
-
-
+# How long a PSBT may be as a whole is bounded elsewhere.
+_ANY = range(sys.maxsize)
+_NOTHING = _one_of(0)
 _PUBLIC_KEY = _one_of(33, 65)
 _X_ONLY = _one_of(32)
 _SCHNORR = _one_of(64, 65)
+# A fingerprint and at most 255 steps (BIP-32: depth is one byte), four bytes each.
+_ORIGIN = range(4, 4 * 256 + 1, 4)
+# BIP-341: a leaf version, an internal key, at most 128 hashes.
+_CONTROL_BLOCK = range(33, 33 + 32 * 128 + 1, 32)
 
 GLOBAL_FIELDS: Mapping[int, FieldRule] = {
-    GLOBAL_UNSIGNED_TX: FieldRule("PSBT_GLOBAL_UNSIGNED_TX", _nothing, _any),
-    GLOBAL_XPUB: FieldRule("PSBT_GLOBAL_XPUB", _one_of(78), _origin),
-    GLOBAL_VERSION: FieldRule("PSBT_GLOBAL_VERSION", _nothing, _one_of(4)),
+    GLOBAL_UNSIGNED_TX: FieldRule("PSBT_GLOBAL_UNSIGNED_TX", _NOTHING, _ANY),
+    GLOBAL_XPUB: FieldRule("PSBT_GLOBAL_XPUB", _one_of(78), _ORIGIN),
+    GLOBAL_VERSION: FieldRule("PSBT_GLOBAL_VERSION", _NOTHING, _one_of(4)),
 }
 
 INPUT_FIELDS: Mapping[int, FieldRule] = {
-    IN_NON_WITNESS_UTXO: FieldRule("PSBT_IN_NON_WITNESS_UTXO", _nothing, _any),
-    IN_WITNESS_UTXO: FieldRule("PSBT_IN_WITNESS_UTXO", _nothing, _any),
-    IN_PARTIAL_SIG: FieldRule("PSBT_IN_PARTIAL_SIG", _PUBLIC_KEY, _any),
-    IN_SIGHASH_TYPE: FieldRule("PSBT_IN_SIGHASH_TYPE", _nothing, _one_of(4)),
-    IN_REDEEM_SCRIPT: FieldRule("PSBT_IN_REDEEM_SCRIPT", _nothing, _any),
-    IN_WITNESS_SCRIPT: FieldRule("PSBT_IN_WITNESS_SCRIPT", _nothing, _any),
-    IN_BIP32_DERIVATION: FieldRule("PSBT_IN_BIP32_DERIVATION", _PUBLIC_KEY, _origin),
-    IN_FINAL_SCRIPTSIG: FieldRule("PSBT_IN_FINAL_SCRIPTSIG", _nothing, _any),
-    IN_FINAL_SCRIPTWITNESS: FieldRule("PSBT_IN_FINAL_SCRIPTWITNESS", _nothing, _any),
-    0x13: FieldRule("PSBT_IN_TAP_KEY_SIG", _nothing, _SCHNORR),
+    IN_NON_WITNESS_UTXO: FieldRule("PSBT_IN_NON_WITNESS_UTXO", _NOTHING, _ANY),
+    IN_WITNESS_UTXO: FieldRule("PSBT_IN_WITNESS_UTXO", _NOTHING, _ANY),
+    IN_PARTIAL_SIG: FieldRule("PSBT_IN_PARTIAL_SIG", _PUBLIC_KEY, _ANY),
+    IN_SIGHASH_TYPE: FieldRule("PSBT_IN_SIGHASH_TYPE", _NOTHING, _one_of(4)),
+    IN_REDEEM_SCRIPT: FieldRule("PSBT_IN_REDEEM_SCRIPT", _NOTHING, _ANY),
+    IN_WITNESS_SCRIPT: FieldRule("PSBT_IN_WITNESS_SCRIPT", _NOTHING, _ANY),
+    IN_BIP32_DERIVATION: FieldRule("PSBT_IN_BIP32_DERIVATION", _PUBLIC_KEY, _ORIGIN),
+    IN_FINAL_SCRIPTSIG: FieldRule("PSBT_IN_FINAL_SCRIPTSIG", _NOTHING, _ANY),
+    IN_FINAL_SCRIPTWITNESS: FieldRule("PSBT_IN_FINAL_SCRIPTWITNESS", _NOTHING, _ANY),
+    0x13: FieldRule("PSBT_IN_TAP_KEY_SIG", _NOTHING, _SCHNORR),
     0x14: FieldRule("PSBT_IN_TAP_SCRIPT_SIG", _one_of(64), _SCHNORR),
-    0x15: FieldRule("PSBT_IN_TAP_LEAF_SCRIPT", _control_block, _any),
-    0x16: FieldRule("PSBT_IN_TAP_BIP32_DERIVATION", _X_ONLY, _any),
-    0x17: FieldRule("PSBT_IN_TAP_INTERNAL_KEY", _nothing, _X_ONLY),
-    0x18: FieldRule("PSBT_IN_TAP_MERKLE_ROOT", _nothing, _one_of(32)),
+    0x15: FieldRule("PSBT_IN_TAP_LEAF_SCRIPT", _CONTROL_BLOCK, _ANY),
+    0x16: FieldRule("PSBT_IN_TAP_BIP32_DERIVATION", _X_ONLY, _ANY),
+    0x17: FieldRule("PSBT_IN_TAP_INTERNAL_KEY", _NOTHING, _X_ONLY),
+    0x18: FieldRule("PSBT_IN_TAP_MERKLE_ROOT", _NOTHING, _one_of(32)),
 }
 
 OUTPUT_FIELDS: Mapping[int, FieldRule] = {
-    OUT_REDEEM_SCRIPT: FieldRule("PSBT_OUT_REDEEM_SCRIPT", _nothing, _any),
-    OUT_WITNESS_SCRIPT: FieldRule("PSBT_OUT_WITNESS_SCRIPT", _nothing, _any),
-    OUT_BIP32_DERIVATION: FieldRule("PSBT_OUT_BIP32_DERIVATION", _PUBLIC_KEY, _origin),
-    0x05: FieldRule("PSBT_OUT_TAP_INTERNAL_KEY", _nothing, _X_ONLY),
-    0x06: FieldRule("PSBT_OUT_TAP_TREE", _nothing, _any),
-    0x07: FieldRule("PSBT_OUT_TAP_BIP32_DERIVATION", _X_ONLY, _any),
+    OUT_REDEEM_SCRIPT: FieldRule("PSBT_OUT_REDEEM_SCRIPT", _NOTHING, _ANY),
+    OUT_WITNESS_SCRIPT: FieldRule("PSBT_OUT_WITNESS_SCRIPT", _NOTHING, _ANY),
+    OUT_BIP32_DERIVATION: FieldRule("PSBT_OUT_BIP32_DERIVATION", _PUBLIC_KEY, _ORIGIN),
+    0x05: FieldRule("PSBT_OUT_TAP_INTERNAL_KEY", _NOTHING, _X_ONLY),
+    0x06: FieldRule("PSBT_OUT_TAP_TREE", _NOTHING, _ANY),
+    0x07: FieldRule("PSBT_OUT_TAP_BIP32_DERIVATION", _X_ONLY, _ANY),
 }
 
 # BIP-370: a version 0 PSBT must not carry these. A reader that lets them replace parts of the unsigned
@@ -118,7 +108,7 @@ def check_fields(
         if rule is None:
             if kind in v2_only:
                 raise InvalidPsbt(f"The PSBT is of version 0 but carries the version 2 field 0x{kind:02x}.")
-        elif not rule.key_data(len(key) - 1):
+        elif len(key) - 1 not in rule.key_data:
             raise InvalidPsbt(f"The key of {rule.name} has a wrong length.")
-        elif not rule.value(len(value)):
+        elif len(value) not in rule.value:
             raise InvalidPsbt(f"The value of {rule.name} has a wrong length.")
