@@ -52,7 +52,9 @@ def build_psbt(
     Raises InvalidPsbt for a coin that its previous transaction contradicts, a coin given twice, and
     outputs beyond the coins; WrongNetwork and the like come from the policy.
     """
-    _check_coins(policy, coins)
+    if len({coin.outpoint for coin in coins}) != len(coins):
+        raise InvalidPsbt("A coin is spent twice.")
+    spent = tuple(_input(policy, coin, sequence) for coin in coins)
     made = tuple(_output(policy, item) for item in outputs)
     _check_amounts(coins, made)
     tx = Transaction(
@@ -63,24 +65,12 @@ def build_psbt(
     )
     psbt = Psbt(
         tx=tx,
-        inputs=tuple(_input(policy, coin, sequence) for coin in coins),
+        inputs=spent,
         outputs=made,
         xpubs=tuple((key.xpub, key.origin) for key in policy_keys(policy)),
     )
     # What leaves has passed the same door as what comes in.
     return Psbt.parse(psbt.to_bytes())
-
-
-def _check_coins(policy: Policy, coins: Sequence[CoinToSpend]) -> None:
-    if len({coin.outpoint for coin in coins}) != len(coins):
-        raise InvalidPsbt("A coin is spent twice.")
-    for coin in coins:
-        previous, vout = coin.previous_transaction, coin.outpoint.vout
-        if previous.txid != coin.outpoint.txid or vout >= len(previous.outputs):
-            raise InvalidPsbt(f"The previous transaction given is not that of the coin {coin.outpoint}.")
-        stated = TxOut(coin.amount, policy.script_pubkey(coin.chain, coin.index))
-        if previous.outputs[vout] != stated:
-            raise InvalidPsbt(f"The coin {coin.outpoint} has another amount or script than stated.")
 
 
 def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) -> None:
@@ -91,12 +81,17 @@ def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) 
 
 
 def _input(policy: Policy, coin: CoinToSpend, sequence: int) -> PsbtInput:
+    previous, vout = coin.previous_transaction, coin.outpoint.vout
+    if previous.txid != coin.outpoint.txid or vout >= len(previous.outputs):
+        raise InvalidPsbt(f"The previous transaction given is not that of the coin {coin.outpoint}.")
     ours = derive(policy, Place(coin.chain, coin.index))
+    if previous.outputs[vout] != TxOut(coin.amount, ours.script_pubkey):
+        raise InvalidPsbt(f"The coin {coin.outpoint} has another amount or script than stated.")
     return PsbtInput(
         outpoint=coin.outpoint,
         sequence=sequence,
-        non_witness_utxo=coin.previous_transaction,
-        witness_utxo=coin.previous_transaction.outputs[coin.outpoint.vout],
+        non_witness_utxo=previous,
+        witness_utxo=previous.outputs[vout],
         witness_script=ours.witness_script,
         derivations=ours.derivations,
         sighash_type=SIGHASH_ALL,

@@ -1,7 +1,7 @@
 """Fingerprints, derivation paths, extended public keys and key origins (BIP-32, BIP-380)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -70,8 +70,7 @@ class DerivationPath:
     def __post_init__(self) -> None:
         if len(self.indexes) > MAX_DEPTH:
             raise InvalidPath("The path has more than 255 levels.")
-        for index in self.indexes:
-            _require_child_number(index)
+        _require_child_numbers(self.indexes)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -111,9 +110,11 @@ class DerivationPath:
         return "/".join(("m", *(_format_step(index) for index in self.indexes)))
 
 
-def _require_child_number(index: int) -> None:
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index <= MAX_CHILD_NUMBER:
-        raise InvalidPath("A path's levels are whole numbers from 0 to 2147483647, hardened or not.")
+def _require_child_numbers(indexes: Iterable[int]) -> None:
+    # One loop and no call for each: every key of every coin has a path.
+    for index in indexes:
+        if type(index) is not int or not 0 <= index <= MAX_CHILD_NUMBER:
+            raise InvalidPath("A path's levels are whole numbers from 0 to 2147483647, hardened or not.")
 
 
 def _parse_step(text: str) -> int:
@@ -164,7 +165,7 @@ class ExtendedPublicKey:
     public_key: bytes
 
     def __post_init__(self) -> None:
-        _require_child_number(self.child_number)
+        _require_child_numbers((self.child_number,))
         if not 0 <= self.depth <= MAX_DEPTH or len(self.chain_code) != 32:
             raise InvalidKey("The extended key's depth or chain code is out of range.")
         if self.depth == 0 and (self.child_number or any(self.parent_fingerprint.value)):
@@ -232,12 +233,16 @@ class ExtendedPublicKey:
 
     def derive_public_key(self, chain: int, index: int) -> bytes:
         """The compressed public key at /chain/index. Raises InvalidPath where one of the two is hardened."""
-        _require_unhardened(chain)
-        _require_unhardened(index)
+        _require_unhardened(chain, index)
         return derivation.grandchild(self.public_key, self.chain_code, chain, index)
 
     def serialize(self) -> bytes:
         """Its 78 bytes (BIP-32, Serialization format)."""
+        return self._bytes
+
+    # Written into every PSBT about its vault.
+    @cached_property
+    def _bytes(self) -> bytes:
         return b"".join((
             self.kind.xpub_version,
             self.depth.to_bytes(1),
@@ -259,9 +264,9 @@ def _refuse_version(version: bytes) -> None:
         raise InvalidKey(f"This extended key is in the {name} form, which is not taken.", hint=_SLIP132_HINT)
 
 
-def _require_unhardened(index: int) -> None:
-    _require_child_number(index)
-    if index >= HARDENED:
+def _require_unhardened(*indexes: int) -> None:
+    _require_child_numbers(indexes)
+    if max(indexes) >= HARDENED:
         raise InvalidPath("A hardened child cannot be derived from a public key.")
 
 

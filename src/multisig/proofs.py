@@ -98,15 +98,17 @@ class Prover:
 
     def claimed_places(self, derivations: Derivations) -> set[Place]:
         """The places the origins point to, in the accounts of this policy."""
-        places = (self._place(origin) for origin in derivations.values())
-        return {place for place in places if place is not None}
+        # Nearly always one, which all keys of a script point to.
+        ends = {self._end(origin) for origin in derivations.values()}
+        return {Place(*end) for end in ends if end is not None and max(end) < HARDENED}
 
-    def _place(self, origin: KeyOrigin) -> Place | None:
-        account, path = self._accounts.get(bytes(origin.fingerprint)), origin.path.indexes
+    def _end(self, origin: KeyOrigin) -> tuple[int, int] | None:
+        """The two levels below an account of this policy: chain and address index."""
+        account, path = self._accounts.get(origin.fingerprint.value), origin.path.indexes
         if account is None or path[:-2] != account:
             return None
         chain, index = path[-2:]
-        return Place(chain, index) if chain < HARDENED and index < HARDENED else None
+        return chain, index
 
     def prove(self, script_pubkey: bytes, derivations: Derivations) -> OurScript | None:
         """What the policy derives where the origins point, if that is this very script; else None.

@@ -18,6 +18,7 @@ _OP_PUSHDATA1 = 0x4C
 _OP_RETURN = 0x6A
 _OP_CHECKMULTISIG = 0xAE
 _KEY_BYTES = 33
+_PUSH_KEY = bytes((_KEY_BYTES,))
 
 # Bitcoin Core, policy/policy.cpp GetDustThreshold: the cost of output and spend at 3 sat/vB.
 _DUST_SAT_PER_VB = 3
@@ -51,8 +52,8 @@ def multisig_script(m: int, pubkeys: Sequence[bytes]) -> bytes:
         raise InvalidTransaction("A multisig script takes compressed public keys only.")
     if len(set(pubkeys)) != len(pubkeys):
         raise InvalidTransaction("A multisig script must not repeat a key.")
-    pushes = b"".join(_KEY_BYTES.to_bytes(1) + key for key in pubkeys)
-    return bytes((_OP_1 + m - 1, *pushes, _OP_1 + len(pubkeys) - 1, _OP_CHECKMULTISIG))
+    pushes = b"".join([_PUSH_KEY + key for key in pubkeys])
+    return bytes((_OP_1 + m - 1,)) + pushes + bytes((_OP_1 + len(pubkeys) - 1, _OP_CHECKMULTISIG))
 
 
 def parse_multisig_script(script: bytes) -> tuple[int, tuple[bytes, ...]]:

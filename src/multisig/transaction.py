@@ -161,7 +161,7 @@ class Transaction:
 
 
 def _require_uint32(number: int, what: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_UINT32:
+    if type(number) is not int or not 0 <= number <= MAX_UINT32:
         raise InvalidTransaction(f"The {what} is not a number of 32 bits.")
 
 

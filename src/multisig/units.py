@@ -19,7 +19,7 @@ _BTC = re.compile(r"(0|[1-9][0-9]{0,7})(?:\.([0-9]{1,8}))?", re.ASCII)
 
 def sats(value: int) -> Sats:
     """`value` satoshi, 0 to MAX_MONEY. Raises InvalidAmount."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if type(value) is not int:
         raise InvalidAmount("An amount in satoshi is a whole number.")
     if not 0 <= value <= MAX_MONEY:
         raise InvalidAmount("The amount is below zero or above 21 million bitcoin.")
