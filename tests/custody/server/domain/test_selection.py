@@ -1,12 +1,13 @@
 """Coin selection never underpays, never makes dust, and conserves every satoshi, whatever the coins and the dice."""
 
 import random
+from itertools import combinations
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from custody.server.domain.selection import Candidate, Plan, select_coins
+from custody.server.domain.selection import Candidate, Plan, _branch_and_bound, _economic, select_coins
 from multisig import FeeRate, OutPoint, Sats
 
 DUST = 330
@@ -86,6 +87,37 @@ def test_two_coins_that_match_together_are_found_by_branch_and_bound():
     pair = 90_000 + wanted.fee(2, with_change=False)
     chosen = select_coins(coins(1_000_000, 50_000, pair - 50_000, 3_000), wanted, random.Random(1))
     assert (chosen.change, sorted(c.amount for c in chosen.coins)) == (0, sorted([50_000, pair - 50_000]))
+
+
+def test_of_two_spends_without_change_the_one_of_the_lower_fee_is_chosen():
+    wanted = plan(90_000, rate=10_000)
+    one, pair = (90_000 + wanted.fee(count, with_change=False) for count in (1, 2))
+    # The pair has nothing to spare, and yet a second input costs more than the one coin gives away.
+    chosen = select_coins(coins(50_000, pair - 50_000, one + 500), wanted, random.Random(1))
+    assert [c.amount for c in chosen.coins] == [one + 500]
+    assert (
+        select_coins(coins(50_000, pair - 50_000, one + 5_000), wanted, random.Random(1)).fee == pair - 90_000
+    )
+
+
+@given(
+    st.lists(st.integers(1_000, 60_000), min_size=1, max_size=9),
+    st.integers(1_000, 150_000),
+    st.integers(1_000, 20_000),
+)
+def test_no_spend_without_change_is_overlooked_among_few_coins(amounts, target, rate):
+    """Beside it all sets of coins, each looked at."""
+    wanted = plan(target, rate)
+    cost = wanted.fee(2, with_change=False) - wanted.fee(1, with_change=False) + 1
+    worth = [amount for amount in amounts if amount > cost]
+    spare = wanted.minimum_change + wanted.fee(1, with_change=True) - wanted.fee(1, with_change=False)
+    fees = []
+    for count in range(1, len(worth) + 1):
+        least = wanted.fee(count, with_change=False)
+        paid = (sum(chosen) - target for chosen in combinations(worth, count))
+        fees += [fee for fee in paid if least <= fee < least + spare]
+    found = _branch_and_bound(_economic(coins(*amounts), wanted), wanted)
+    assert (None if found is None else found.fee) == min(fees, default=None)
 
 
 def test_deep_coins_come_before_shallow_ones():
