@@ -3,8 +3,13 @@
 coincurve is libsecp256k1 itself and cannot be imported without it; there is no slow Python to fall back to in silence.
 """
 
+from functools import lru_cache
+
 from coincurve import PublicKey
 
+# Those of a few transactions with a hundred inputs: who takes signatures counts and finalises them next, and asks about
+# the same ones again. Bitcoin Core keeps them too (script/sigcache.h).
+_SIGNATURES_KEPT = 1024
 _HALF_ORDER = 0x7FFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFF_5D576E73_57A4501D_DFE92F46_681B20A0
 _INTEGER_TAG, _SEQUENCE_TAG = 0x02, 0x30
 
@@ -49,6 +54,12 @@ def verify_ecdsa(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     """
     if len(pubkey) != 33 or len(digest) != 32 or signature_fault(der) is not None:
         return False
+    return _verify(pubkey, digest, der)
+
+
+# Behind the look at their lengths: what is kept is small, and depends on nothing but these bytes.
+@lru_cache(maxsize=_SIGNATURES_KEPT)
+def _verify(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     try:
         return PublicKey(pubkey).verify(der, digest, hasher=None)
     except ValueError:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multisig import signature_fault, verify_ecdsa
+from multisig.ecdsa import _verify
 
 ORDER = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
 KEY = PrivateKey(b"\x07" * 32)
@@ -40,6 +41,17 @@ def test_a_signature_verifies_for_its_key_and_digest_only(digest, secret):
     assert verify_ecdsa(public_key, digest, signature)
     assert not verify_ecdsa(public_key, bytes(32) if any(digest) else b"\x01" * 32, signature)
     assert not verify_ecdsa(PUBLIC_KEY, digest, signature) or public_key == PUBLIC_KEY
+
+
+def test_what_is_kept_of_a_signature_is_bounded_and_small():
+    """Whoever sends signatures must not fill the memory with them."""
+    kept = _verify.cache_info()
+    assert not verify_ecdsa(PUBLIC_KEY, DIGEST, SIGNATURE + bytes(1 << 20))
+    assert not verify_ecdsa(PUBLIC_KEY + bytes(1 << 20), DIGEST, SIGNATURE)
+    assert not verify_ecdsa(PUBLIC_KEY, DIGEST + bytes(1 << 20), SIGNATURE)
+    assert _verify.cache_info() == kept
+    assert kept.maxsize is not None
+    assert kept.maxsize <= 4096
 
 
 def test_p6_high_s():
