@@ -121,19 +121,25 @@ class Transaction:
 
     def serialize(self, *, include_witness: bool = True) -> bytes:
         """The bytes on the wire; without witnesses those that the txid is the hash of."""
-        with_witness = include_witness and self.has_witness
-        parts = [
+        return self._whole if include_witness and self.has_witness else self._stripped
+
+    # Written once: a PSBT is encoded for whoever reads it next, and ids and sizes come from the same bytes.
+    @cached_property
+    def _whole(self) -> bytes:
+        version, middle, locktime = self._stripped[:4], self._stripped[4:-4], self._stripped[-4:]
+        witnesses = [_serialize_witness(txin.witness) for txin in self.inputs]
+        return b"".join((version, _SEGWIT_MARKER, middle, *witnesses, locktime))
+
+    @cached_property
+    def _stripped(self) -> bytes:
+        return b"".join((
             self.version.to_bytes(4, "little"),
-            _SEGWIT_MARKER if with_witness else b"",
             compact_size(len(self.inputs)),
-            *(_serialize_input(txin) for txin in self.inputs),
+            *[_serialize_input(txin) for txin in self.inputs],
             compact_size(len(self.outputs)),
-            *(out.serialize() for out in self.outputs),
-        ]
-        if with_witness:
-            parts.extend(_serialize_witness(txin.witness) for txin in self.inputs)
-        parts.append(self.locktime.to_bytes(4, "little"))
-        return b"".join(parts)
+            *[out.serialize() for out in self.outputs],
+            self.locktime.to_bytes(4, "little"),
+        ))  # fmt: skip
 
     @property
     def has_witness(self) -> bool:

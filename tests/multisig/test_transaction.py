@@ -222,6 +222,15 @@ def test_no_such_input(index):
         sighash_segwit_v0(PLAIN, index, b"\x51", Sats(1))
 
 
+@given(transactions())
+def test_what_was_written_before_says_nothing_about_a_changed_transaction(transaction):
+    before = (transaction.serialize(), transaction.serialize(include_witness=False), transaction.txid)
+    changed = replace(transaction, version=transaction.version ^ 1)
+    assert changed.serialize() == (transaction.version ^ 1).to_bytes(4, "little") + before[0][4:]
+    assert changed.serialize(include_witness=False)[4:] == before[1][4:]
+    assert changed.txid != before[2]
+
+
 def test_what_all_inputs_share_is_hashed_once(monkeypatch):
     """Else n inputs cost n times n: the quadratic hashing that BIP-143 ended."""
     count = 200
