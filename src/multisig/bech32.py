@@ -53,7 +53,7 @@ def decode(text: str) -> tuple[str, list[int], Encoding]:
 def _split(text: str) -> tuple[str, str]:
     if len(text) > MAX_CHARACTERS:
         raise Bech32Error("it is too long")
-    if any(not "!" <= character <= "~" for character in text):
+    if not text.isascii() or not text.isprintable() or " " in text:
         raise Bech32Error("it has a character that is not printable ASCII")
     lower = text.lower()
     if text not in {lower, text.upper()}:
