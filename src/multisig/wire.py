@@ -30,16 +30,16 @@ class Reader:
     """Reads `data` once, from front to back. Every method raises WireError where the bytes end too early."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self._data, self._end = data, len(data)
         self.offset = 0
 
     @property
     def remaining(self) -> int:
-        return len(self._data) - self.offset
+        return self._end - self.offset
 
     def take(self, length: int) -> bytes:
         end = self.offset + length
-        if end > len(self._data):
+        if end > self._end:
             raise WireError("it ends too early")
         piece = self._data[self.offset : end]
         self.offset = end
@@ -66,11 +66,12 @@ class Reader:
         """Bytes that stand behind their length."""
         # Nearly every length is one byte, and a PSBT has thousands: this path spares three calls.
         data, start = self._data, self.offset + 1
-        length = data[start - 1] if start <= len(data) else 0xFF
-        if length >= 0xFD or start + length > len(data):
+        length = data[start - 1] if start <= self._end else 0xFF
+        end = start + length
+        if length >= 0xFD or end > self._end:
             return self.take(self.compact_size())
-        self.offset = start + length
-        return data[start : self.offset]
+        self.offset = end
+        return data[start:end]
 
     def count(self, least_bytes: int) -> int:
         """A number of items of at least `least_bytes` each, refused where they cannot all be here."""
