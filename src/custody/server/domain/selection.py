@@ -19,7 +19,7 @@ from multisig.units import FeeRate, Sats
 FOREIGN_DEPTH = 6
 OWN_CHANGE_DEPTH = 1
 # Core tries 100,000 branches in C++, coin by coin. Here a try passes over all coins that are too large, and so few of them
-# find a spend without change as often as 20,000 coin by coin did; they take half a millisecond.
+# find a spend without change as often as 20,000 coin by coin did; they take less than a millisecond.
 MAX_TRIES = 2_000
 # A Coldcard refuses 10 % and warns at 5 %; below it no device interrupts.
 MAX_FEE_SHARE = 20
