@@ -33,6 +33,7 @@ from custody.server.service.limits.token_usage import (
     token_usage_of_vault,
 )
 from custody.server.service.limits.usage import most_of_member, most_of_vault, usage_of_member, usage_of_vault
+from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Vault
 from multisig import Sats
 
@@ -79,7 +80,7 @@ class Limits:
                 figures=_figures(policy, usage, movement),
             )
 
-    def require_vault(self, db: Session, vault: Vault, movement: Movement) -> None:
+    def require_vault(self, db: Session, vault: Moved, movement: Movement) -> None:
         """The movement must fit the vault's limit, or the sum of the cycle where an operator made it so.
 
         Raises VaultLimitExceeded.

@@ -4,6 +4,7 @@ from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Vault, WatchedScript, table_of
 from custody.server.store.statements import Change, Query
 from multisig import CHANGE, RECEIVE
@@ -18,7 +19,7 @@ def watch_vault(db: Session, vault: Vault) -> None:
     watch_branch(db, vault, CHANGE, vault.next_change_index)
 
 
-def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
+def watch_branch(db: Session, vault: Moved, branch: int, next_index: int) -> None:
     """Adds the scripts of one chain up to the gap beyond `next_index`."""
     last = _LAST.value(db, {"vault_id": vault.id, "branch": branch})
     policy = policy_of(vault)
@@ -36,7 +37,7 @@ def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> Non
     _ADD.run(db, *rows)
 
 
-def derive_ahead(vault: Vault) -> None:
+def derive_ahead(vault: Moved) -> None:
     """Works out what will be watched next once the next change address is taken. The keys are kept (`multisig.derivation`), so that
     nobody waits for them in the writers' turn.
     """

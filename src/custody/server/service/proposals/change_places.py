@@ -5,13 +5,14 @@ from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import set_committed_value
 
 from custody.server.service.network.watching import GAP
+from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import ChainCoin, Vault, table_of
 from custody.server.store.statements import Change, Query
 from multisig import CHANGE
 
 
-def use_change_index(db: Session, vault: Vault, index: int) -> None:
-    """A proposal's change goes there: the next one's to the next, unless too many were proposed and never sent.
+def use_change_index(db: Session, vault: Moved, index: int) -> int:
+    """The vault's next one. A proposal's change goes there: the next one's to the next, unless too many were proposed and never sent.
 
     A wallet that restores the vault stops looking after ``GAP`` addresses that nobody used. Whoever makes proposals and ends
     them must not bring anybody's change beyond that: then an address is given twice, which only tells that both are ours.
@@ -20,10 +21,13 @@ def use_change_index(db: Session, vault: Vault, index: int) -> None:
     if following < GAP or _is_used_from(db, vault, following - GAP):
         following = max(vault.next_change_index, following)
         _MOVE.run(db, {"moved_vault": vault.id, "following": following})
-        set_committed_value(vault, "next_change_index", following)
+        if isinstance(vault, Vault):
+            set_committed_value(vault, "next_change_index", following)
+        return following
+    return vault.next_change_index
 
 
-def _is_used_from(db: Session, vault: Vault, index: int) -> bool:
+def _is_used_from(db: Session, vault: Moved, index: int) -> bool:
     """Whether the chain shows a coin at this change address, or at a later one."""
     return bool(_USED.all(db, {"vault_id": vault.id, "least": index}))
 

@@ -28,7 +28,7 @@ from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.token_coins import kept_for_tokens
 from custody.server.service.proposals.twins import free_locktime
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import Vault
+from custody.server.service.vaults.moving import Moved
 from multisig import (
     CHANGE,
     ChangeTo,
@@ -128,7 +128,7 @@ class Drafter:
         self._clock = clock
         self._rng = rng
 
-    def draft(self, db: Session, vault: Vault, intent: Intent, rate: FeeRate, quote: Quote) -> Draft:
+    def draft(self, db: Session, vault: Moved, intent: Intent, rate: FeeRate, quote: Quote) -> Draft:
         """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
         (`require_unchanged`) and that index have to be looked at again where this was a snapshot.
 
@@ -152,7 +152,7 @@ class Drafter:
     def _build(
         self,
         db: Session,
-        vault: Vault,
+        vault: Moved,
         intent: Intent,
         plan: Plan,
         quote: Quote,

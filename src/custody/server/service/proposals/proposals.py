@@ -24,8 +24,9 @@ from custody.server.service.proposals.proposal_records import proposal_records
 from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
+from custody.server.service.vaults.moving import Moved, moved_vault
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
+from custody.server.store.models import Decision, Proposal, VaultSigner, WatchedScript
 from custody.server.store.statements import Query
 from multisig import Network, Sats
 
@@ -140,7 +141,7 @@ class Proposals:
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
     def _require_limits(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved, movement: Movement
     ) -> None:
         self._limits.require_role(db, caller, access, movement)
         self._limits.require_vault(db, vault, movement)
@@ -149,7 +150,7 @@ class Proposals:
         self,
         db: Session,
         caller: Caller,
-        vault: Vault,
+        vault: Moved,
         request: wire.CreatePsbtRequest,
         intent: Intent,
         draft: Draft,
@@ -200,21 +201,21 @@ def no_such_proposal() -> NotFound:
     return NotFound("There is no such proposal.")
 
 
-def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Vault:
-    vault = db.scalars(_VAULT, {"vault_id": vault_id}).one_or_none()
+def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Moved:
+    vault = moved_vault(db, vault_id)
     if vault is None or vault.workspace_id != access.workspace_id:
         raise NotFound("There is no such vault in this workspace.")
     return vault
 
 
-def _at_next_change(vault: Vault, draft: Draft) -> Draft:
+def _at_next_change(vault: Moved, draft: Draft) -> Draft:
     """No two proposals have their change at one address, unless many were never sent (`use_change_index`)."""
     if draft.change_index in {None, vault.next_change_index}:
         return draft
     return draft.with_change_at(vault.next_change_index)
 
 
-def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
+def _paid_elsewhere(db: Session, vault: Moved, intent: Intent) -> Sats:
     """Payments to the vault itself do not count."""
     scripts = [payment.output.script_pubkey for payment in intent.payments]
     whose = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
@@ -224,8 +225,7 @@ def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
     )
 
 
-# Put together once: every proposal asks both, the first of them while other writers wait, too.
-_VAULT = select(Vault).where(Vault.id == bindparam("vault_id"))
+# Put together once: every proposal asks it.
 _OWN_SCRIPTS = Query(
     select(WatchedScript.script_pubkey).where(
         WatchedScript.chain == bindparam("chain"),

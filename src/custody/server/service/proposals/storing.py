@@ -15,7 +15,8 @@ from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
 from custody.server.service.proposals.twins import proposed_once
-from custody.server.store.models import Proposal, ProposalInput, Vault, table_of
+from custody.server.service.vaults.moving import Moved
+from custody.server.store.models import Proposal, ProposalInput, table_of
 from custody.server.store.statements import Change
 from multisig import CHANGE, FeeRate, Sats
 
@@ -42,7 +43,7 @@ class Terms:
     counts_for_role: bool = True
 
 
-def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
+def store_proposal(db: Session, vault: Moved, draft: Draft, terms: Terms) -> Proposal:
     """PENDING. Its coins are the caller's to lock. Raises Outdated where its transaction is another proposal's."""
     values = _values(vault, draft, terms)
     with proposed_once():
@@ -65,7 +66,7 @@ def store_inputs(db: Session, proposal_id: str, holdings: Sequence[Holding]) -> 
     _STORE_INPUTS.run(db, *(_input(proposal_id, *place) for place in enumerate(holdings)))
 
 
-def _values(vault: Vault, draft: Draft, terms: Terms) -> dict[str, Any]:
+def _values(vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:
     return {
         "id": terms.id,
         "family_id": terms.family_id,
@@ -115,8 +116,7 @@ def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:
     }
 
 
-def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
+def _keep_change_address(db: Session, vault: Moved, draft: Draft) -> None:
     """A replacement's change goes where the replaced one's went; else to an address that nobody was given yet."""
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
-        use_change_index(db, vault, draft.change_index)
-        watch_branch(db, vault, CHANGE, vault.next_change_index)
+        watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))

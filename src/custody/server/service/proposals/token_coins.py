@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 from custody.server.domain.selection import MAX_INPUTS, Candidate
 from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell, Vault
+from custody.server.service.vaults.moving import Moved
+from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell
 from custody.server.store.statements import Query
 from multisig import RECEIVE, OutPoint, Sats, TxOut
 from multisig.tokens.machine import Cell
@@ -35,22 +36,22 @@ class AwaitedCoin(NamedTuple):
     proposal_id: str | None
 
 
-def address_script(vault: Vault) -> bytes:
+def address_script(vault: Moved) -> bytes:
     """What the vault's ``address`` pays to: who it is to its tokens."""
     return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
 
 
-def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Holding]:
+def token_coins(db: Session, vault: Moved, tip_height: int) -> list[Holding]:
     """Confirmed, mature coins at the vault's address that no proposal holds, the largest first."""
     return [holding for holding, is_locked in _at_address(db, vault, tip_height) if not is_locked]
 
 
-def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
+def has_locked_token_coin(db: Session, vault: Moved, tip_height: int) -> bool:
     """Whether proposals hold any."""
     return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
 
 
-def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | None:
+def awaited_token_coin(db: Session, vault: Moved, least: Sats) -> AwaitedCoin | None:
     """A coin at the vault's address of at least so much, in no block yet, that no proposal holds.
 
     The vault's own before what others sent: they may take theirs back.
@@ -60,7 +61,7 @@ def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | 
 
 
 def kept_for_tokens(
-    db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()
+    db: Session, vault: Moved, tip_height: int, outputs: Iterable[TxOut] = ()
 ) -> Holding | None:
     """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a call, else the largest.
 
@@ -76,7 +77,7 @@ def kept_for_tokens(
     return next(iter(enough[-1:] or coins), None)
 
 
-def has_tokens(db: Session, vault: Vault) -> bool:
+def has_tokens(db: Session, vault: Moved) -> bool:
     """Whether it made one, or owns or holds one of its workspace: what a stranger sends or hands it reserves nothing."""
     values = {
         "vault_id": vault.id,
@@ -87,7 +88,7 @@ def has_tokens(db: Session, vault: Vault) -> bool:
     return bool(_HAS_TOKENS.value(db, values))
 
 
-def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Holding, bool]]:
+def _at_address(db: Session, vault: Moved, tip_height: int) -> Sequence[tuple[Holding, bool]]:
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
     return [
         (_holding(OutPoint(txid, vout), amount, height, tip_height), is_held)
