@@ -28,6 +28,8 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.orm import Session
 
 from custody.server.chain.backend import ChainBackend
+from custody.server.store import store as store_module
+from custody.server.store.plain import committed
 from tests.support.forked import in_child
 from tests.support.platform import open_world
 from tests.support.platform_bump import BUMP
@@ -81,7 +83,12 @@ class Steps:
 
         event.listen(Engine, "before_cursor_execute", statement)
         event.listen(Engine, "commit", commit)
-        event.listen(Session, "after_commit", lambda _session: self())
+        store_module.committed = self._committed
+
+    def _committed(self, db: Session) -> None:
+        """It is on the disk, and nobody was told yet."""
+        self()
+        committed(db)
 
 
 class SteppedChain:

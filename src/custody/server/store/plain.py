@@ -17,11 +17,9 @@ def plain(db: Session) -> Connection:
     return db.connection() if known is None else known
 
 
-def keep_connection(db: Session) -> Connection:
+def keep_connection(db: Session, connection: Connection) -> None:
     """For a session that is one transaction and no more: the connection is not looked for at every statement."""
-    connection = db.connection()
     db.info[_CONNECTION] = connection
-    return connection
 
 
 def after_commit(db: Session, call: Callable[[], object]) -> None:

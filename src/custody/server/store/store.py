@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Self
 
 import structlog
-from sqlalchemy import String, column, select, table
+from sqlalchemy import Connection, Engine, String, Transaction, column, select, table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
-from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
@@ -35,8 +35,6 @@ class Store:
         self._database = database
         # Of the whole platform: whoever works on the store counts what it does in them.
         self.meters = meters or Meters()
-        self._write_session = sessionmaker(database.writing, expire_on_commit=False)
-        self._read_session = sessionmaker(expire_on_commit=False)
         self._turn = threading.Lock()
 
     @classmethod
@@ -61,28 +59,34 @@ class Store:
         Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
         """
         asked_at = time.perf_counter()
-        with self._my_turn(), self._write_session() as session:
+        with (
+            self._my_turn(),
+            self._connect(self._database.writing) as connection,
+            _session(connection) as session,
+        ):
             with self._trouble_named():
-                keep_connection(session)
+                transaction = connection.begin()
                 self._require_own_tables(session)
             with self._turn_timed(asked_at):
                 with self._trouble_named():
                     yield session
                     session.flush()
-                self._commit(session)
+                self._commit(transaction)
         committed(session)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One consistent snapshot. The database refuses writes in it. Raises DatabaseUnavailable."""
-        # It ends with COMMIT: after a rollback PostgreSQL's driver forgets every statement that it has prepared.
         with (
             self._trouble_named(),
-            self._database.reading.begin() as connection,
-            self._read_session(bind=connection) as session,
+            self._database.reading.connect() as connection,
+            _session(connection) as session,
         ):
-            keep_connection(session)
+            transaction = connection.begin()
             yield session
+            # Nothing was changed; after a rollback PostgreSQL's driver would forget every statement that it has prepared.
+            if transaction.is_active:
+                transaction.commit()
 
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
@@ -155,15 +159,26 @@ class Store:
             log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
             raise DatabaseUnavailable(trouble.value) from error
 
-    def _commit(self, session: Session) -> None:
+    def _connect(self, engine: Engine) -> Connection:
+        with self._trouble_named():
+            return engine.connect()
+
+    def _commit(self, transaction: Transaction) -> None:
         try:
             with self._trouble_named():
-                session.commit()
+                transaction.commit()
         except DatabaseUnavailable as unavailable:
             error = unavailable.__cause__
             if isinstance(error, DBAPIError) and self._database.is_undecided(error.orig):
                 raise OutcomeUnknown("The database did not say whether the change was made.") from error
             raise
+
+
+def _session(connection: Connection) -> Session:
+    """It joins the transaction that the connection is in."""
+    session = Session(connection)
+    keep_connection(session, connection)
+    return session
 
 
 _REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version")))
