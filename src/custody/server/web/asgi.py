@@ -5,19 +5,21 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
 from custody.server.web import problems
+from custody.server.web.finding import Exact
 from custody.server.web.health import health, readiness
 from custody.server.web.measuring import Measure
 from custody.server.web.middleware import BodyLimit, Trace
-from custody.server.web.routes import build_router, serve_with
+from custody.server.web.routes import build_routes, serve_with
 from custody.server.web.table import ENDPOINTS
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
@@ -50,7 +52,7 @@ def build_asgi(
     )
     serve_with(app, services)
     # Not include_router: it would make every route again, at the first request.
-    app.router.routes.extend(_router().routes)
+    app.router.routes.extend(_routes())
     app.add_route("/health", health, include_in_schema=False)
     app.add_route("/ready", readiness(services), include_in_schema=False)
     app.add_middleware(
@@ -62,9 +64,10 @@ def build_asgi(
 
 
 @cache
-def _router() -> APIRouter:
+def _routes() -> list[BaseRoute]:
     """Once for each process: making the models of every route takes longer than opening a database."""
-    return build_router(ENDPOINTS)
+    routes = build_routes(ENDPOINTS)
+    return [Exact(routes), *routes]
 
 
 class _Application(FastAPI):

@@ -2,11 +2,12 @@
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query
+from fastapi import Body, Depends, Header, Path, Query
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
@@ -14,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import request_response
 
 from custody.schemas.errors import Problem
 from custody.schemas.queries import QueryId
@@ -27,7 +29,6 @@ from custody.server.domain.errors import (
     NotOrgMember,
     PermissionDenied,
     RoleLimitExceeded,
-    Unauthenticated,
     VaultLimitExceeded,
 )
 from custody.server.service.requests.idempotency import Scope
@@ -37,9 +38,8 @@ from custody.server.service.sign_in.password_check import require_session
 from custody.server.web.document import refusals_of
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 from custody.server.web.problems import trace_id_of
+from custody.server.web.reading import NOTHING, Parameters, body_of, token_of
 
-# A longer token is none of ours; do not even hash it.
-MAX_TOKEN_CHARACTERS = 200
 # Attempts to do what one may not: recorded, unlike mistakes.
 REFUSALS = (PermissionDenied, NotOrgMember, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
 IdempotencyKey = Annotated[
@@ -49,23 +49,27 @@ Handler = Callable[[Call[Any]], Any]
 _bearer = HTTPBearer(auto_error=False, description="The access token of a sign-in")
 
 
-def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
+def build_routes(endpoints: Sequence[Endpoint]) -> list[APIRoute]:
     """Of no platform in particular: a request brings its own (`serve_with`)."""
-    router = APIRouter(redirect_slashes=False)
-    for endpoint in endpoints:
-        router.add_api_route(
-            endpoint.path,
-            _route(endpoint),
-            methods=[endpoint.method],
-            response_model=endpoint.answers,
-            name=endpoint.path.rsplit("/", 1)[-1],
-            operation_id=_operation_id(endpoint),
-            description=_description(endpoint),
-            responses={**refusals_of(endpoint), "default": {"model": Problem, "description": "A refusal"}},
-            openapi_extra={**endpoint.extra, "x-permissions": sorted(endpoint.permissions)},
-            tags=[endpoint.path.split("/")[1]],
-        )
-    return router
+    return [_route(endpoint) for endpoint in endpoints]
+
+
+def _route(endpoint: Endpoint) -> APIRoute:
+    """A route that FastAPI documents, and finds, and that we answer."""
+    route = APIRoute(
+        endpoint.path,
+        _described(endpoint),
+        methods=[endpoint.method],
+        response_model=endpoint.answers,
+        name=endpoint.path.rsplit("/", 1)[-1],
+        operation_id=_operation_id(endpoint),
+        description=_description(endpoint),
+        responses={**refusals_of(endpoint), "default": {"model": Problem, "description": "A refusal"}},
+        openapi_extra={**endpoint.extra, "x-permissions": sorted(endpoint.permissions)},
+        tags=[endpoint.path.split("/")[1]],
+    )
+    route.app = request_response(_answering(endpoint, Parameters(route)))
+    return route
 
 
 def _operation_id(endpoint: Endpoint) -> str:
@@ -95,30 +99,57 @@ def _services_of(request: Request) -> Services:
     return services
 
 
-def _route(endpoint: Endpoint) -> Callable[..., Any]:
-    """A function whose signature tells FastAPI what to read and to document."""
+def _answering(endpoint: Endpoint, parameters: Parameters) -> Callable[[Request], Awaitable[Response]]:
+    """One thread for all that a call waits for. Who calls is asked first: a stranger learns nothing of what should be sent."""
     runner = Runner(endpoint)
 
-    def wait(request: Request, **given: Any) -> Any:
-        return runner.run(runner.call(request, given), given.get("idempotency_key"))
+    def admit(request: Request, body: Any) -> tuple[Call[Any], str | None]:
+        caller = None if endpoint.needs is Door.OPEN else _authenticate(endpoint, request)
+        given = parameters.read(request, body)
+        return runner.call(request, caller, given), given.get("idempotency_key")
 
-    async def awaited(request: Request, **given: Any) -> Any:
-        call = runner.call(request, given)
+    def wait(request: Request, body: Any) -> Response:
+        return runner.run(*admit(request, body))
+
+    async def waited(request: Request) -> Response:
+        return await run_in_threadpool(wait, request, await sent(request))
+
+    async def awaited(request: Request) -> Response:
+        call, _ = await run_in_threadpool(admit, request, await sent(request))
         try:
             return runner.answer(await endpoint.handler(call))
         except REFUSALS as error:
             await run_in_threadpool(runner.record_refusal, call, error)
             raise
 
-    route: Any = awaited if inspect.iscoroutinefunction(endpoint.handler) else wait
-    route.__signature__ = inspect.Signature(_parameters(endpoint))
-    return route  # type: ignore[no-any-return]  # its type is in the signature it was just given
+    async def sent(request: Request) -> Any:
+        return await body_of(request) if parameters.has_body else NOTHING
+
+    return awaited if inspect.iscoroutinefunction(endpoint.handler) else waited
+
+
+def _authenticate(endpoint: Endpoint, request: Request) -> Caller:
+    services = _services_of(request)
+    caller = services.sessions.authenticate(token_of(request), trace_id_of(request))
+    services.rates.take(caller.user_id, is_write=endpoint.is_write)
+    return caller
+
+
+def _described(endpoint: Endpoint) -> Callable[..., Any]:
+    """Its signature tells FastAPI what to read and to document."""
+
+    def described(**_given: Any) -> None:
+        raise AssertionError("the route is answered without it")
+
+    shape: Any = described
+    shape.__signature__ = inspect.Signature(_parameters(endpoint))
+    return described
 
 
 def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
-    annotations: dict[str, Any] = {"request": Request}
+    annotations: dict[str, Any] = {}
     if endpoint.needs is not Door.OPEN:
-        annotations["caller"] = Annotated[Caller, Depends(_authenticator(endpoint))]
+        annotations["credentials"] = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     annotations |= dict.fromkeys(endpoint.path_ids, Annotated[QueryId, Path()])
     if endpoint.takes is not None:
         annotations["body"] = Annotated[endpoint.takes, Body() if endpoint.method == "POST" else Query()]
@@ -135,20 +166,6 @@ def _parameters(endpoint: Endpoint) -> list[inspect.Parameter]:
     ]
 
 
-def _authenticator(endpoint: Endpoint) -> Callable[..., Caller]:
-    def authenticate(
-        request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-    ) -> Caller:
-        if credentials is None or len(credentials.credentials) > MAX_TOKEN_CHARACTERS:
-            raise Unauthenticated("The request carries no access token.")
-        services = _services_of(request)
-        caller = services.sessions.authenticate(credentials.credentials, trace_id_of(request))
-        services.rates.take(caller.user_id, is_write=endpoint.is_write)
-        return caller
-
-    return authenticate
-
-
 class Runner:
     """Runs one endpoint: the transaction, the check of the permission in it, the stored answer of a repeated request."""
 
@@ -159,14 +176,14 @@ class Runner:
         self._endpoint = endpoint
         self._adapter: TypeAdapter[Any] = TypeAdapter(endpoint.answers)
 
-    def call(self, request: Request, given: dict[str, Any]) -> Call[Any]:
+    def call(self, request: Request, caller: Caller | None, given: Mapping[str, Any]) -> Call[Any]:
         return Call(
             endpoint=self._endpoint,
             services=_services_of(request),
             request=request,
             body=given.get("body"),
             trace_id=trace_id_of(request),
-            maybe_caller=given.get("caller"),
+            maybe_caller=caller,
             ids={name: given[name] for name in self._endpoint.path_ids},
         )
 
