@@ -36,7 +36,7 @@ class Database:
 
     ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``trouble_of`` reads a driver's
     error; None means that it is ours. ``is_undecided``: whether this error, as the answer to COMMIT, leaves open whether
-    the transaction was committed.
+    the transaction was committed. ``abreast``: how many of one process's threads work out changes at once with profit.
     """
 
     writing: Engine
@@ -44,3 +44,4 @@ class Database:
     prepare: Callable[[Connection], None]
     trouble_of: Callable[[BaseException | None], Trouble | None]
     is_undecided: Callable[[BaseException | None], bool]
+    abreast: int

@@ -76,6 +76,8 @@ def open_postgresql(url: URL) -> Database:
         prepare=_prepare,
         trouble_of=trouble_of,
         is_undecided=is_undecided,
+        # While one waits for the server, another computes.
+        abreast=2,
     )
 
 

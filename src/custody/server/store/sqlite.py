@@ -50,6 +50,8 @@ def open_sqlite(url: URL) -> Database:
         prepare=_nothing,
         trouble_of=trouble_of,
         is_undecided=_is_undecided,
+        # The database is computed by the same process.
+        abreast=1,
     )
 
 

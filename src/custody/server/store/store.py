@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
 from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
+from custody.server.store.line import Line
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
 from custody.server.store.plain import committed, keep_connection
@@ -36,6 +37,8 @@ class Store:
         # Of the whole platform: whoever works on the store counts what it does in them.
         self.meters = meters or Meters()
         self._turn = threading.Lock()
+        # Of those who first work out what they write: to be stood in outside of any transaction.
+        self.line = Line(database.abreast)
 
     @classmethod
     def open(cls, url: str, meters: Meters | None = None) -> Self:
