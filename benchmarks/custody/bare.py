@@ -8,6 +8,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, bindparam, insert, select, update
 
@@ -28,7 +29,7 @@ from custody.server.store.models import (
     table_of,
 )
 
-Row = dict[str, object]
+Row = dict[str, Any]
 # Any cycle has begun since.
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -78,6 +79,7 @@ class Bare:
         store = self.store
         finished = copied(store, Proposal, Proposal.final_tx.is_not(None))[0]
         self.proposal = finished | {"status": "PENDING", "final_tx": None, "created_at": LONG_AGO}
+        self.psbt: bytes = finished["psbt"]
         self.final, own = finished["final_tx"], finished["id"]
         self.inputs = copied(store, ProposalInput, ProposalInput.proposal_id == own)
         self.script = copied(store, WatchedScript)[0]
@@ -87,7 +89,7 @@ class Bare:
         self.job = copied(store, Job)[0]
         self.keys = sorted({str(row["key_id"]) for row in self.decisions})
 
-    def propose(self) -> None:
+    def propose(self) -> str:
         new = os.urandom(16).hex()
         with self.engine.begin() as connection:
             inputs = [row | {"proposal_id": new, "txid": new * 2} for row in self.inputs]
@@ -105,6 +107,7 @@ class Bare:
             connection.execute(_INDEX, {"which": row["vault_id"], "now": LONG_AGO})
             self._record(connection)
         self.ids.append(new)
+        return new
 
     def approve(self, proposal_id: str, place: int) -> None:
         """The first or the second of two approvals; the second finishes the proposal."""

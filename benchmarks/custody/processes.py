@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from benchmarks.custody.bare import Bare
+from benchmarks.custody.bare_http import bare_asgi
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest, SignPsbtRequest
 from custody.server.app import Outside, Platform, Settings, open_platform
@@ -183,22 +185,30 @@ def team(
             process.join(START_SECONDS)
 
 
-def _serve(state: str, url: str, pipe: Any) -> None:
-    platform = beside(state, url)
+def serve_platform(state: str, url: str, pipe: Any) -> None:
+    _serve(beside(state, url).asgi, pipe)
+
+
+def serve_bare(state: str, url: str, pipe: Any) -> None:
+    bare = Bare(beside(state, url).services.store, open_database(url).writing)
+    _serve(bare_asgi(bare), pipe)
+
+
+def _serve(app: ASGIApp, pipe: Any) -> None:
     listener = bind(Address("127.0.0.1", 0), behind_proxy=False)
     pipe.send(listener.getsockname()[1])
-    config = uvicorn.Config(platform.asgi, log_config=None, access_log=False, lifespan="off")
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off")
     uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextmanager
-def servers(state: str, url: str, count: int) -> Iterator[list[int]]:
-    """The ports of so many servers."""
+def servers(serve: Callable[[str, str, Any], None], state: str, url: str, count: int) -> Iterator[list[int]]:
+    """The ports of so many servers: the platform's, or the bare database's."""
     processes, ports = [], []
     try:
         for _ in range(count):
             ours, theirs = CONTEXT.Pipe()
-            process = CONTEXT.Process(target=_serve, args=(state, url, theirs))
+            process = CONTEXT.Process(target=serve, args=(state, url, theirs))
             process.start()
             processes.append(process)
             ports.append(ours.recv())

@@ -6,11 +6,13 @@ Everybody is measured several times in turns, and the median counts: what else t
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import cycle, islice
 from statistics import median
 from typing import Any
 
-from benchmarks.custody.processes import Call, Done, Team, posted, servers, team
+from benchmarks.custody.bare_http import CREATE, SIGN
+from benchmarks.custody.processes import Call, Done, Team, posted, serve_bare, serve_platform, servers, team
 from benchmarks.custody.stage import SECONDS, databases, fill, moving_on, staged, vaults
 from custody.schemas.proposals import SignPsbtRequest
 from custody.server.domain.caller import Caller
@@ -24,6 +26,9 @@ SIGNED = 40
 COUNTS = (1, 2)
 ROUNDS = 3
 SIGNERS = ("alice", "bob")
+# Everybody's peer, and a second one of whoever is called through HTTP.
+BARE, BARE_HTTP = "bare database", "bare through HTTP"
+WIDTH = 21
 Approval = tuple[str, dict[str, Any]]
 
 
@@ -72,7 +77,9 @@ def approvals(desk: Desk, vaults: Sequence[dict[str, Any]], count: int) -> list[
 
 
 class Report:
-    """Collects what each round shows, and prints each median beside that of the bare database with as many processes."""
+    """Collects what each round shows, and prints each median beside that of the bare database with as many processes: called
+    for all, and behind a server of its own for what goes through HTTP.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -82,12 +89,14 @@ class Report:
         self._rates[what, how, processes].append(rate)
 
     def show(self) -> None:
+        peers = "".join(f"{'÷ ' + peer:>{WIDTH}}" for peer in (BARE, BARE_HTTP))
+        print(f"{'database':>10}  {'what':<9} {'processes':>9}  {'who':<18} {'a second':>8}{peers}")
         for (what, how, processes), rates in self._rates.items():
-            rate, peer = median(rates), median(self._rates[what, "bare database", processes])
-            print(
-                f"{self._name:>10}  {what:<9} {how:<16} {processes} process(es) {rate:8.1f} a second  ÷ bare {rate / peer:5.2f}",
-                flush=True,
+            rate, peers = median(rates), [BARE, BARE_HTTP] if "HTTP" in how else [BARE]
+            ratios = "".join(
+                f"{rate / median(self._rates[what, peer, processes]):{WIDTH}.2f}" for peer in peers
             )
+            print(f"{self._name:>10}  {what:<9} {processes:>9}  {how:<18} {rate:8.1f}{ratios}", flush=True)
 
 
 def rate_of(done: Sequence[Done]) -> float:
@@ -108,9 +117,11 @@ class Stage:
         vaults: Sequence[dict[str, Any]],
         workers: Team,
         ports: Sequence[int],
+        bare_ports: Sequence[int],
         report: Report,
     ) -> None:
-        self._desk, self._workers, self._ports, self._report = desk, workers, ports, report
+        self._desk, self._workers, self._report = desk, workers, report
+        self._ports, self._bare_ports = ports, bare_ports
         self._vaults = vaults
         self._callers = {name: caller_of(desk, name) for name in SIGNERS}
 
@@ -121,21 +132,26 @@ class Stage:
 
     def _proposals(self, count: int, seconds: float) -> None:
         add, each = self._report.add, [seconds] * count
-        add("proposal", "bare database", count, rate_of(self._workers.do("propose_bare", each)))
+        bare = self._workers.do("propose_bare", each)
+        add("proposal", BARE, count, rate_of(bare))
         done = self._workers.do("propose", each)
         add("proposal", "service", count, rate_of(done))
         if count == 1:
             add("proposal", "writers' turn", count, turns_of(done))
+        # As many as have just been made without, so that it takes about as long.
+        calls = self._sends("/api/v1/create-psbt", max(8, sum(one.count for one in done)))
+        add("proposal", "HTTP", count, len(calls) / posted(self._ports[:count], calls))
+        calls = self._sends(CREATE, max(8, sum(one.count for one in bare)))
+        add("proposal", BARE_HTTP, count, len(calls) / posted(self._bare_ports[:count], calls))
+
+    def _sends(self, path: str, count: int) -> list[Call]:
         headers = _headers(self._desk, "admin") | {"Content-Type": "application/json"}
         bodies = [json.dumps(a_send(self._desk, vault["id"])).encode() for vault in self._vaults]
-        # As many as the service has just done, so that it takes about as long.
-        most = max(8, sum(one.count for one in done))
-        calls = [Call(headers, "/api/v1/create-psbt", body) for body in islice(cycle(bodies), most)]
-        add("proposal", "HTTP", count, len(calls) / posted(self._ports[:count], calls))
+        return [Call(headers, path, body) for body in islice(cycle(bodies), count)]
 
     def _approvals(self, count: int) -> None:
         add = self._report.add
-        add("approval", "bare database", count, rate_of(self._workers.do("approve_bare", [SIGNED] * count)))
+        add("approval", BARE, count, rate_of(self._workers.do("approve_bare", [SIGNED] * count)))
         halves = [
             self._workers.do("approve", [self._asked(half)[place::count] for place in range(count)])
             for half in approvals(self._desk, self._vaults, SIGNED * count)
@@ -143,9 +159,13 @@ class Stage:
         add("approval", "service", count, 2 / sum(1 / rate_of(half) for half in halves))
         if count == 1:
             add("approval", "writers' turn", count, turns_of([done for half in halves for done in half]))
-        signed = approvals(self._desk, self._vaults, SIGNED * count)
-        seconds = sum(posted(self._ports[:count], self._calls(half)) for half in signed)
-        add("approval", "HTTP", count, 2 * len(signed[0]) / seconds)
+        halves = [self._calls(half) for half in approvals(self._desk, self._vaults, SIGNED * count)]
+        seconds = sum(posted(self._ports[:count], half) for half in halves)
+        add("approval", "HTTP", count, 2 * SIGNED * count / seconds)
+        posted(self._bare_ports[:count], self._sends(CREATE, SIGNED * count))
+        bare = [[replace(call, path=path) for call in half] for path, half in zip(SIGN, halves, strict=True)]
+        seconds = sum(posted(self._bare_ports[:count], half) for half in bare)
+        add("approval", BARE_HTTP, count, 2 * SIGNED * count / seconds)
 
     def _asked(self, given: Sequence[Approval]) -> list[tuple[Caller, SignPsbtRequest]]:
         return [(self._callers[name], SignPsbtRequest.model_validate(body)) for name, body in given]
@@ -173,9 +193,10 @@ def measure(name: str, url: str) -> None:
         most = max(COUNTS)
         with (
             team(state, url, caller_of(desk), [a_send(desk, each["id"]) for each in held], most) as workers,
-            servers(state, url, most) as ports,
+            servers(serve_platform, state, url, most) as ports,
+            servers(serve_bare, state, url, most) as bare_ports,
         ):
-            stage = Stage(desk, held, workers, ports, report)
+            stage = Stage(desk, held, workers, ports, bare_ports, report)
             for _ in range(ROUNDS):
                 stage.round(SECONDS / ROUNDS)
         report.show()
