@@ -1,7 +1,7 @@
 """The line of those who work out a change: threads that compute at the same time take the interpreter from each other at every statement.
 
-On two cores, four clients who propose at once cost SQLite's process half as much again as one after the other do, and
-got fewer answers a second.
+With a core to spare, four clients who proposed at once cost a process on SQLite half as much again as one after the other did,
+and got a fifth fewer answers a second.
 """
 
 import threading

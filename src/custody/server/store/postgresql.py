@@ -76,8 +76,8 @@ def open_postgresql(url: URL) -> Database:
         prepare=_prepare,
         trouble_of=trouble_of,
         is_undecided=is_undecided,
-        # While one waits for the server, another computes.
-        abreast=2,
+        # Most of it is waiting for the server: nothing was gained by a shorter line.
+        abreast=READ_POOL,
     )
 
 

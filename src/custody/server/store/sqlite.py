@@ -50,7 +50,7 @@ def open_sqlite(url: URL) -> Database:
         prepare=_nothing,
         trouble_of=trouble_of,
         is_undecided=_is_undecided,
-        # The database is computed by the same process.
+        # The process computes the database, too, and lets go of the interpreter at each of its statements.
         abreast=1,
     )
 
