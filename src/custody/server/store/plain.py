@@ -1,12 +1,13 @@
 """What a session that is one transaction lets be done past its bookkeeping."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 _CONNECTION: Final = "connection"
+_CURSOR: Final = "cursor"
 _AFTERWARDS: Final = "once it is committed"
 
 
@@ -20,6 +21,16 @@ def plain(db: Session) -> Connection:
 def keep_connection(db: Session, connection: Connection) -> None:
     """For a session that is one transaction and no more: the connection is not looked for at every statement."""
     db.info[_CONNECTION] = connection
+
+
+def driver_cursor(db: Session, connection: Connection) -> Any:
+    """The driver's own. What it answers is fetched before it is used again: such a session has one for all its statements."""
+    cursor = db.info.get(_CURSOR)
+    if cursor is None:
+        cursor = connection.connection.cursor()
+        if db.info.get(_CONNECTION) is connection:
+            db.info[_CURSOR] = cursor
+    return cursor
 
 
 def after_commit(db: Session, call: Callable[[], object]) -> None:

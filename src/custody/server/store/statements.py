@@ -16,7 +16,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
-from custody.server.store.plain import plain
+from custody.server.store.plain import driver_cursor, plain
 
 Values = Mapping[str, object]
 Columns = TypeVarTuple("Columns")
@@ -42,7 +42,7 @@ class Query(Generic[*Columns]):
         known = self._known.get(connection.dialect.name) or self._compile(connection.dialect)
         compiled, read, how = known
         text = compiled.text(values)
-        rows = _ask(connection, text.sql, text.given(values), how)
+        rows = _ask(db, connection, text.sql, text.given(values), how)
         return cast("list[tuple[*Columns]]", rows if read is None else read(rows))
 
     def first(self, db: Session, values: Values = _NOTHING) -> tuple[*Columns] | None:
@@ -78,7 +78,7 @@ class Change:
         if rows:
             connection = plain(db)
             text = self._text(connection.dialect, frozenset(rows[0]))
-            _tell(connection, text.sql, [text.given(row) for row in rows])
+            _tell(db, connection, text.sql, [text.given(row) for row in rows])
 
     def _text(self, dialect: Dialect, keys: frozenset[str]) -> "_Text":
         known = self._known.get((dialect.name, keys))
@@ -175,36 +175,39 @@ def _reader(converts: Sequence[_Convert | None]) -> _Read | None:
     ]
 
 
-def _ask(connection: Connection, sql: str, given: Any, how: Mapping[str, bool]) -> list[tuple[Any, ...]]:
-    cursor = _cursor(connection, sql, given)
+def _ask(
+    db: Session, connection: Connection, sql: str, given: Any, how: Mapping[str, bool]
+) -> list[tuple[Any, ...]]:
+    cursor = _cursor(db, connection, sql, given)
     try:
         cursor.execute(sql, given, **how)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
     except BaseException as error:  # noqa: BLE001 - SQLAlchemy raises it again, by its own name
-        _raise(connection, error, sql, cursor)
+        _raise(connection, error, sql)
     return rows
 
 
-def _tell(connection: Connection, sql: str, rows: Sequence[Any]) -> None:
+def _tell(db: Session, connection: Connection, sql: str, rows: Sequence[Any]) -> None:
     is_one = len(rows) == 1
-    cursor = _cursor(connection, sql, rows[0] if is_one else rows)
+    cursor = _cursor(db, connection, sql, rows[0] if is_one else rows)
     try:
         if is_one:
             cursor.execute(sql, rows[0])
         else:
             cursor.executemany(sql, rows)
     except BaseException as error:  # noqa: BLE001 - SQLAlchemy raises it again, by its own name
-        _raise(connection, error, sql, cursor)
+        _raise(connection, error, sql)
 
 
-def _cursor(connection: Connection, sql: str, given: Any) -> Any:
-    cursor = connection.connection.cursor()
+def _cursor(db: Session, connection: Connection, sql: str, given: Any) -> Any:
+    cursor = driver_cursor(db, connection)
     for hear in connection.dispatch.before_cursor_execute:
         hear(connection, cursor, sql, given, None, False)  # noqa: FBT003 - the listener's shape
     return cursor
 
 
-def _raise(connection: Connection, error: BaseException, sql: str, cursor: Any) -> NoReturn:
+def _raise(connection: Connection, error: BaseException, sql: str) -> NoReturn:
     """As SQLAlchemy raises it: named, without what was stored, the connection given up where it is broken."""
     handle = connection._handle_dbapi_exception  # noqa: SLF001 - there is no public door to it
-    handle(error, sql, None, cursor, None)
+    # Without the cursor, which it would close: a session goes on with it.
+    handle(error, sql, None, None, None)
