@@ -58,7 +58,7 @@ def main() -> None:
                 fill(desk, COINS)
                 state = desk.world.platform.background.chain_folder.parent
                 ours, theirs = CONTEXT.Pipe()
-                task = (str(state), url, caller_of(desk), a_send(desk), theirs)
+                task = (str(state), url, caller_of(desk), a_send(desk, desk.vault["id"]), theirs)
                 process = CONTEXT.Process(target=_load, args=task)
                 process.start()
                 sizes = ours.recv()

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.custody.bare_http import CREATE, SIGN
 from benchmarks.custody.processes import Call, Done, Team, posted, serve_bare, serve_platform, servers, team
-from benchmarks.custody.stage import SECONDS, databases, fill, moving_on, staged, vaults
+from benchmarks.custody.stage import SECONDS, databases, fill, moving_on, settle, staged, vaults
 from custody.schemas.proposals import SignPsbtRequest
 from custody.server.domain.caller import Caller
 from tests.support.custody import SHOP, Desk, ok
@@ -134,11 +134,13 @@ class Stage:
         add, each = self._report.add, [seconds] * count
         bare = self._workers.do("propose_bare", each)
         add("proposal", BARE, count, rate_of(bare))
+        settle(self._desk)
         done = self._workers.do("propose", each)
         add("proposal", "service", count, rate_of(done))
         if count == 1:
             add("proposal", "writers' turn", count, turns_of(done))
         # As many as have just been made without, so that it takes about as long.
+        settle(self._desk)
         calls = self._sends("/api/v1/create-psbt", max(8, sum(one.count for one in done)))
         add("proposal", "HTTP", count, len(calls) / posted(self._ports[:count], calls))
         calls = self._sends(CREATE, max(8, sum(one.count for one in bare)))
