@@ -1,7 +1,7 @@
 """Whose decision a proposal takes, and with which key: a place in the vault's quorum, or the profile that a forward is from."""
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 from sqlalchemy import and_, bindparam, select
 from sqlalchemy.orm import Session
@@ -22,11 +22,28 @@ ACTIVE: Final = "active"
 APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 
 
+class ShownProposal(NamedTuple):
+    """As it was when it was read: for a snapshot, in which nothing of it is changed."""
+
+    id: str
+    workspace_id: int
+    vault_id: str
+    profile_key_id: str | None
+    created_by: int
+    status: str
+    psbt: bytes
+    txid_expected: str
+    m: int
+
+
+P = TypeVar("P", Proposal, ShownProposal)
+
+
 @dataclass(frozen=True)
-class Seat:
+class Seat(Generic[P]):
     """The caller's part in a proposal. ``policy``: what its coins are of. ``has_decided``: whether they said something before."""
 
-    proposal: Proposal
+    proposal: P
     policy: Policy
     user_id: int
     key_id: str
@@ -40,11 +57,18 @@ class Seat:
         return Status(self.proposal.status)
 
 
-def seat_of(
-    db: Session, caller: Caller, access: WorkspaceAccess, proposal_id: str, *, is_write: bool = False
-) -> Seat:
+def shown_proposal(db: Session, proposal_id: str) -> ShownProposal | None:
+    found = _SHOWN.first(db, {"proposal_id": proposal_id})
+    return None if found is None else ShownProposal(*found)
+
+
+def locked_proposal(db: Session, proposal_id: str) -> Proposal | None:
+    """To be changed: the newest, whatever the session has read before."""
+    return db.scalars(_LOCKED, {"proposal_id": proposal_id}).one_or_none()
+
+
+def seat_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: P | None) -> Seat[P]:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
-    proposal = db.scalars(_LOCKED if is_write else _PROPOSAL, {"proposal_id": proposal_id}).one_or_none()
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
     if proposal.profile_key_id is not None:
@@ -56,7 +80,7 @@ def seat_of(
     return _signers_seat(db, caller, proposal)
 
 
-def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Seat:
+def _owners_seat(db: Session, caller: Caller, proposal: P, key_id: str) -> Seat[P]:
     """A forward moves one member's own money, and is nobody else's to sign or to decline: not the vault's signers' either."""
     if proposal.created_by != caller.user_id:
         raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
@@ -75,7 +99,7 @@ def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -
     )
 
 
-def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
+def _signers_seat(db: Session, caller: Caller, proposal: P) -> Seat[P]:
     place = {"vault_id": proposal.vault_id, "user_id": caller.user_id, "proposal_id": proposal.id}
     found = _PLACE.first(db, place)
     if found is None:
@@ -93,9 +117,26 @@ def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
     )
 
 
-# Put together once: every signature asks them twice.
-_PROPOSAL = select(Proposal).where(Proposal.id == bindparam("proposal_id"))
-_LOCKED = _PROPOSAL.with_for_update().execution_options(populate_existing=True)
+# Put together once: every signature asks them, the last of them twice.
+_SHOWN = Query(
+    select(
+        Proposal.id,
+        Proposal.workspace_id,
+        Proposal.vault_id,
+        Proposal.profile_key_id,
+        Proposal.created_by,
+        Proposal.status,
+        Proposal.psbt,
+        Proposal.txid_expected,
+        Proposal.m,
+    ).where(Proposal.id == bindparam("proposal_id"))
+)
+_LOCKED = (
+    select(Proposal)
+    .where(Proposal.id == bindparam("proposal_id"))
+    .with_for_update()
+    .execution_options(populate_existing=True)
+)
 _PLACE = Query(
     select(
         VaultSigner.fingerprint,
@@ -119,7 +160,7 @@ _PLACE = Query(
 )
 
 
-def require_live_key(db: Session, seat: Seat) -> None:
+def require_live_key(db: Session, seat: Seat[P]) -> None:
     """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed (P47).
 
     A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
@@ -136,7 +177,7 @@ def require_live_key(db: Session, seat: Seat) -> None:
     raise KeyIsRevoked(f"Your key {whose} was revoked ({seat.revoked_reason}).")
 
 
-def _stays_in_workspace(db: Session, seat: Seat) -> bool:
+def _stays_in_workspace(db: Session, seat: Seat[P]) -> bool:
     scripts = {output.script_pubkey for output in Psbt.parse(seat.proposal.psbt).outputs}
     known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
     query = known.where(

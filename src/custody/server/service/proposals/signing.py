@@ -17,7 +17,13 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.proposals.families import require_newest
 from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
-from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
+from custody.server.service.proposals.seats import (
+    Seat,
+    locked_proposal,
+    require_live_key,
+    seat_of,
+    shown_proposal,
+)
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
@@ -41,7 +47,7 @@ class Signing:
 
         Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
-        seat = seat_of(db, caller, access, request.psbt_id)
+        seat = seat_of(db, caller, access, shown_proposal(db, request.psbt_id))
         if request.psbt_base64 is not None:
             require_live_key(db, seat)
         proposal = seat.proposal
@@ -62,7 +68,7 @@ class Signing:
         PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or a newer version
         takes its place). Then nothing is kept.
         """
-        seat = seat_of(db, caller, access, request.psbt_id, is_write=True)
+        seat = seat_of(db, caller, access, locked_proposal(db, request.psbt_id))
         if verified is None:
             return self._decline(db, caller, access, seat, request.reason)
         require_live_key(db, seat)
@@ -71,7 +77,7 @@ class Signing:
         return self._approve(db, caller, access, seat, verified)
 
     def _approve(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, verified: Verified
+        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat[Proposal], verified: Verified
     ) -> wire.SignPsbtResponse:
         proposal, progress = seat.proposal, verified.progress
         if not verified.new:
@@ -91,7 +97,7 @@ class Signing:
             self._finaliser.store(db, caller, access, proposal, verified.final)
         return self._answer(proposal, progress, verified.collected, None)
 
-    def _too_late(self, db: Session, seat: Seat) -> wire.SignPsbtResponse:
+    def _too_late(self, db: Session, seat: Seat[Proposal]) -> wire.SignPsbtResponse:
         if seat.status not in FINALISED:
             raise StateConflict(f"The proposal is {seat.status}; it takes no more signatures.")
         progress = SignerProgress((), ())
@@ -102,7 +108,7 @@ class Signing:
         if self._clock() >= proposal.expires_at:
             raise StateConflict("The proposal has expired.")
 
-    def _keep(self, db: Session, seat: Seat, verified: Verified) -> None:
+    def _keep(self, db: Session, seat: Seat[Proposal], verified: Verified) -> None:
         now = self._clock()
         _combine(db, seat.proposal, verified.signed, now)
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
@@ -111,7 +117,7 @@ class Signing:
         self._lifecycle.show(db, seat.proposal)
 
     def _decide(
-        self, db: Session, seat: Seat, decision: str, *, is_complete: bool, reason: str | None
+        self, db: Session, seat: Seat[Proposal], decision: str, *, is_complete: bool, reason: str | None
     ) -> None:
         """In the place of what the signer said before."""
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id}
@@ -121,7 +127,7 @@ class Signing:
         _DECIDE.run(db, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
 
     def _decline(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None
+        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat[Proposal], reason: str | None
     ) -> wire.SignPsbtResponse:
         proposal, nothing = seat.proposal, SignerProgress((), ())
         known = db.get(Decision, (proposal.id, seat.key_id))
@@ -190,6 +196,6 @@ def _declines(db: Session, proposal: Proposal) -> int:
     return db.scalar(query) or 0
 
 
-def _described(seat: Seat, progress: SignerProgress) -> str:
+def _described(seat: Seat[Proposal], progress: SignerProgress) -> str:
     text = f"proposal {seat.proposal.id}, key {seat.key_id}"
     return text if progress.is_complete else f"{text}, inputs {', '.join(map(str, progress.signed))} only"
