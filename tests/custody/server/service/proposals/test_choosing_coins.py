@@ -3,7 +3,7 @@
 import random
 import re
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import pytest
@@ -44,10 +44,14 @@ AMOUNTS = st.one_of(st.integers(1, 2_000), st.integers(2_000, 100_000))
 COIN = st.tuples(AMOUNTS, st.one_of(st.none(), st.integers(TIP - 8, TIP)), st.booleans(), st.booleans())
 
 
+class Undone(Exception):
+    pass
+
+
 @contextmanager
 def stored(desk, rows):
     """A vault's coins for as long as one transaction, which is then undone."""
-    with desk.world.platform.services.store.write() as db:
+    with suppress(Undone), desk.world.platform.services.store.write() as db:
         vault = db.get_one(Vault, desk.vault["id"])
         for number, (amount, height, is_own, is_locked) in enumerate(rows):
             (outpoint,) = flood(db, vault, [amount], height=height, salt=number)
@@ -57,7 +61,7 @@ def stored(desk, rows):
                 lock_coins(db, vault.chain, [outpoint], "another")
         db.flush()
         yield db, vault
-        db.rollback()
+        raise Undone
 
 
 def own(vault: Vault, outpoint: OutPoint) -> Proposal:
