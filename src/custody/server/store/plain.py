@@ -1,9 +1,11 @@
 """What a session that is one transaction lets be done past its bookkeeping."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
 _CONNECTION: Final = "connection"
@@ -18,13 +20,24 @@ def plain(db: Session) -> Connection:
     return db.connection() if known is None else known
 
 
-def keep_connection(db: Session, connection: Connection) -> None:
+@contextmanager
+def kept_connection(db: Session, connection: Connection) -> Iterator[None]:
     """For a session that is one transaction and no more: the connection is not looked for at every statement."""
     db.info[_CONNECTION] = connection
+    try:
+        yield
+    finally:
+        del db.info[_CONNECTION]
+        db.info.pop(_CURSOR, None)
 
 
 def driver_cursor(db: Session, connection: Connection) -> Any:
-    """The driver's own. What it answers is fetched before it is used again: such a session has one for all its statements."""
+    """The driver's own. What it answers is fetched before it is used again: such a session has one for all its statements.
+
+    Raises InvalidRequestError where the transaction is over, by an error that somebody let pass: what came after it would stand by itself.
+    """
+    if not connection.in_transaction():
+        raise InvalidRequestError("The transaction is over: nothing more belongs to it.")
     cursor = db.info.get(_CURSOR)
     if cursor is None:
         cursor = connection.connection.cursor()

@@ -1,10 +1,11 @@
 """PostgreSQL: one database, for any number of processes on any number of machines."""
 
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+from sqlalchemy.exc import InvalidRequestError
 
 from custody.server.store.database import (
     BUSY_TIMEOUT_MS,
@@ -65,6 +66,7 @@ def open_postgresql(url: URL) -> Database:
     url = url.set(drivername="postgresql+psycopg")
     writing = _engine(url, pool_size=1, isolation_level="READ COMMITTED")
     event.listen(writing, "begin", _take_turn)
+    event.listen(writing, "commit", _require_whole)
     # A statement that was prepared may get one plan for all values, made without knowing any: of a large vault's coins by
     # amount, that plan reads and sorts them all. For who reads, what is prepared is said one by one (`Query`).
     reading = _engine(
@@ -165,6 +167,15 @@ def _engine(url: URL, *, pool_size: int, isolation_level: str, **driver: object)
 def _take_turn(connection: Connection) -> None:
     """Held to the end of the transaction. READ COMMITTED: what follows sees all that was committed before the turn."""
     connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (WRITER_KEY,))
+
+
+def _require_whole(connection: Connection) -> None:
+    """After a statement that failed, the server answers COMMIT by rolling back, and calls that no error."""
+    driver: Any = connection.connection.dbapi_connection
+    if driver.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
+        raise InvalidRequestError(
+            "A statement of this transaction has failed: nothing of it can be committed."
+        )
 
 
 def _prepare(connection: Connection) -> None:

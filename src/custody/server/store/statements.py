@@ -207,7 +207,10 @@ def _cursor(db: Session, connection: Connection, sql: str, given: Any) -> Any:
 
 
 def _raise(connection: Connection, error: BaseException, sql: str) -> NoReturn:
-    """As SQLAlchemy raises it: named, without what was stored, the connection given up where it is broken."""
+    """The driver's errors as SQLAlchemy raises them: named, without what was stored, the connection given up where it is broken."""
+    driver: Any = connection.dialect.dbapi
+    if isinstance(error, Exception) and not isinstance(error, driver.Error):
+        raise error
     handle = connection._handle_dbapi_exception  # noqa: SLF001 - there is no public door to it
     # Without the cursor, which it would close: a session goes on with it.
     handle(error, sql, None, None, None)

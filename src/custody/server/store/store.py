@@ -18,7 +18,7 @@ from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database,
 from custody.server.store.line import Line
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
-from custody.server.store.plain import committed, keep_connection
+from custody.server.store.plain import committed, kept_connection
 from custody.server.store.statements import Query
 
 log = structlog.get_logger()
@@ -62,20 +62,18 @@ class Store:
         Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
         """
         asked_at = time.perf_counter()
-        with (
-            self._my_turn(),
-            self._connect(self._database.writing) as connection,
-            _session(connection) as session,
-        ):
-            with self._trouble_named():
-                transaction = connection.begin()
-                self._require_own_tables(session)
-            with self._turn_timed(asked_at):
+        with self._my_turn():
+            with self._connect(self._database.writing) as connection, _session(connection) as session:
                 with self._trouble_named():
-                    yield session
-                    session.flush()
-                self._commit(transaction)
-        committed(session)
+                    transaction = connection.begin()
+                    self._require_own_tables(session)
+                with self._turn_timed(asked_at):
+                    with self._trouble_named():
+                        yield session
+                        session.flush()
+                    self._commit(transaction)
+            # In the turn still: what is told of commits is told in their order.
+            committed(session)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -177,11 +175,11 @@ class Store:
             raise
 
 
-def _session(connection: Connection) -> Session:
+@contextmanager
+def _session(connection: Connection) -> Iterator[Session]:
     """It joins the transaction that the connection is in."""
-    session = Session(connection)
-    keep_connection(session, connection)
-    return session
+    with Session(connection) as session, kept_connection(session, connection):
+        yield session
 
 
 _REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version")))

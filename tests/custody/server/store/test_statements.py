@@ -1,15 +1,18 @@
 """Statements that are handed to the driver, on either database: what is stored, what comes back, and how it fails."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import bindparam, delete, event, insert, select, update
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError, SQLAlchemyError
+from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, Job, Proposal, User, table_of
+from custody.server.store.plain import after_commit
 from custody.server.store.statements import Change, Query
 from tests.support.databases import make_impatient
 
@@ -155,6 +158,71 @@ def test_errors_are_sqlalchemys_and_say_nothing_of_what_was_stored(store: Store)
     with store.write() as db:
         # As good as new: the connection goes on.
         ADD.run(db, row)
+
+
+def let_a_flush_fail(db: Session) -> None:
+    db.add(User(email=None, created_at=NOW))
+    with suppress(IntegrityError):
+        db.flush()
+
+
+def let_a_statement_fail(db: Session) -> None:
+    with suppress(IntegrityError):
+        ADD.run(db, {"kind": "k"})
+
+
+def test_nothing_is_written_behind_a_flush_that_failed(store: Store) -> None:
+    """It would stand by itself: the transaction is over, and the turn with it."""
+
+    def write() -> None:
+        with store.write() as db:
+            let_a_flush_fail(db)
+            ADD.run(db, job("a"))
+
+    with pytest.raises(InvalidRequestError, match="transaction is over"):
+        write()
+    with store.read() as db:
+        assert OF_KIND.all(db, {"kind": "k"}) == []
+
+
+def test_what_was_not_committed_is_not_said_to_be(store: Store) -> None:
+    """A failed statement that somebody lets pass leaves SQLite's transaction whole; PostgreSQL would roll it back in silence."""
+    told: list[str] = []
+    refused = (
+        pytest.raises(InvalidRequestError, match="has failed")
+        if store_is(store, "postgresql")
+        else nullcontext()
+    )
+    with refused, store.write() as db:
+        ADD.run(db, job("a"))
+        after_commit(db, lambda: told.append("committed"))
+        let_a_statement_fail(db)
+    with store.read() as db:
+        assert [row[1] for row in OF_KIND.all(db, {"kind": "k"})] == (["a"] if told else [])
+    assert bool(told) is store_is(store, "sqlite")
+
+
+def store_is(store: Store, kind: str) -> bool:
+    return store._database.writing.dialect.name == kind
+
+
+def test_a_session_ends_with_its_transaction(store: Store) -> None:
+    """Its connection may be somebody else's by then."""
+    with store.write() as db:
+        ADD.run(db, job("a"))
+    with pytest.raises(SQLAlchemyError):
+        ADD.run(db, job("b"))
+    with store.write() as other:
+        with pytest.raises(SQLAlchemyError):
+            OF_KIND.all(db, {"kind": "k"})
+        assert [row[1] for row in OF_KIND.all(other, {"kind": "k"})] == ["a"]
+
+
+def test_what_is_no_error_of_the_drivers_keeps_its_name(store: Store) -> None:
+    by_number = Query(select(Job.id).where(Job.attempts == bindparam("attempts")))
+    with pytest.raises((OverflowError, DBAPIError)) as caught, store.read() as db:
+        by_number.all(db, {"attempts": 1 << 70})
+    assert store_is(store, "postgresql") or caught.type is OverflowError
 
 
 def test_a_reader_writes_nothing(store: Store) -> None:

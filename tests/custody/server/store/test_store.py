@@ -13,6 +13,7 @@ from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.store import Store
 from custody.server.store.database import READ_POOL
 from custody.server.store.models import Base, Membership, Organisation, Role, User, Workspace
+from custody.server.store.plain import after_commit
 from tests.support.databases import make_impatient
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -51,6 +52,20 @@ def test_commits_what_ran_through_and_forgets_what_failed(store: Store) -> None:
     with pytest.raises(IntegrityError):
         write_rows(store, user("b@example.org"), user("a@example.org"))
     assert emails(store) == ["a@example.org"]
+
+
+def test_what_follows_a_commit_is_done_in_its_turn(store: Store) -> None:
+    """Else of two commits the later may be told of first."""
+    told: list[tuple[str, bool]] = []
+    with store.write() as db:
+        after_commit(db, lambda: told.append((*emails(store), store._turn.locked())))
+        db.add(user("a@example.org"))
+        assert told == []
+    assert told == [("a@example.org", True)]
+    with pytest.raises(IntegrityError), store.write() as db:
+        after_commit(db, told.clear)
+        db.add(user("a@example.org"))
+    assert len(told) == 1
 
 
 def test_survives_being_reopened(database: str) -> None:
