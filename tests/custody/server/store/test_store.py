@@ -62,9 +62,14 @@ def test_what_follows_a_commit_is_done_in_its_turn(store: Store) -> None:
         db.add(user("a@example.org"))
         assert told == []
     assert told == [("a@example.org", True)]
-    with pytest.raises(IntegrityError), store.write() as db:
-        after_commit(db, told.clear)
-        db.add(user("a@example.org"))
+
+    def twice() -> None:
+        with store.write() as db:
+            after_commit(db, told.clear)
+            db.add(user("a@example.org"))
+
+    with pytest.raises(IntegrityError):
+        twice()
     assert len(told) == 1
 
 
