@@ -26,8 +26,8 @@ _PRAGMAS = (
 )
 RETRY_SECONDS = 0.005
 # How often a writer looks whether another process's turn is over. SQLite's own handler waits 1, 2, 5, 10, 15, 20, 25 ms: turns
-# take two, and the lock would be nobody's most of the time.
-TURN_SECONDS = 0.000_5
+# take one, and the lock would be nobody's most of the time.
+TURN_SECONDS = 0.000_2
 # How long it does, by the connection's ``info``.
 PATIENCE_MS: Final = "patience_ms"
 _BEGIN: Final = "BEGIN IMMEDIATE"
