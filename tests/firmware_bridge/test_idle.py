@@ -1,8 +1,10 @@
 """Attached devices that nobody uses hear nothing from the bridge, however long it watches."""
 
 import asyncio
+import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -50,6 +52,21 @@ def wake_ups(pid):
     return sum(int(line.split()[1]) for line in lines)
 
 
+def asleep(pid, beyond=-1):
+    """How often it was woken, once it sleeps again and was woken more often than that: going to sleep is what is counted."""
+    deadline = time.monotonic() + 20
+    while any(state != "S" for state in states(pid)) or wake_ups(pid) <= beyond:
+        assert time.monotonic() < deadline, "it was not woken"
+        os.sched_yield()
+    return wake_ups(pid)
+
+
+def states(pid):
+    return [
+        path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat")
+    ]
+
+
 class Sleep:
     """Counts how many looks in a row the device has slept through."""
 
@@ -73,10 +90,11 @@ async def test_a_watched_device_sleeps(family, request):
     with short_folder() as folder, device(family, Path(folder), request.config.rootpath) as (pid, endpoint):
         deadlines = replace_deadlines(idle=0.0, retry=0.0)
         async with Bridge(network=NETWORK, endpoints=[endpoint], usb=False, deadlines=deadlines) as bridge:
-            before = wake_ups(pid)
+            before = asleep(pid)
             (found,) = await bridge.refresh()
             assert found.state == DeviceState.READY
-            assert wake_ups(pid) > before, "its probe must wake it, or this test proves nothing"
+            # Its probe must wake it, or this test proves nothing.
+            asleep(pid, beyond=before)
             sleep = Sleep(bridge, pid)
             # The worker lets go of the device, which wakes it once more; after that nothing does.
             async with running(bridge.watch(0.001)), asyncio.timeout(20):
