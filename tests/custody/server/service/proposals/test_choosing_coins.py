@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, select
 
@@ -107,6 +107,10 @@ def few(monkeypatch):
     max_examples=60,
     deadline=None,
 )
+# More of the largest than are offered at first, and as many as a transaction takes.
+@example([(70_000, TIP - 7, False, False)] * 6, 200_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False)] * 6, 270_000, 1_000, 0)
+@example([(70_000, TIP - 7, False, False)] * 6, 280_000, 1_000, 0)
 @given(
     st.lists(COIN, max_size=14), st.integers(1_000, 250_000), st.sampled_from((1_000, 5_000)), st.integers()
 )
