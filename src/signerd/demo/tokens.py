@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from custody.client import ApiError, AsyncClient
 from custody.schemas.tokens import (
@@ -23,7 +24,9 @@ SENT, BURNT = 40, 10
 # What a token's transactions cost here, many times over.
 COIN_BTC = "0.01"
 STEP_SECONDS = 60.0
+PAUSE_SECONDS = 0.2
 
+Made = TypeVar("Made")
 Approve = Callable[[str, tuple[str, ...]], Awaitable[None]]
 Confirm = Callable[[str], Awaitable[str]]
 
@@ -56,20 +59,20 @@ class TokenStory:
 
     async def _deploy(self) -> int:
         self.tell(f"Making a token: {TICKER}, 1,000.00 at first, never more than 5,000.00")
-        made = await self.owner.create_token(
-            CreateTokenRequest(
-                token_name=NAME,
-                ticker=TICKER,
-                icon="",
-                decimals_num=DECIMALS,
-                total_supply=FIRST_SUPPLY,
-                max_supply=MOST,
-                whitelist_enabled=False,
-                vault_id=self.vault.id,
-                workspace_id=self.workspace_id,
-                network="testnet",
-            ),
-            idempotency_key="demo-token",
+        body = CreateTokenRequest(
+            token_name=NAME,
+            ticker=TICKER,
+            icon="",
+            decimals_num=DECIMALS,
+            total_supply=FIRST_SUPPLY,
+            max_supply=MOST,
+            whitelist_enabled=False,
+            vault_id=self.vault.id,
+            workspace_id=self.workspace_id,
+            network="testnet",
+        )
+        made = await self._proposed(
+            "the token", lambda: self.owner.create_token(body, idempotency_key="demo-token")
         )
         await self.approve(made.psbt_id, ("token-effect",))
         contract = await self.confirm(made.psbt_id)
@@ -87,20 +90,20 @@ class TokenStory:
             args=list(args),
             workspace_id=self.workspace_id,
         )
-        proposed = await self._proposed(body)
-        await self.approve(proposed, ())
-        await self.confirm(proposed)
+        proposed = await self._proposed(function, lambda: self.owner.call_contract(body))
+        await self.approve(proposed.psbt_id, ())
+        await self.confirm(proposed.psbt_id)
 
-    async def _proposed(self, body: CallContractRequest) -> str:
-        """What a block did to tokens is known a moment after the block is: until then a call is refused."""
+    async def _proposed(self, what: str, propose: Callable[[], Awaitable[Made]]) -> Made:
+        """What a block did, to coins and to tokens, is known a moment after the block is: until then it is refused."""
         deadline = time.monotonic() + STEP_SECONDS
         while True:
             try:
-                return (await self.owner.call_contract(body)).psbt_id
+                return await propose()
             except ApiError as error:
                 if time.monotonic() > deadline:
-                    raise DemoFailed(f"the platform does not propose {body.function_name}: {error}") from None
-            await asyncio.sleep(0.2)
+                    raise DemoFailed(f"the platform does not propose {what}: {error}") from None
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def _until_held(self, contract_uid: int, raw: str) -> None:
         deadline = time.monotonic() + STEP_SECONDS
