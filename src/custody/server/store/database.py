@@ -37,6 +37,7 @@ class Database:
     ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``trouble_of`` reads a driver's
     error; None means that it is ours. ``is_undecided``: whether this error, as the answer to COMMIT, leaves open whether
     the transaction was committed. ``abreast``: how many of one process's threads work out changes at once with profit.
+    ``together``: whether a question is a way there and back, so that several take as long as one.
     """
 
     writing: Engine
@@ -45,3 +46,4 @@ class Database:
     trouble_of: Callable[[BaseException | None], Trouble | None]
     is_undecided: Callable[[BaseException | None], bool]
     abreast: int
+    together: bool

@@ -1,5 +1,7 @@
 """PostgreSQL: one database, for any number of processes on any number of machines."""
 
+import logging
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ from custody.server.store.database import (
     Database,
     Trouble,
 )
+from custody.server.store.sending import say
 
 # Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
 WRITER_KEY: Final = int.from_bytes(b"custody")
@@ -29,6 +32,9 @@ MIGRATION_TIMEOUT_MS = 600_000
 # A machine that is gone says nothing: what was sent is given up after this long without an acknowledgement.
 SILENCE_TIMEOUT_MS = 20_000
 KEEPALIVE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 2
+
+_BEGIN_TO_WRITE: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({WRITER_KEY})"
+_BEGIN_TO_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 # After so many executions the driver prepares a statement without being told to. None would forbid it altogether.
 NEVER_BY_ITSELF: Final = 1 << 30
@@ -63,23 +69,29 @@ _QUOTING_CLASS = "22"
 def open_postgresql(url: URL) -> Database:
     """Raises CannotOpen. Nothing is connected yet."""
     _check(url)
+    # Where two statements of a pipeline fail it warns of the second by its text, which quotes what was stored (P49).
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     url = url.set(drivername="postgresql+psycopg")
-    writing = _engine(url, pool_size=1, isolation_level="READ COMMITTED")
-    event.listen(writing, "begin", _take_turn)
+    writing = _engine(url, pool_size=1, begin=_take_turn)
     event.listen(writing, "commit", _require_whole)
     # A statement that was prepared may get one plan for all values, made without knowing any: of a large vault's coins by
     # amount, that plan reads and sorts them all. For who reads, what is prepared is said one by one (`Query`).
     reading = _engine(
-        url, pool_size=READ_POOL, isolation_level="REPEATABLE READ", prepare_threshold=NEVER_BY_ITSELF
+        url,
+        pool_size=READ_POOL,
+        begin=_take_snapshot,
+        session={"default_transaction_read_only": "on"},
+        prepare_threshold=NEVER_BY_ITSELF,
     )
     return Database(
         writing=writing,
-        reading=reading.execution_options(postgresql_readonly=True),
+        reading=reading,
         prepare=_prepare,
         trouble_of=trouble_of,
         is_undecided=is_undecided,
         # Most of it is waiting for the server: nothing was gained by a shorter line.
         abreast=READ_POOL,
+        together=True,
     )
 
 
@@ -138,18 +150,25 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _engine(url: URL, *, pool_size: int, isolation_level: str, **driver: object) -> Engine:
+def _engine(
+    url: URL,
+    *,
+    pool_size: int,
+    begin: Callable[[Connection], None],
+    session: Mapping[str, object] | None = None,
+    **driver: object,
+) -> Engine:
+    settings = {**_SESSION, **(session or {})}
     engine = create_engine(
         url,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_TIMEOUT_SECONDS,
-        # A connection that broke while it was idle is replaced before it is used: nobody's request fails by it.
-        pool_pre_ping=True,
-        isolation_level=isolation_level,
+        # The driver begins nothing by itself: what begins a transaction, and what it asks first, go to the server together.
+        isolation_level="AUTOCOMMIT",
         connect_args={
             "application_name": "custody",
-            "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
+            "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "tcp_user_timeout": SILENCE_TIMEOUT_MS,
             "keepalives_idle": KEEPALIVE_SECONDS,
@@ -161,12 +180,17 @@ def _engine(url: URL, *, pool_size: int, isolation_level: str, **driver: object)
         hide_parameters=True,
     )
     event.listen(engine, "handle_error", _say_less)
+    event.listen(engine, "begin", begin)
     return engine
 
 
 def _take_turn(connection: Connection) -> None:
     """Held to the end of the transaction. READ COMMITTED: what follows sees all that was committed before the turn."""
-    connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (WRITER_KEY,))
+    say(connection, _BEGIN_TO_WRITE)
+
+
+def _take_snapshot(connection: Connection) -> None:
+    say(connection, _BEGIN_TO_READ)
 
 
 def _require_whole(connection: Connection) -> None:

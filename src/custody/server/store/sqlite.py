@@ -52,6 +52,7 @@ def open_sqlite(url: URL) -> Database:
         is_undecided=_is_undecided,
         # The process computes the database, too, and lets go of the interpreter at each of its statements.
         abreast=1,
+        together=False,
     )
 
 

@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Self
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Self, TypeVar
 
 import structlog
-from sqlalchemy import Connection, Engine, String, Transaction, column, select, table
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, Engine, RootTransaction, String, Transaction, column, select, table
+from sqlalchemy.exc import DBAPIError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session
 
@@ -18,8 +18,8 @@ from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database,
 from custody.server.store.line import Line
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
-from custody.server.store.plain import committed, kept_connection
-from custody.server.store.statements import Query
+from custody.server.store.statements import AnyQuestion, Columns, Query, Question, ask_ahead
+from custody.server.store.unit import committed, settle, unit_of
 
 log = structlog.get_logger()
 
@@ -55,39 +55,43 @@ class Store:
         return store
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self, *asked: AnyQuestion) -> Iterator[Session]:
         """One transaction that holds the write lock from its start; commits at the end, rolls back on an exception.
+        ``asked``: what it will ask first (`ask_ahead`).
 
         Keep it short, and never call it inside itself or await in it. Raises DatabaseUnavailable, with nothing changed,
         Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
         """
         asked_at = time.perf_counter()
         with self._my_turn():
-            with self._connect(self._database.writing) as connection, _session(connection) as session:
+            with self._begun(self._database.writing) as transaction, self._unit(transaction) as session:
                 with self._trouble_named():
-                    transaction = connection.begin()
-                    self._require_own_tables(session)
+                    self._require_own_tables(session, asked)
                 with self._turn_timed(asked_at):
                     with self._trouble_named():
                         yield session
-                        session.flush()
+                        settle(session)
                     self._commit(transaction)
             # In the turn still: what is told of commits is told in their order.
             committed(session)
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
-        """One consistent snapshot. The database refuses writes in it. Raises DatabaseUnavailable."""
+    def read(self, *asked: AnyQuestion) -> Iterator[Session]:
+        """One consistent snapshot. The database refuses writes in it. ``asked``: as for `write`. Raises DatabaseUnavailable."""
         with (
             self._trouble_named(),
-            self._database.reading.connect() as connection,
-            _session(connection) as session,
+            self._begun(self._database.reading) as transaction,
+            self._unit(transaction) as session,
         ):
-            transaction = connection.begin()
+            if asked:
+                ask_ahead(session, *asked)
             yield session
             # Nothing was changed; after a rollback PostgreSQL's driver would forget every statement that it has prepared.
             if transaction.is_active:
                 transaction.commit()
+
+    def _unit(self, transaction: RootTransaction) -> AbstractContextManager[Session]:
+        return unit_of(transaction, together=self._database.together)
 
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
@@ -129,10 +133,17 @@ class Store:
     def _count(self, trouble: Trouble) -> None:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
-    @staticmethod
-    def _require_own_tables(session: Session) -> None:
+    def _require_own_tables(self, session: Session, asked: Sequence[AnyQuestion]) -> None:
         """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
-        if not _has_own_tables(session):
+        try:
+            ask_ahead(session, _REVISION, *asked)
+            is_own = _has_own_tables(session)
+        except ProgrammingError:
+            # What else was asked may be gone from the new tables.
+            is_own = not self.is_outdated()
+            if is_own:
+                raise
+        if not is_own:
             raise Outdated("A newer version of the platform has migrated the database.")
 
     @contextmanager
@@ -160,9 +171,17 @@ class Store:
             log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
             raise DatabaseUnavailable(trouble.value) from error
 
-    def _connect(self, engine: Engine) -> Connection:
+    def ask(self, question: Question[*Columns]) -> list[tuple[*Columns]]:
+        """What one statement answers, which is a snapshot by itself. Raises DatabaseUnavailable."""
         with self._trouble_named():
-            return engine.connect()
+            return _on_whole_connection(lambda: _ask_once(self._database.reading, question))
+
+    @contextmanager
+    def _begun(self, engine: Engine) -> Iterator[RootTransaction]:
+        with self._trouble_named():
+            connection, transaction = _on_whole_connection(lambda: _begin(engine))
+        with connection:
+            yield transaction
 
     def _commit(self, transaction: Transaction) -> None:
         try:
@@ -175,14 +194,35 @@ class Store:
             raise
 
 
-@contextmanager
-def _session(connection: Connection) -> Iterator[Session]:
-    """It joins the transaction that the connection is in."""
-    with Session(connection) as session, kept_connection(session, connection):
-        yield session
+Result = TypeVar("Result")
 
 
-_REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version")))
+def _on_whole_connection(act: Callable[[], Result]) -> Result:
+    """A connection that broke while it was idle fails at its first word, and is replaced: nobody's request fails by it."""
+    try:
+        return act()
+    except DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+    # With it went all that are as old as it.
+    return act()
+
+
+def _ask_once(engine: Engine, question: Question[*Columns]) -> list[tuple[*Columns]]:
+    with engine.connect() as connection:
+        return question.alone(connection)
+
+
+def _begin(engine: Engine) -> tuple[Connection, RootTransaction]:
+    connection = engine.connect()
+    try:
+        return connection, connection.begin()
+    except BaseException:
+        connection.close()
+        raise
+
+
+_REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version"))).of({})
 
 
 def _has_own_tables(session: Session) -> bool:

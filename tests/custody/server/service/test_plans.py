@@ -350,6 +350,26 @@ def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
         assert expected is None or int(expected[1]) in {MAX_INPUTS, MATCHING, SMALL}, plan
 
 
+def test_coins_are_walked_along_whatever_vault_they_are_of(old):
+    """PostgreSQL plans that once for all vaults, and would rather read and sort the coins of one that has few."""
+    store = old.world.platform.services.store
+    if not store._database.together:
+        pytest.skip("SQLite plans by what its statistics say of all vaults")
+    prepared = text(
+        "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements"
+        " WHERE statement LIKE '%ORDER BY chain_coins.amount_sats%' AND custom_plans = 0 AND generic_plans > 0"
+    )
+    with store.read() as db:
+        Purse(old.vault["id"], 200).pool(db, Tier.DEEP, a_plan(db, old))
+        found = [(name, ", ".join(["NULL"] * count)) for name, count in db.execute(prepared)]
+        plans = ["\n".join(db.scalars(text(f"EXPLAIN EXECUTE {name}({given})"))) for name, given in found]
+    assert len(plans) == 2
+    for plan in plans:
+        assert "ix_chain_coins_unspent" in plan
+        assert "Sort" not in plan
+        assert not whole_tables(plan)
+
+
 @pytest.mark.parametrize("status", [None, ProposalStatus.PENDING])
 def test_a_list_is_not_sorted_to_be_shown_in_order(old, status):
     store = old.world.platform.services.store

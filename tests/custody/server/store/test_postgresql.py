@@ -93,15 +93,35 @@ def test_readers_have_a_snapshot_and_writers_the_newest(store: Store) -> None:
 def test_of_what_readers_ask_only_what_is_said_to_is_prepared(store: Store) -> None:
     """A prepared statement may be answered by a plan that was made without knowing the values."""
     by_key = Query(select(Organisation.name).where(Organisation.id == bindparam("which")))
-    by_value = Query(select(Organisation.id).order_by(Organisation.name).limit(3), by_value=True)
     for _ in range(10):
         with store.read() as db:
             by_key.all(db, {"which": 1})
-            by_value.all(db)
             db.scalars(select(Organisation.created_at)).all()
     with store.read() as db:
         prepared = db.scalars(text("SELECT statement FROM pg_prepared_statements")).all()
     assert ["organisations.name" in statement for statement in prepared] == [True]
+
+
+def test_a_walk_along_an_index_is_planned_once_for_all_values(store: Store) -> None:
+    first = Query(
+        select(Organisation.name)
+        .where(Organisation.id >= bindparam("least"))
+        .order_by(Organisation.id)
+        .limit(1),
+        walks=True,
+    )
+    for least in range(3):
+        with store.read() as db:
+            assert first.all(db, {"least": least}) == []
+    with store.read() as db:
+        # Of the next transaction, which was told nothing, nothing is left.
+        assert db.scalar(text("SHOW enable_sort")) == "on"
+        counts = db.execute(
+            text(
+                "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%organisations%'"
+            )
+        ).all()
+    assert counts == [(3, 0)]
 
 
 def test_a_writer_holds_the_lock_of_all_writers_to_the_end_of_its_transaction(

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, Job, Proposal, User, table_of
-from custody.server.store.plain import after_commit
 from custody.server.store.statements import Change, Query
+from custody.server.store.unit import after_commit
 from tests.support.databases import make_impatient
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)

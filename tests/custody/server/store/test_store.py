@@ -13,7 +13,7 @@ from custody.server.domain.errors import DatabaseUnavailable
 from custody.server.store import Store
 from custody.server.store.database import READ_POOL
 from custody.server.store.models import Base, Membership, Organisation, Role, User, Workspace
-from custody.server.store.plain import after_commit
+from custody.server.store.unit import after_commit
 from tests.support.databases import make_impatient
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)

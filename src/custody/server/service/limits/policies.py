@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from custody.server.domain.cycles import Cycle, CyclePeriod
 from custody.server.domain.limits import SpendingPolicy
 from custody.server.store.models import Role, Vault
-from custody.server.store.plain import plain
-from custody.server.store.statements import Query
+from custody.server.store.statements import AnyQuestion, Query
+from custody.server.store.unit import plain
 from multisig import Sats
 
 
@@ -26,6 +26,10 @@ class PolicyStore(Protocol):
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
         """Of every vault named."""
+        ...
+
+    def questions(self, role_id: int, vault_id: str) -> Sequence[AnyQuestion]:
+        """What it asks of the platform's own database for the two, if anything."""
         ...
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None: ...
@@ -49,6 +53,9 @@ class StoredPolicies:
             vault_id: SpendingPolicy(Sats(limit), _cycle(period, day), is_per_cycle)
             for vault_id, limit, period, day, is_per_cycle in vaults
         }
+
+    def questions(self, role_id: int, vault_id: str) -> Sequence[AnyQuestion]:
+        return _OF_ROLE.of({"role_id": role_id}), _OF_VAULT.of({"vault_id": vault_id})
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
         _replace(db.get_one(Role, role_id), policy)

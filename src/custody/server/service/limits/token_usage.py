@@ -23,7 +23,7 @@ from custody.server.domain.limits import Usage
 from custody.server.service.limits.usage import counts
 from custody.server.service.proposals.token_coins import ADDRESS_INDEX, address_script
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault, WatchedScript
-from custody.server.store.plain import plain
+from custody.server.store.unit import plain
 from multisig import RECEIVE
 from multisig.tokens import Function
 

@@ -25,12 +25,13 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, table_of
-from custody.server.store.statements import Change, Query
+from custody.server.store.statements import Change, Query, Question
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
 _Coins = Select[str, int, int, int | None, int, int, bool]
 _Row = tuple[str, int, int, int | None, int, int, bool]
 _Asked = Query[str, int, int, int | None, int, int, bool]
+_Question = Question[str, int, int, int | None, int, int, bool]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
 # Coins that nearly every selection can be made from, the largest of them; where it cannot, as many as a transaction takes are read.
@@ -82,15 +83,28 @@ class Purse:
         self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
     ) -> list[Holding]:
         """So many of the largest, and a few of those that a selection would rather take."""
-        cost = input_cost(plan)
-        largest = self._read(db, _largest(tier, count, with_locked=with_locked), cost + 1)
+        most, *others = self._questions(tier, plan, count, with_locked=with_locked)
+        largest = most.all(db)
         if len(largest) < count or with_locked:
             return self._holdings(largest)
-        enough = plan.target + plan.fee(1, with_change=False)
-        matching = self._read(db, _smallest(tier, MATCHING), max(cost + 1, enough))
-        small = self._read(db, _smallest(tier, SMALL), 2 * cost + 1)
         # One snapshot: a coin that is found twice is the same row.
-        return self._holdings(dict.fromkeys((*largest, *matching, *small)))
+        rest = [row for question in others for row in question.all(db)]
+        return self._holdings(dict.fromkeys((*largest, *rest)))
+
+    def questions(self, plan: Plan) -> list[_Question]:
+        """What the first of the `pools` asks, of the first tier."""
+        return self._questions(next(iter(Tier)), plan, LARGEST, with_locked=False)
+
+    def _questions(self, tier: Tier, plan: Plan, count: int, *, with_locked: bool) -> list[_Question]:
+        """The largest, those that alone pay for everything, and small ones."""
+        cost = input_cost(plan)
+        enough = max(cost + 1, plan.target + plan.fee(1, with_change=False))
+        values = self._values
+        return [
+            _largest(tier, count, with_locked=with_locked).of({**values, "least": cost + 1}),
+            _smallest(tier, MATCHING).of({**values, "least": enough}),
+            _smallest(tier, SMALL).of({**values, "least": 2 * cost + 1}),
+        ]
 
     def spendable(self, db: Session) -> Sats:
         """What all coins come to that may be spent and that no proposal holds."""
@@ -103,9 +117,6 @@ class Purse:
         heights = {f"{name}_height": self.tip_height + 1 - depth for name, depth in depths.items()}
         avoided = 0 if self.avoids_address else NO_INDEX
         return {"vault_id": self.vault_id, "avoided": avoided, **heights}
-
-    def _read(self, db: Session, query: _Asked, least: int) -> list[_Row]:
-        return query.all(db, {**self._values, "least": least})
 
     def _holdings(self, found: Iterable[_Row]) -> list[Holding]:
         return [
@@ -126,13 +137,13 @@ class Purse:
 @cache
 def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Asked:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
-    return Query(query.order_by(ChainCoin.amount_sats.desc()).limit(count), by_value=True)
+    return Query(query.order_by(ChainCoin.amount_sats.desc()).limit(count), walks=True)
 
 
 @cache
 def _smallest(tier: Tier, count: int) -> _Asked:
     query = _candidates(tier).where(~is_locked())
-    return Query(query.order_by(ChainCoin.amount_sats).limit(count), by_value=True)
+    return Query(query.order_by(ChainCoin.amount_sats).limit(count), walks=True)
 
 
 @cache
@@ -211,17 +222,22 @@ def _is_there(query: Select[str]) -> ColumnElement[bool]:
     return func.coalesce(found, false())
 
 
-def require_unchanged(db: Session, chain: str, chosen: Iterable[Holding]) -> None:
+def require_unchanged(db: Session, chain: str, chosen: Sequence[Holding]) -> None:
     """In the transaction that locks them: whether every coin is still unspent, free, and where it was in the chain.
 
     Raises Outdated.
     """
     seen = {(holding.outpoint.txid, holding.outpoint.vout, holding.height) for holding in chosen}
-    values: dict[str, object] = {"chain": chain}
-    for number, (txid, vout, _) in enumerate(seen):
-        values |= {f"txid_{number}": txid, f"vout_{number}": vout}
-    if {*_free(len(seen)).all(db, values)} != seen:
+    if {*free_question(chain, chosen).all(db)} != seen:
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
+
+
+def free_question(chain: str, chosen: Sequence[Holding]) -> Question[str, int, int | None]:
+    """What `require_unchanged` asks."""
+    values: dict[str, object] = {"chain": chain}
+    for number, holding in enumerate(chosen):
+        values |= {f"txid_{number}": holding.outpoint.txid, f"vout_{number}": holding.outpoint.vout}
+    return _free(len(chosen)).of(values)
 
 
 @cache

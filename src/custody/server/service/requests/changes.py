@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from custody.server.meters import Meters
 from custody.server.service.requests.revisions import raise_for_block, raise_revision
-from custody.server.store.plain import after_commit
+from custody.server.store.unit import after_commit, before_commit
 
 # What a listener is told: the workspaces that moved with their new numbers; None where it has to look for itself.
 Moved = dict[int, int] | None
@@ -43,13 +43,13 @@ class Changes:
 
     def moved(self, db: Session, workspace_id: int) -> None:
         """Something that readers of the workspace's proposals see has changed: for them, in every process, and as
-        ``after_commit`` for the workers of this one.
+        ``after_commit`` for the workers of this one. Its number is raised once, at the end.
         """
         moved: dict[int, int] = db.info.setdefault(_MOVED, {})
         if not moved:
+            before_commit(db, lambda: moved.update({each: raise_revision(db, each) for each in moved}))
             after_commit(db, lambda: self._after_move(moved))
-        if workspace_id not in moved:
-            moved[workspace_id] = raise_revision(db, workspace_id)
+        moved.setdefault(workspace_id, 0)
 
     def moved_by_block(self, db: Session, chain: str) -> None:
         """The same for every workspace with a proposal in a block of this chain."""

@@ -59,11 +59,10 @@ class Sessions:
 
     def authenticate(self, token: str, trace_id: str) -> Caller:
         """The caller behind an access token. Raises Unauthenticated or TokenExpired."""
-        with self._store.read() as db:
-            found = _ACCESS.first(db, {"token_hash": token_hash(token)})
-        if found is None:
+        found = self._store.ask(_ACCESS.of({"token_hash": token_hash(token)}))
+        if not found:
             raise Unauthenticated(_ENDED)
-        own_id, revoked_at, expires_at, user_id, email = found
+        own_id, revoked_at, expires_at, user_id, email = found[0]
         if revoked_at is not None:
             raise Unauthenticated(_ENDED)
         if expires_at <= self._clock():

@@ -25,7 +25,7 @@ from custody.server.store.models import (
     TokenTransaction,
 )
 from custody.server.store.models.base import table_of
-from custody.server.store.plain import plain
+from custody.server.store.unit import plain
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,

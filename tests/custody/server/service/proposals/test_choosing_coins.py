@@ -183,12 +183,12 @@ def between(desk, monkeypatch, act, times=1):
         drafted.append(draft(*args))
         return drafted[-1]
 
-    def interrupted():
+    def interrupted(*asked):
         if len(acted) < min(times, len(drafted)):
             acted.append(drafted[-1])
             with write() as db:
                 act(db, drafted[-1].draft)
-        return write()
+        return write(*asked)
 
     monkeypatch.setattr(proposals, "draft", watched)
     monkeypatch.setattr(store, "write", interrupted)

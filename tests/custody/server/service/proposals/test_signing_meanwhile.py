@@ -33,10 +33,10 @@ def meanwhile(desk, monkeypatch, *acts):
     store, left = desk.world.platform.services.store, list(acts)
     write = store.write
 
-    def interrupted():
+    def interrupted(*asked):
         if left:
             left.pop(0)()
-        return write()
+        return write(*asked)
 
     monkeypatch.setattr(store, "write", interrupted)
 

@@ -1,6 +1,6 @@
-"""What a session that is one transaction lets be done past its bookkeeping."""
+"""The one connection of a session that is one transaction, found without SQLAlchemy's bookkeeping."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -10,11 +10,10 @@ from sqlalchemy.orm import Session
 
 _CONNECTION: Final = "connection"
 _CURSOR: Final = "cursor"
-_AFTERWARDS: Final = "once it is committed"
 
 
-def plain(db: Session) -> Connection:
-    """The session's own connection, in its transaction, once the database has been told what the session holds."""
+def connection_of(db: Session) -> Connection:
+    """In its transaction, once the database has been told what the session holds."""
     db.flush()
     known: Connection | None = db.info.get(_CONNECTION)
     return db.connection() if known is None else known
@@ -44,14 +43,3 @@ def driver_cursor(db: Session, connection: Connection) -> Any:
         if db.info.get(_CONNECTION) is connection:
             db.info[_CURSOR] = cursor
     return cursor
-
-
-def after_commit(db: Session, call: Callable[[], object]) -> None:
-    """Has it called once the transaction is on the disk; never, where it is rolled back."""
-    db.info.setdefault(_AFTERWARDS, []).append(call)
-
-
-def committed(db: Session) -> None:
-    """Does what was asked for, in the order in which it was."""
-    for call in db.info.pop(_AFTERWARDS, ()):
-        call()

@@ -1,0 +1,80 @@
+"""The session of a unit of work: one transaction and no more, with what may be done beside SQLAlchemy's own way."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy import Connection, RootTransaction, event
+from sqlalchemy.orm import ORMExecuteState, Session
+
+from custody.server.store.connection import connection_of, kept_connection
+from custody.server.store.sending import ahead_of, send_kept, sends_together
+
+_AT_LAST: Final = "before it is committed"
+_AFTERWARDS: Final = "once it is committed"
+_ANYTHING: Final[frozenset[str]] = frozenset()
+
+
+class Unit(Session):
+    """Whatever goes through SQLAlchemy finds done what was to be done by then, and makes nobody believe an old answer."""
+
+
+@contextmanager
+def unit_of(transaction: RootTransaction, *, together: bool) -> Iterator[Session]:
+    """It joins the transaction that the connection is in. ``together``: whether statements wait for one another to be sent."""
+    connection = transaction.connection
+    with Unit(connection) as session, kept_connection(session, connection):
+        if together:
+            sends_together(session)
+        yield session
+
+
+def settle(db: Session) -> None:
+    """The database has been told whatever it was to be told."""
+    for call in db.info.pop(_AT_LAST, ()):
+        call()
+    db.flush()
+    send_kept(db)
+
+
+def before_commit(db: Session, call: Callable[[], object]) -> None:
+    """Has it called as the last that is done in the transaction: what it changes, nobody looks at before."""
+    db.info.setdefault(_AT_LAST, []).append(call)
+
+
+def plain(db: Session) -> Connection:
+    """The session's own connection, for statements of SQLAlchemy's past the session."""
+    connection = connection_of(db)
+    _before_change(db, _ANYTHING)
+    return connection
+
+
+def after_commit(db: Session, call: Callable[[], object]) -> None:
+    """Has it called once the transaction is on the disk; never, where it is rolled back."""
+    db.info.setdefault(_AFTERWARDS, []).append(call)
+
+
+def committed(db: Session) -> None:
+    """Does what was asked for, in the order in which it was."""
+    for call in db.info.pop(_AFTERWARDS, ()):
+        call()
+
+
+@event.listens_for(Unit, "before_flush")
+def _before_flush(db: Session, *_rest: object) -> None:
+    _before_change(db, frozenset(each.__table__.name for each in (*db.new, *db.dirty, *db.deleted)))
+
+
+@event.listens_for(Unit, "do_orm_execute")
+def _before_statement(state: ORMExecuteState) -> None:
+    if state.is_select:
+        send_kept(state.session)
+    else:
+        _before_change(state.session, _ANYTHING)
+
+
+def _before_change(db: Session, tables: frozenset[str]) -> None:
+    send_kept(db)
+    ahead = ahead_of(db)
+    if ahead is not None:
+        ahead.forget(tables)

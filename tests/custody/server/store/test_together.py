@@ -1,0 +1,321 @@
+"""Statements that PostgreSQL is sent together: what is asked ahead is what would be answered, and what is put off is done.
+
+On SQLite nothing goes together, and everything here holds all the same.
+"""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import bindparam, delete, event, insert, select, text, update
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
+from sqlalchemy.orm import Session
+
+import custody.server
+from custody.server.domain.errors import Outdated
+from custody.server.store import Store
+from custody.server.store.models import Base, Job, Organisation, User, table_of
+from custody.server.store.statements import AnyQuestion, Change, Query, ask_ahead
+from custody.server.store.unit import after_commit, before_commit, plain
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
+USERS = table_of(User)
+ADD = Change(insert(USERS))
+MOVE = Change(update(USERS).where(USERS.c.email == bindparam("whose")))
+REMOVE = Change(delete(USERS).where(USERS.c.email == bindparam("whose")))
+RENAME = Query(
+    update(USERS)
+    .where(USERS.c.email == bindparam("whose"))
+    .values(surname=bindparam("said"))
+    .returning(USERS.c.id)
+)
+NAMES = Query(select(USERS.c.email, USERS.c.surname).order_by(USERS.c.id))
+OF_ONE = Query(select(USERS.c.surname).where(USERS.c.email == bindparam("whose")))
+JOBS = Query(select(Job.id))
+A, B = "a@example.org", "b@example.org"
+
+
+def user(email: str, surname: str | None = None) -> dict[str, object]:
+    return {"email": email, "surname": surname, "is_operator": False, "created_at": NOW}
+
+
+@pytest.fixture
+def two(store: Store) -> Store:
+    with store.write() as db:
+        ADD.run(db, user(A, "one"), user(B))
+    return store
+
+
+@contextmanager
+def heard(store: Store) -> Iterator[list[str]]:
+    """The statements that follow, each by its first word and its table."""
+    said: list[str] = []
+
+    def hear(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        said.append(statement.replace("\n", " "))
+
+    engines = store._database.writing, store._database.reading
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", hear)
+    try:
+        yield said
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", hear)
+
+
+def of_users(said: list[str]) -> list[str]:
+    return [each.split()[0] for each in said if "users" in each]
+
+
+def surname_of(db: Session, whose: str) -> object:
+    return OF_ONE.value(db, {"whose": whose})
+
+
+QUESTIONS = (NAMES.of({}), OF_ONE.of({"whose": A}), OF_ONE.of({"whose": B}), OF_ONE.of({"whose": "c"}))
+
+
+def test_what_is_asked_ahead_is_asked_once_and_answered_the_same(two: Store) -> None:
+    with two.read() as db:
+        alone = [question.all(db) for question in QUESTIONS]
+    for unit in (two.read, two.write):
+        with heard(two) as said, unit(*QUESTIONS) as db:
+            assert [question.all(db) for question in QUESTIONS] == alone
+            assert NAMES.all(db) == alone[0]
+            # Whatever it is called with: these have their own values.
+            assert OF_ONE.all(db, {"whose": "d"}) == []
+        asked_twice = 0 if two._database.together else 1
+        assert len(of_users(said)) == len(QUESTIONS) + 1 + asked_twice
+
+
+CHANGES: dict[str, Callable[[Session], object]] = {
+    "a change": lambda db: MOVE.run(db, {"whose": A, "surname": "two"}),
+    "one that is put off": lambda db: MOVE.later(db, {"whose": A, "surname": "two"}),
+    "one that answers": lambda db: RENAME.all(db, {"whose": A, "said": "two"}),
+    "the session's": lambda db: setattr(db.query(User).filter_by(email=A).one(), "surname", "two"),
+    "the session's own statement": lambda db: db.execute(
+        update(User).where(User.email == A).values(surname="two")
+    ),
+    "a text": lambda db: db.execute(text("UPDATE users SET surname = 'two' WHERE email = 'a@example.org'")),
+    "past the session": lambda db: plain(db).execute(
+        update(USERS).where(USERS.c.email == A).values(surname="two")
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_an_answer_is_forgotten_with_whatever_changes_its_table(
+    two: Store, change: Callable[[Session], object]
+) -> None:
+    with two.write(*QUESTIONS, JOBS.of({})) as db:
+        assert surname_of(db, A) == "one"
+        change(db)
+        assert surname_of(db, A) == "two"
+        assert dict(NAMES.all(db)) == {A: "two", B: None}
+    with two.read() as db:
+        assert surname_of(db, A) == "two"
+
+
+def test_a_row_that_goes_may_take_others_with_it(two: Store) -> None:
+    with heard(two) as said, two.write(JOBS.of({}), NAMES.of({})) as db:
+        REMOVE.run(db, {"whose": A})
+        assert JOBS.all(db) == []
+        assert NAMES.all(db) == [(B, None)]
+    assert sum("jobs" in each for each in said) == (2 if two._database.together else 1)
+
+
+def test_a_change_of_another_table_leaves_the_answer(two: Store) -> None:
+    with heard(two) as said, two.write(NAMES.of({})) as db:
+        db.add(Organisation(name="o", created_at=NOW))
+        db.flush()
+        Change(insert(table_of(Organisation))).run(db, {"name": "p", "created_at": NOW})
+        assert len(NAMES.all(db)) == 2
+    assert of_users(said) == ["SELECT"]
+
+
+FOLLOWING: dict[str, Callable[[Session], object]] = {
+    "nothing": lambda _db: None,
+    "a question": NAMES.all,
+    "one that is asked ahead": lambda db: ask_ahead(db, JOBS.of({})),
+    "a change": lambda db: ADD.run(db, user("d@example.org")),
+    "several": lambda db: ADD.run(db, user("d@example.org"), user("e@example.org")),
+    "one that answers": lambda db: RENAME.all(db, {"whose": "c@example.org", "said": "x"}),
+    "the session's question": lambda db: db.query(User).all(),
+    "the session's row": lambda db: db.add(User(email="d@example.org", created_at=NOW)),
+    "a row of the session's own": lambda db: (
+        db.add(User(email="d@example.org", created_at=NOW)),
+        db.flush(),
+    ),
+    "past the session": lambda db: plain(db).execute(select(USERS.c.id)).all(),
+}
+
+
+@pytest.mark.parametrize("follows", FOLLOWING.values(), ids=FOLLOWING)
+def test_what_is_put_off_is_done_before_whatever_follows(
+    two: Store, follows: Callable[[Session], object]
+) -> None:
+    with heard(two) as said, two.write() as db:
+        ADD.later(db, user("c@example.org", "first"))
+        MOVE.later(db, {"whose": "c@example.org", "surname": "second"})
+        follows(db)
+    assert of_users(said)[:2] == ["INSERT", "UPDATE"]
+    with two.read() as db:
+        assert [email for email, _ in NAMES.all(db)][:3] == [A, B, "c@example.org"]
+        assert surname_of(db, "c@example.org") in {"second", "x"}
+
+
+@pytest.mark.parametrize("follows", FOLLOWING.values(), ids=FOLLOWING)
+def test_what_is_put_off_and_fails_lets_nothing_stand(
+    two: Store, follows: Callable[[Session], object]
+) -> None:
+    """P49: and says nothing of what was stored."""
+    told: list[str] = []
+
+    def write() -> None:
+        with two.write() as db:
+            after_commit(db, lambda: told.append("committed"))
+            ADD.later(db, user("c@example.org"))
+            ADD.later(db, user(A, "secret"))
+            follows(db)
+
+    with pytest.raises(IntegrityError) as caught:
+        write()
+    assert told == []
+    assert A not in str(caught.value)
+    assert "secret" not in str(caught.value)
+    with two.write() as db:
+        # As good as new: the connection goes on.
+        assert NAMES.all(db) == [(A, "one"), (B, None)]
+
+
+def test_the_statement_that_failed_is_named(two: Store) -> None:
+    nowhere = Query(select(text("nothing")).select_from(text("nowhere")))  # type: ignore[call-overload]
+
+    def write() -> None:
+        with two.write() as db:
+            ask_ahead(db, NAMES.of({}), nowhere.of({}), JOBS.of({}))
+            nowhere.all(db)
+
+    with pytest.raises(DBAPIError, match="nowhere") as caught:
+        write()
+    assert "nowhere" in str(caught.value.statement)
+
+
+def test_a_failure_that_somebody_lets_pass_is_none_the_less_one(two: Store) -> None:
+    def write() -> None:
+        with two.write() as db:
+            with suppress(IntegrityError):
+                ADD.later(db, user(A))
+                NAMES.all(db)
+            ADD.later(db, user("c@example.org"))
+
+    if two._database.together:
+        with pytest.raises((DBAPIError, InvalidRequestError)):
+            write()
+    else:
+        write()
+    with two.read() as db:
+        assert len(NAMES.all(db)) == (2 if two._database.together else 3)
+
+
+def test_what_never_left_is_not_forgotten(two: Store) -> None:
+    """Whoever listens may refuse: what was put off by then goes with the next one."""
+
+    def refuse(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if "jobs" in statement:
+            raise ZeroDivisionError
+
+    engine = two._database.writing
+    event.listen(engine, "before_cursor_execute", refuse)
+    try:
+        with two.write() as db:
+            ADD.later(db, user("c@example.org"))
+            with suppress(ZeroDivisionError):
+                JOBS.all(db)
+    finally:
+        event.remove(engine, "before_cursor_execute", refuse)
+    with two.read() as db:
+        assert len(NAMES.all(db)) == 3
+
+
+def test_a_write_that_a_reader_puts_off_is_refused(two: Store) -> None:
+    def write() -> None:
+        with two.read() as db:
+            ADD.later(db, user("c@example.org"))
+            NAMES.all(db)
+
+    with pytest.raises(DBAPIError):
+        write()
+    with pytest.raises(DBAPIError):
+        two.ask(RENAME.of({"whose": A, "said": "two"}))
+    with two.read() as db:
+        assert NAMES.all(db) == [(A, "one"), (B, None)]
+
+
+def test_one_question_needs_no_transaction(two: Store) -> None:
+    with heard(two) as said:
+        assert two.ask(NAMES.of({})) == [(A, "one"), (B, None)]
+        assert two.ask(OF_ONE.of({"whose": "c"})) == []
+    assert [each.split()[0] for each in said] == ["SELECT", "SELECT"]
+
+
+def test_what_is_done_last_is_done_in_the_transaction(two: Store) -> None:
+    told: list[str] = []
+    with two.write() as db:
+        after_commit(db, lambda: told.append("committed"))
+        before_commit(db, lambda: told.append(str(RENAME.all(db, {"whose": A, "said": "last"}))))
+        MOVE.later(db, {"whose": A, "surname": "before"})
+        assert told == []
+    assert told == ["[(1,)]", "committed"]
+    with two.read() as db:
+        assert surname_of(db, A) == "last"
+
+
+def test_what_is_asked_of_tables_that_a_newer_version_has_changed_is_outdated(two: Store) -> None:
+    """Not the statement's own failure: the process has to be told that it is the old one."""
+    with two.write() as db:
+        db.execute(text("UPDATE alembic_version SET version_num = 'newer'"))
+        db.execute(text("ALTER TABLE users RENAME COLUMN surname TO family_name"))
+    with pytest.raises(Outdated), two.write(NAMES.of({})):
+        pass
+
+
+def test_a_question_of_ours_that_is_wrong_is_no_newer_version(two: Store) -> None:
+    with two.write() as db:
+        db.execute(text("ALTER TABLE users RENAME COLUMN surname TO family_name"))
+    with pytest.raises(DBAPIError), two.write(NAMES.of({})) as db:
+        NAMES.all(db)
+
+
+def all_of(kind: type) -> list[object]:
+    """Every one that the platform's modules have put together."""
+    names = (module.name for module in pkgutil.walk_packages(custody.server.__path__, "custody.server."))
+    modules = [importlib.import_module(name) for name in names if "migrations" not in name]
+    return [each for module in modules for each in vars(module).values() if isinstance(each, kind)]
+
+
+@pytest.mark.parametrize("kind", [Query, Change])
+def test_it_is_known_of_every_statement_which_tables_it_speaks_of(kind: type) -> None:
+    """An answer is forgotten by the tables that it was read from: none may be overlooked, however deep inside."""
+    tables = set(Base.metadata.tables)
+    found = all_of(kind)
+    assert len(found) > 10
+    for each in found:
+        sql = str(each._clause.compile(dialect=postgresql.dialect()))  # type: ignore[attr-defined]
+        named = set(
+            re.findall(r"\w+", " ".join(re.findall(r"(?:FROM|JOIN|INTO|UPDATE)\s+(\w+(?:, \w+)*)", sql)))
+        )
+        named &= tables
+        known = each.tables if isinstance(each, Query) else each._tables  # type: ignore[attr-defined]
+        assert named <= known or sql.startswith("DELETE"), sql
+
+
+def test_questions_that_differ_in_nothing_but_their_own_values_are_two() -> None:
+    few, many = (Query(select(USERS.c.id).order_by(USERS.c.id).limit(count)) for count in (1, 2))
+    asked: list[AnyQuestion] = [few.of({}), many.of({})]
+    assert len({question.query for question in asked}) == 2
