@@ -21,8 +21,10 @@ from custody.schemas.proposals import CreatePsbtRequest, SignPsbtRequest
 from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.domain.caller import Caller
 from custody.server.listen import Address, bind
+from custody.server.service.people.people import place_question
 from custody.server.service.proposals.verifying import read_returned, verify_returned
 from custody.server.service.requests.outdated import Outdated
+from custody.server.service.vaults.moving import vault_question
 from custody.server.store.opening import open_database
 from tests.support.platform import CHEAP, Clock, KeptMail
 
@@ -68,10 +70,11 @@ def beside(state: str, url: str) -> Platform:
 def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> None:
     """What a request does between its door and its answer."""
     services = platform.services
-    with services.store.read() as db:
+    place = place_question(caller.user_id, request.workspace_id)
+    with services.store.read(place, vault_question(request.wallet_id)) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         prepared = services.proposals.draft(db, caller, access, request)
-    with services.store.write() as db:
+    with services.store.write(place, *prepared.questions) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         services.proposals.create(db, caller, access, request, prepared)
 
@@ -79,11 +82,12 @@ def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> N
 def approve(platform: Platform, caller: Caller, request: SignPsbtRequest) -> None:
     """The same for a signed PSBT."""
     services = platform.services
-    with services.store.read() as db:
+    place = place_question(caller.user_id, request.workspace_id)
+    with services.store.read(place, *services.signing.questions(caller, request)) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         sought = services.signing.expect(db, caller, access, request)
     verified = verify_returned(read_returned(request, sought.txid), sought)
-    with services.store.write() as db:
+    with services.store.write(place, *sought.questions_for(verified)) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         services.signing.submit(db, caller, access, request, verified)
 

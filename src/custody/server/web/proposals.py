@@ -1,6 +1,7 @@
 """Transaction proposals: creating, reading with long poll, approving and declining."""
 
 import time
+from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
@@ -36,6 +37,8 @@ from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.proposals.replacing import Version
 from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
 from custody.server.service.requests.outdated import MAX_TRIES, Outdated
+from custody.server.service.vaults.moving import vault_question
+from custody.server.store.statements import AnyQuestion
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
 
@@ -68,6 +71,16 @@ def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
     return services.proposals.draft(call.db, call.caller, call.access, request)
 
 
+def _foreseen(call: Call[CreatePsbtRequest]) -> Sequence[AnyQuestion]:
+    match call.prepared:
+        case None:
+            return (vault_question(call.body.wallet_id),)
+        case Prepared() as prepared:
+            return prepared.questions
+        case _:
+            return ()
+
+
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
     """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""
     return call.services.cancelling.cancel(call.db, call.caller, call.access, call.body)
@@ -78,26 +91,29 @@ def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     is then broadcast; the answer waits a moment for that.
     """
     with call.services.store.line.stand():
-        answer = _submit(call)
+        answer = _approve_or_decline(call)
     return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
 
 
-def _submit(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
+def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     """Verified outside the writers' turn, against the proposal as it was; where others sign all the time, in the end inside."""
-    store, request = call.services.store, call.body
-    with store.read() as db:
-        sought = _expect(call, db)
+    request = call.body
+    sought = _look(call)
     returned = read_returned(request, sought.txid)
     for _ in range(MAX_TRIES):
         verified = verify_returned(returned, sought)
         try:
-            with store.write() as db:
-                return _record(call, db, verified)
+            return _record(call, sought, verified)
         except Outdated:
-            with store.read() as db:
-                sought = _expect(call, db)
-    with store.write() as db:
-        return _record(call, db, verify_returned(returned, _expect(call, db)))
+            sought = _look(call)
+    with call.services.store.write() as db:
+        return _submit(call, db, verify_returned(returned, _expect(call, db)))
+
+
+def _look(call: Call[SignPsbtRequest]) -> Sought:
+    entering = call.questions(call.body.workspace_id)
+    with call.services.store.read(*entering, *call.services.signing.questions(call.caller, call.body)) as db:
+        return _expect(call, db)
 
 
 def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
@@ -105,7 +121,13 @@ def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
     return call.services.signing.expect(db, call.caller, access, call.body)
 
 
-def _record(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
+def _record(call: Call[SignPsbtRequest], sought: Sought, verified: Verified | None) -> SignPsbtResponse:
+    asked = *call.questions(call.body.workspace_id), *sought.questions_for(verified)
+    with call.services.store.write(*asked) as db:
+        return _submit(call, db, verified)
+
+
+def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
     access = call.enter(db, call.body.workspace_id)
     return call.services.signing.submit(db, call.caller, access, call.body, verified)
 
@@ -140,6 +162,7 @@ ENDPOINTS = (
         CreatePsbtRequest,
         creates=True,
         prepares=_draft_psbt,
+        foresees=_foreseen,
         refuses=(
             ChainUnavailable,
             Dust,

@@ -33,7 +33,7 @@ from custody.server.domain.webhook_events import TOLD_BY_AUDIT
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead, table_of
-from custody.server.store.statements import Change, Query
+from custody.server.store.statements import Change, Query, Question
 
 # Rows in memory at a time.
 BATCH: Final = 1_000
@@ -92,8 +92,8 @@ class AuditLog:
         )
         hashed = event_hash(head_hash, row)
         values = {**vars(row), "timestamp": moment, "category": str(category)}
-        _APPEND.run(db, {**values, "prev_hash": head_hash, "event_hash": hashed})
-        _MOVE_HEAD.run(db, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
+        _APPEND.later(db, {**values, "prev_hash": head_hash, "event_hash": hashed})
+        _MOVE_HEAD.later(db, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
         heads[chain_id] = row.position, hashed
 
 
@@ -110,9 +110,14 @@ _MOVE_HEAD = Change(update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_c
 _APPEND = Change(insert(table_of(AuditEvent)))
 
 
+def head_question(access: WorkspaceAccess) -> Question[int, bytes]:
+    """What recording an event of a workspace asks."""
+    return _HEAD.of({"chain_id": chain_of(str(access.organisation_id), str(access.workspace_id))})
+
+
 def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
     # What cannot be stored is not recorded: the session's own is sent first.
-    head = _HEAD.first(db, {"chain_id": chain_id})
+    head = _HEAD.of({"chain_id": chain_id}).first(db)
     if head is not None:
         return head
     _NEW_HEAD.run(db, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})

@@ -24,7 +24,7 @@ from custody.server.domain.ports import Clock
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
 from custody.server.store.models import Job, table_of
-from custody.server.store.statements import Change, Query
+from custody.server.store.statements import Change, Query, Question
 
 log = structlog.get_logger()
 
@@ -86,7 +86,7 @@ def enqueue(
         open_job = db.get_one(Job, open_id)
         open_job.run_at = min(open_job.run_at, now)
         return
-    _ADD.run(db, _fresh(kind, subject, now, payload))
+    _ADD.later(db, _fresh(kind, subject, now, payload))
 
 
 def is_open(db: Session, kind: str, subject: str) -> bool:
@@ -95,8 +95,13 @@ def is_open(db: Session, kind: str, subject: str) -> bool:
 
 
 def _open_job(db: Session, kind: str, subject: str) -> int | None:
-    found: int | None = _OPEN.value(db, {"kind": kind, "subject": subject})
+    found: int | None = open_question(kind, subject).value(db)
     return found
+
+
+def open_question(kind: str, subject: str) -> Question[int]:
+    """What `enqueue` asks."""
+    return _OPEN.of({"kind": kind, "subject": subject})
 
 
 # Put together once, and over plain tables: other writers wait meanwhile.

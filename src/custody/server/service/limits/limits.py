@@ -32,9 +32,17 @@ from custody.server.service.limits.token_usage import (
     token_usage_of_member,
     token_usage_of_vault,
 )
-from custody.server.service.limits.usage import most_of_member, most_of_vault, usage_of_member, usage_of_vault
+from custody.server.service.limits.usage import (
+    member_question,
+    most_of_member,
+    most_of_vault,
+    usage_of_member,
+    usage_of_vault,
+    vault_question,
+)
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Vault
+from custody.server.store.statements import AnyQuestion, ask_ahead
 from multisig import Sats
 
 
@@ -66,37 +74,34 @@ class Limits:
         self._clock = clock
         self._policies = policies
 
+    def require(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved, movement: Movement
+    ) -> None:
+        """Both of what follows, and what is used of both limits asked together. Raises RoleLimitExceeded, VaultLimitExceeded."""
+        role, own = self._policies.of_role(db, access.role_id), self._of(db, vault)
+        moment = movement.proposed_at
+        used_by_caller = member_question(access.workspace_id, caller.user_id, role.cycle.start(moment))
+        ask_ahead(db, used_by_caller, vault_question(vault.id, own.cycle.start(moment)))
+        _require_role(db, caller, access, role, movement)
+        _require_vault(db, vault, own, movement)
+
     def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
         """What the caller moves in this workspace and cycle must fit the limit of their role. Raises RoleLimitExceeded."""
-        policy = self._policies.of_role(db, access.role_id)
-        since = policy.cycle.start(movement.proposed_at)
-        if _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
-            return
-        usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
-        if not fits(policy, usage, movement.amount):
-            raise RoleLimitExceeded(
-                f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit is "
-                f"{in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
-                figures=_figures(policy, usage, movement),
-            )
+        _require_role(db, caller, access, self._policies.of_role(db, access.role_id), movement)
 
     def require_vault(self, db: Session, vault: Moved, movement: Movement) -> None:
         """The movement must fit the vault's limit, or the sum of the cycle where an operator made it so.
 
         Raises VaultLimitExceeded.
         """
-        policy = self._policies.of_vaults(db, [vault.id])[vault.id]
-        since = policy.cycle.start(movement.proposed_at)
-        if _fits_surely(policy, most_of_vault(db, vault.id, since), movement):
-            return
-        usage = usage_of_vault(db, vault.id, since, movement.family_id)
-        if not fits(policy, usage, movement.amount):
-            used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
-            raise VaultLimitExceeded(
-                f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit is "
-                f"{in_btc(policy.limit)} BTC{used}.",
-                figures=_figures(policy, usage, movement),
-            )
+        _require_vault(db, vault, self._of(db, vault), movement)
+
+    def _of(self, db: Session, vault: Moved) -> SpendingPolicy:
+        return self._policies.of_vaults(db, [vault.id])[vault.id]
+
+    def questions(self, access: WorkspaceAccess, vault_id: str) -> Sequence[AnyQuestion]:
+        """What `require` asks first."""
+        return self._policies.questions(access.role_id, vault_id)
 
     def require_token(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
@@ -111,7 +116,7 @@ class Limits:
                     f"{_of_token(movement)} does not fit your role's limit of a cycle, in whole tokens.",
                     figures=_token_figures(policy, usage, movement),
                 )
-        policy = of_token(self._policies.of_vaults(db, [vault.id])[vault.id], movement.decimals)
+        policy = of_token(self._of(db, vault), movement.decimals)
         usage = token_usage_of_vault(db, vault.id, policy.cycle.start(movement.proposed_at), movement)
         if not fits(policy, usage, movement.amount):
             raise VaultLimitExceeded(
@@ -155,8 +160,37 @@ class Limits:
 
     def fits_vault(self, db: Session, vault: Vault, amount: Sats) -> bool:
         """Whether a movement of the amount, fee included, would fit the vault's limit now. Reserves nothing."""
-        now, policy = self._clock(), self._policies.of_vaults(db, [vault.id])[vault.id]
+        now, policy = self._clock(), self._of(db, vault)
         return fits(policy, usage_of_vault(db, vault.id, policy.cycle.start(now)), amount)
+
+
+def _require_role(
+    db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: Movement
+) -> None:
+    since = policy.cycle.start(movement.proposed_at)
+    if _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
+        return
+    usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
+    if not fits(policy, usage, movement.amount):
+        raise RoleLimitExceeded(
+            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: your role's limit is "
+            f"{in_btc(policy.limit)} BTC a cycle, of which {in_btc(usage.used)} BTC are used.",
+            figures=_figures(policy, usage, movement),
+        )
+
+
+def _require_vault(db: Session, vault: Moved, policy: SpendingPolicy, movement: Movement) -> None:
+    since = policy.cycle.start(movement.proposed_at)
+    if _fits_surely(policy, most_of_vault(db, vault.id, since), movement):
+        return
+    usage = usage_of_vault(db, vault.id, since, movement.family_id)
+    if not fits(policy, usage, movement.amount):
+        used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
+        raise VaultLimitExceeded(
+            f"The movement of {in_btc(movement.amount)} BTC, fee included, does not fit: the vault's limit is "
+            f"{in_btc(policy.limit)} BTC{used}.",
+            figures=_figures(policy, usage, movement),
+        )
 
 
 def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:

@@ -10,7 +10,7 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.service.proposals.families import holding
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
-from custody.server.store.statements import Query
+from custody.server.store.statements import Query, Question
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
 
@@ -35,13 +35,22 @@ def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime
     """No less than ``usage_of_member``: every version counts, and the ended ones too. One index holds all that is added up,
     so that it takes a twentieth of the time.
     """
-    whose = {"workspace_id": workspace_id, "user_id": user_id, "since": since}
-    return _MOST_OF_MEMBER.value(db, whose) or 0
+    return member_question(workspace_id, user_id, since).value(db) or 0
 
 
 def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
     """The same for ``usage_of_vault``."""
-    return _MOST_OF_VAULT.value(db, {"vault_id": vault_id, "since": since}) or 0
+    return vault_question(vault_id, since).value(db) or 0
+
+
+def member_question(workspace_id: int, user_id: int, since: datetime) -> Question[int | None]:
+    """What `most_of_member` asks."""
+    return _MOST_OF_MEMBER.of({"workspace_id": workspace_id, "user_id": user_id, "since": since})
+
+
+def vault_question(vault_id: str, since: datetime) -> Question[int | None]:
+    """What `most_of_vault` asks."""
+    return _MOST_OF_VAULT.of({"vault_id": vault_id, "since": since})
 
 
 def _usage(db: Session, sums: Query[int, int], whose: Mapping[str, object]) -> Usage:
@@ -94,9 +103,9 @@ _OF_MEMBER = Query(
 )
 _OF_VAULT = Query(_sums(Proposal.vault_id == bindparam("vault_id")))
 _MOST = select(func.sum(Proposal.movement_sats)).where(Proposal.created_at >= bindparam("since"))
-_MOST_OF_MEMBER = Query(
+_MOST_OF_MEMBER: Query[int | None] = Query(
     _MOST.where(
         Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")
     )
 )
-_MOST_OF_VAULT = Query(_MOST.where(Proposal.vault_id == bindparam("vault_id")))
+_MOST_OF_VAULT: Query[int | None] = Query(_MOST.where(Proposal.vault_id == bindparam("vault_id")))

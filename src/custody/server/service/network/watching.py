@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Vault, WatchedScript, table_of
-from custody.server.store.statements import Change, Query
+from custody.server.store.statements import Change, Query, Question
 from multisig import CHANGE, RECEIVE
 
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
@@ -21,7 +21,7 @@ def watch_vault(db: Session, vault: Vault) -> None:
 
 def watch_branch(db: Session, vault: Moved, branch: int, next_index: int) -> None:
     """Adds the scripts of one chain up to the gap beyond `next_index`."""
-    last = _LAST.value(db, {"vault_id": vault.id, "branch": branch})
+    last = last_question(vault.id, branch).value(db)
     policy = policy_of(vault)
     first = 0 if last is None else last + 1
     rows = [
@@ -34,7 +34,12 @@ def watch_branch(db: Session, vault: Moved, branch: int, next_index: int) -> Non
         }
         for index in range(first, next_index + GAP)
     ]
-    _ADD.run(db, *rows)
+    _ADD.later(db, *rows)
+
+
+def last_question(vault_id: str, branch: int) -> Question[int | None]:
+    """What `watch_branch` asks."""
+    return _LAST.of({"vault_id": vault_id, "branch": branch})
 
 
 def derive_ahead(vault: Moved) -> None:
@@ -44,7 +49,7 @@ def derive_ahead(vault: Moved) -> None:
     policy_of(vault).script_pubkey(CHANGE, vault.next_change_index + GAP)
 
 
-_LAST = Query(
+_LAST: Query[int | None] = Query(
     select(func.max(WatchedScript.address_index)).where(
         WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
     )

@@ -24,7 +24,7 @@ from custody.server.store.models import (
     User,
     Workspace,
 )
-from custody.server.store.statements import Query
+from custody.server.store.statements import Query, Question
 from multisig import Network
 
 
@@ -146,8 +146,13 @@ def chain_of_network(db: Session, network: str) -> Network:
     return Network(chain)
 
 
+def place_question(user_id: int, workspace_id: int) -> Question[int, str, str, int, str | None]:
+    """What `People.enter` asks."""
+    return _PLACE.of({"user_id": user_id, "workspace_id": workspace_id})
+
+
 def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
-    rows = _PLACE.all(db, {"user_id": user_id, "workspace_id": workspace_id})
+    rows = place_question(user_id, workspace_id).all(db)
     if not rows:
         return None
     organisation_id, network, chain, role_id, _ = rows[0]

@@ -4,10 +4,10 @@ from sqlalchemy import bindparam, literal_column, select, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import set_committed_value
 
-from custody.server.service.network.watching import GAP
+from custody.server.service.network.watching import GAP, last_question
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import ChainCoin, Vault, table_of
-from custody.server.store.statements import Change, Query
+from custody.server.store.statements import AnyQuestion, Change, Query
 from multisig import CHANGE
 
 
@@ -20,7 +20,7 @@ def use_change_index(db: Session, vault: Moved, index: int) -> int:
     following = index + 1
     if following < GAP or _is_used_from(db, vault, following - GAP):
         following = max(vault.next_change_index, following)
-        _MOVE.run(db, {"moved_vault": vault.id, "following": following})
+        _MOVE.later(db, {"moved_vault": vault.id, "following": following})
         if isinstance(vault, Vault):
             set_committed_value(vault, "next_change_index", following)
         return following
@@ -30,6 +30,14 @@ def use_change_index(db: Session, vault: Moved, index: int) -> int:
 def _is_used_from(db: Session, vault: Moved, index: int) -> bool:
     """Whether the chain shows a coin at this change address, or at a later one."""
     return bool(_USED.all(db, {"vault_id": vault.id, "least": index}))
+
+
+def change_questions(vault_id: str, index: int) -> tuple[AnyQuestion, ...]:
+    """What taking this index asks."""
+    last, first_that_matters = last_question(vault_id, CHANGE), index + 1 - GAP
+    if first_that_matters < 0:
+        return (last,)
+    return _USED.of({"vault_id": vault_id, "least": first_that_matters}), last
 
 
 # Put together once: every proposal asks it, while other writers wait.

@@ -25,10 +25,11 @@ from custody.server.domain.timing import SEQUENCE, choose_locktime
 from custody.server.service.network.market import Quote
 from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
 from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.token_coins import kept_for_tokens
+from custody.server.service.proposals.token_coins import kept_for_tokens, tokens_question
 from custody.server.service.proposals.twins import free_locktime
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.vaults.moving import Moved
+from custody.server.store.statements import AnyQuestion, ask_ahead
 from multisig import (
     CHANGE,
     ChangeTo,
@@ -128,16 +129,28 @@ class Drafter:
         self._clock = clock
         self._rng = rng
 
-    def draft(self, db: Session, vault: Moved, intent: Intent, rate: FeeRate, quote: Quote) -> Draft:
+    def draft(
+        self,
+        db: Session,
+        vault: Moved,
+        intent: Intent,
+        rate: FeeRate,
+        quote: Quote,
+        *,
+        beside: AnyQuestion,
+    ) -> Draft:
         """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
-        (`require_unchanged`) and that index have to be looked at again where this was a snapshot.
+        (`require_unchanged`) and that index have to be looked at again where this was a snapshot. ``beside``: what the caller will
+        ask, to be asked with what this does.
 
         Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not even
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
+        purse = Purse(vault.id, quote.tip.height)
+        ask_ahead(db, beside, tokens_question(vault), *purse.questions(plan))
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
-        pool, selection = _choose(db, Purse(vault.id, quote.tip.height), plan, self._rng, kept)
+        pool, selection = _choose(db, purse, plan, self._rng, kept)
         try:
             return self._build(db, vault, intent, plan, quote, pool, selection, kept)
         except PsbtTooLarge:

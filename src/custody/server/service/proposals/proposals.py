@@ -13,21 +13,28 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
-from custody.server.service.audit.log import AuditLog
+from custody.server.service.audit.log import AuditLog, head_question
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
 from custody.server.service.network.watching import derive_ahead
-from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
+from custody.server.service.proposals.change_places import change_questions
+from custody.server.service.proposals.coins import (
+    free_question,
+    lock_coins,
+    require_makers_stay,
+    require_unchanged,
+)
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
-from custody.server.service.proposals.storing import Terms, store_proposal
+from custody.server.service.proposals.storing import NewProposal, Terms, store_new
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.vaults.moving import Moved, moved_vault
+from custody.server.service.vaults.moving import Moved, moved_vault, vault_question
+from custody.server.service.webhooks.events import listening_question
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, VaultSigner, WatchedScript
-from custody.server.store.statements import Query
+from custody.server.store.statements import AnyQuestion, Query, Question
 from multisig import Network, Sats
 
 # A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
@@ -58,11 +65,15 @@ class Filter:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments to itself do not."""
+    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments to itself do not.
+
+    ``questions``: what storing it asks first.
+    """
 
     intent: Intent
     draft: Draft
     paid: Sats
+    questions: tuple[AnyQuestion, ...]
 
 
 class Proposals:
@@ -97,15 +108,30 @@ class Proposals:
         intent = read_intent(request, Network(vault.chain))
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
-        paid = _paid_elsewhere(db, vault, intent)
         derive_ahead(vault)
         try:
-            return Prepared(intent, self._drafter.draft(db, vault, intent, rate, quote), paid)
+            draft = self._drafter.draft(db, vault, intent, rate, quote, beside=_own_scripts(vault, intent))
         except CustodyError:
+            paid = _paid_elsewhere(db, vault, intent)
             # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read twice.
             least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
-            self._require_limits(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
+            self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
             raise
+        return Prepared(
+            intent, draft, _paid_elsewhere(db, vault, intent), self._questions(access, vault, draft)
+        )
+
+    def _questions(self, access: WorkspaceAccess, vault: Moved, draft: Draft) -> tuple[AnyQuestion, ...]:
+        """What `create` will ask in any case, but for what it finds out itself."""
+        index = draft.change_index
+        return (
+            vault_question(vault.id),
+            free_question(vault.chain, draft.needed),
+            *self._limits.questions(access, vault.id),
+            *(() if index is None else change_questions(vault.id, index)),
+            listening_question(access.workspace_id),
+            head_question(access),
+        )
 
     def create(
         self,
@@ -125,7 +151,7 @@ class Proposals:
         require_makers_stay(db, prepared.draft.holdings)
         draft = _at_next_change(vault, prepared.draft)
         movement = Movement(Sats(prepared.paid + draft.selection.fee), self._clock())
-        self._require_limits(db, caller, access, vault, movement)
+        self._limits.require(db, caller, access, vault, movement)
         proposal = self._insert(db, caller, vault, request, prepared.intent, draft, movement)
         self._audit.record(
             db,
@@ -140,12 +166,6 @@ class Proposals:
         self._changes.moved(db, proposal.workspace_id)
         return wire.CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.base64)
 
-    def _require_limits(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved, movement: Movement
-    ) -> None:
-        self._limits.require_role(db, caller, access, movement)
-        self._limits.require_vault(db, vault, movement)
-
     def _insert(
         self,
         db: Session,
@@ -155,7 +175,7 @@ class Proposals:
         intent: Intent,
         draft: Draft,
         movement: Movement,
-    ) -> Proposal:
+    ) -> NewProposal:
         proposal_id = new_id(self._random)
         lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
         terms = Terms(
@@ -170,7 +190,7 @@ class Proposals:
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(request.contract_ids or ()),
         )
-        return store_proposal(db, vault, draft, terms)
+        return store_new(db, vault, draft, terms)
 
     def find(self, db: Session, proposal_id: str) -> Proposal:
         """The stored proposal, whosever it is: the caller checks the workspace. Raises NotFound."""
@@ -217,12 +237,16 @@ def _at_next_change(vault: Moved, draft: Draft) -> Draft:
 
 def _paid_elsewhere(db: Session, vault: Moved, intent: Intent) -> Sats:
     """Payments to the vault itself do not count."""
-    scripts = [payment.output.script_pubkey for payment in intent.payments]
-    whose = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
-    own = {script for (script,) in _OWN_SCRIPTS.all(db, whose)}
+    own = {script for (script,) in _own_scripts(vault, intent).all(db)}
     return Sats(
         sum(payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own)
     )
+
+
+def _own_scripts(vault: Moved, intent: Intent) -> Question[bytes]:
+    """Which of those that are paid are the vault's."""
+    scripts = [payment.output.script_pubkey for payment in intent.payments]
+    return _OWN_SCRIPTS.of({"chain": vault.chain, "vault_id": vault.id, "scripts": scripts})
 
 
 # Put together once: every proposal asks it.

@@ -15,7 +15,7 @@ from custody.server.domain.revoking import may_move_on
 from custody.server.service.keys.profiles import profile_policy
 from custody.server.service.vaults.descriptors import policy_from
 from custody.server.store.models import Decision, Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
-from custody.server.store.statements import Query
+from custody.server.store.statements import AnyQuestion, Query, Question
 from multisig import Fingerprint, Policy, Psbt
 
 ACTIVE: Final = "active"
@@ -26,6 +26,7 @@ class ShownProposal(NamedTuple):
     """As it was when it was read: for a snapshot, in which nothing of it is changed."""
 
     id: str
+    family_id: str
     workspace_id: int
     vault_id: str
     profile_key_id: str | None
@@ -57,8 +58,18 @@ class Seat(Generic[P]):
         return Status(self.proposal.status)
 
 
+def shown_questions(caller: Caller, proposal_id: str) -> tuple[AnyQuestion, ...]:
+    """What `shown_proposal` asks, and `seat_of` of a vault's."""
+    return _shown_question(proposal_id), _place_question(caller, proposal_id)
+
+
+def seat_questions(caller: Caller, proposal: ShownProposal) -> tuple[AnyQuestion, ...]:
+    """What `seat_of` asks of a proposal that is seen again."""
+    return () if proposal.profile_key_id is not None else (_place_question(caller, proposal.id),)
+
+
 def shown_proposal(db: Session, proposal_id: str) -> ShownProposal | None:
-    found = _SHOWN.first(db, {"proposal_id": proposal_id})
+    found = _shown_question(proposal_id).first(db)
     return None if found is None else ShownProposal(*found)
 
 
@@ -100,8 +111,7 @@ def _owners_seat(db: Session, caller: Caller, proposal: P, key_id: str) -> Seat[
 
 
 def _signers_seat(db: Session, caller: Caller, proposal: P) -> Seat[P]:
-    place = {"vault_id": proposal.vault_id, "user_id": caller.user_id, "proposal_id": proposal.id}
-    found = _PLACE.first(db, place)
+    found = _place_question(caller, proposal.id).first(db)
     if found is None:
         raise NotASigner("You are not a signer of this vault.")
     fingerprint, key_id, status, revoked_reason, descriptor, chain, decision = found
@@ -117,10 +127,21 @@ def _signers_seat(db: Session, caller: Caller, proposal: P) -> Seat[P]:
     )
 
 
+def _shown_question(proposal_id: str) -> Question[str, str, int, str, str | None, int, str, bytes, str, int]:
+    return _SHOWN.of({"proposal_id": proposal_id})
+
+
+def _place_question(
+    caller: Caller, proposal_id: str
+) -> Question[str, str, str, str | None, str, str, str | None]:
+    return _PLACE.of({"user_id": caller.user_id, "proposal_id": proposal_id})
+
+
 # Put together once: every signature asks them, the last of them twice.
 _SHOWN = Query(
     select(
         Proposal.id,
+        Proposal.family_id,
         Proposal.workspace_id,
         Proposal.vault_id,
         Proposal.profile_key_id,
@@ -147,6 +168,7 @@ _PLACE = Query(
         Vault.chain,
         Decision.decision,
     )
+    .join(Proposal, Proposal.vault_id == VaultSigner.vault_id)
     .join(Key, Key.id == VaultSigner.key_id)
     .join(Vault, Vault.id == VaultSigner.vault_id)
     .outerjoin(
@@ -154,7 +176,7 @@ _PLACE = Query(
         and_(Decision.proposal_id == bindparam("proposal_id"), Decision.key_id == VaultSigner.key_id),
     )
     .where(
-        VaultSigner.vault_id == bindparam("vault_id"),
+        Proposal.id == bindparam("proposal_id"),
         VaultSigner.user_id == bindparam("user_id"),
     )
 )

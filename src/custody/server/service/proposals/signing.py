@@ -13,23 +13,27 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
-from custody.server.service.audit.log import AuditLog
-from custody.server.service.proposals.families import require_newest
-from custody.server.service.proposals.finalising import Finaliser
+from custody.server.service.audit.log import AuditLog, head_question
+from custody.server.service.jobs.outbox import open_question
+from custody.server.service.proposals.families import others_question, require_newest
+from custody.server.service.proposals.finalising import BROADCAST, Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
 from custody.server.service.proposals.seats import (
     Seat,
     locked_proposal,
     require_live_key,
     seat_of,
+    seat_questions,
     shown_proposal,
+    shown_questions,
 )
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
+from custody.server.service.webhooks.events import listening_question
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, Signature, table_of
-from custody.server.store.statements import Change
+from custody.server.store.statements import AnyQuestion, Change
 from multisig import SignerProgress
 
 
@@ -51,7 +55,25 @@ class Signing:
         if request.psbt_base64 is not None:
             require_live_key(db, seat)
         proposal = seat.proposal
-        return Sought(proposal.psbt, proposal.txid_expected, seat.policy, seat.fingerprint, proposal.m)
+        return Sought(
+            proposal.psbt,
+            proposal.txid_expected,
+            seat.policy,
+            seat.fingerprint,
+            proposal.m,
+            (
+                *seat_questions(caller, proposal),
+                others_question(proposal.id, proposal.family_id),
+                listening_question(access.workspace_id),
+                head_question(access),
+            ),
+            (open_question(BROADCAST, proposal.id),),
+        )
+
+    @staticmethod
+    def questions(caller: Caller, request: wire.SignPsbtRequest) -> tuple[AnyQuestion, ...]:
+        """What `expect` asks first."""
+        return shown_questions(caller, request.psbt_id)
 
     def submit(
         self,
@@ -112,7 +134,7 @@ class Signing:
         now = self._clock()
         _combine(db, seat.proposal, verified.signed, now)
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
-        _KEEP_SIGNATURES.run(db, *({**place, **vars(signature)} for signature in verified.new))
+        _KEEP_SIGNATURES.later(db, *({**place, **vars(signature)} for signature in verified.new))
         self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
         self._lifecycle.show(db, seat.proposal)
 
@@ -122,9 +144,9 @@ class Signing:
         """In the place of what the signer said before."""
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id}
         if seat.has_decided:
-            _FORGET_DECISION.run(db, {f"the_{name}": value for name, value in place.items()})
+            _FORGET_DECISION.later(db, {f"the_{name}": value for name, value in place.items()})
         said = {"decision": decision, "is_complete": is_complete, "reason": reason}
-        _DECIDE.run(db, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
+        _DECIDE.later(db, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
 
     def _decline(
         self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat[Proposal], reason: str | None
@@ -166,7 +188,7 @@ class Signing:
 
 
 def _combine(db: Session, proposal: Proposal, signed: bytes, now: datetime) -> None:
-    _COMBINE.run(db, {"combined_id": proposal.id, "psbt": signed, "updated_at": now})
+    _COMBINE.later(db, {"combined_id": proposal.id, "psbt": signed, "updated_at": now})
     # As though it had been read.
     set_committed_value(proposal, "psbt", signed)
     set_committed_value(proposal, "updated_at", now)

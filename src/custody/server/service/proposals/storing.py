@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import insert
 from sqlalchemy.orm import Session, make_transient_to_detached
@@ -43,27 +43,50 @@ class Terms:
     counts_for_role: bool = True
 
 
+class NewProposal(NamedTuple):
+    """What is said of it when it is made."""
+
+    id: str
+    workspace_id: int
+    vault_id: str
+    tx_type: str
+    status: str
+    txid_expected: str
+    amounts_sats: Sequence[int]
+    fee_sats: int
+    txid: None = None
+    block_height: None = None
+    block_hash: None = None
+
+
+def store_new(db: Session, vault: Moved, draft: Draft, terms: Terms) -> NewProposal:
+    """As `store_proposal`, for whoever changes nothing of it: past the session."""
+    values = _store(db, vault, draft, terms)
+    return NewProposal(**{name: values[name] for name in NewProposal._fields if name in values})
+
+
 def store_proposal(db: Session, vault: Moved, draft: Draft, terms: Terms) -> Proposal:
     """PENDING. Its coins are the caller's to lock. Raises Outdated where its transaction is another proposal's."""
-    values = _values(vault, draft, terms)
-    with proposed_once():
-        _STORE.run(db, values)
-    store_inputs(db, terms.id, draft.holdings)
-    _keep_change_address(db, vault, draft)
-    return _stored(db, values)
-
-
-def _stored(db: Session, values: dict[str, Any]) -> Proposal:
-    """The session's, as though it had been read."""
+    values = _store(db, vault, draft, terms)
+    # The session's, as though it had been read.
     proposal = Proposal(**_EMPTY | values)
     make_transient_to_detached(proposal)
     db.add(proposal)
     return proposal
 
 
+def _store(db: Session, vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:
+    values = _values(vault, draft, terms)
+    with proposed_once():
+        _STORE.run(db, values)
+    store_inputs(db, terms.id, draft.holdings)
+    _keep_change_address(db, vault, draft)
+    return values
+
+
 def store_inputs(db: Session, proposal_id: str, holdings: Sequence[Holding]) -> None:
     """In the order of the PSBT's inputs, which is that of the coins. The proposal's row is there already."""
-    _STORE_INPUTS.run(db, *(_input(proposal_id, *place) for place in enumerate(holdings)))
+    _STORE_INPUTS.later(db, *(_input(proposal_id, *place) for place in enumerate(holdings)))
 
 
 def _values(vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, i
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell
-from custody.server.store.statements import Query
+from custody.server.store.statements import Query, Question
 from multisig import RECEIVE, OutPoint, Sats, TxOut
 from multisig.tokens.machine import Cell
 
@@ -79,13 +79,18 @@ def kept_for_tokens(
 
 def has_tokens(db: Session, vault: Moved) -> bool:
     """Whether it made one, or owns or holds one of its workspace: what a stranger sends or hands it reserves nothing."""
+    return bool(tokens_question(vault).value(db))
+
+
+def tokens_question(vault: Moved) -> Question[bool]:
+    """What `has_tokens` asks."""
     values = {
         "vault_id": vault.id,
         "workspace_id": vault.workspace_id,
         "chain": vault.chain,
         "script": address_script(vault),
     }
-    return bool(_HAS_TOKENS.value(db, values))
+    return _HAS_TOKENS.of(values)
 
 
 def _at_address(db: Session, vault: Moved, tip_height: int) -> Sequence[tuple[Holding, bool]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from custody.schemas import proposals as wire
 from custody.server.domain.errors import Fault, Invalid, NotASigner, PsbtDiffers, SignatureInvalid
 from custody.server.service.proposals.finalising import final_transaction
+from custody.server.store.statements import AnyQuestion
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -26,13 +27,22 @@ from multisig import (
 
 @dataclass(frozen=True)
 class Sought:
-    """What a signer is asked for: ``psbt`` is the proposal's as it is stored, with the signatures that others gave."""
+    """What a signer is asked for: ``psbt`` is the proposal's as it is stored, with the signatures that others gave.
+
+    ``questions``: what recording the answer asks first; ``last_questions``: beside those, where it meets the threshold.
+    """
 
     psbt: bytes
     txid: str
     policy: Policy
     fingerprint: Fingerprint
     m: int
+    questions: tuple[AnyQuestion, ...]
+    last_questions: tuple[AnyQuestion, ...]
+
+    def questions_for(self, verified: "Verified | None") -> tuple[AnyQuestion, ...]:
+        is_last = verified is not None and verified.final is not None
+        return self.questions + self.last_questions if is_last else self.questions
 
 
 @dataclass(frozen=True)

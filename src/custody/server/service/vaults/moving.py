@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.server.store.models import Vault
-from custody.server.store.statements import Query
+from custody.server.store.statements import Query, Question
 
 
 class Moved(Protocol):
@@ -40,8 +40,13 @@ class MovedVault(NamedTuple):
     next_change_index: int
 
 
+def vault_question(vault_id: str) -> Question[str, int, str, str, int, int, int]:
+    """What `moved_vault` asks."""
+    return _MOVED.of({"vault_id": vault_id})
+
+
 def moved_vault(db: Session, vault_id: str) -> MovedVault | None:
-    found = _MOVED.first(db, {"vault_id": vault_id})
+    found = vault_question(vault_id).first(db)
     return None if found is None else MovedVault(*found)
 
 

@@ -13,7 +13,7 @@ from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import carried, wants
 from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.store.models import Webhook, WebhookDelivery, WebhookEvent
-from custody.server.store.statements import Query
+from custody.server.store.statements import Query, Question
 
 WEBHOOK: Final = "webhook"
 
@@ -42,7 +42,7 @@ class WebhookEvents:
     @staticmethod
     def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[str]:
         """Their ids."""
-        found = _LISTENING.all(db, {"workspace_id": workspace_id})
+        found = listening_question(workspace_id).all(db)
         return [webhook_id for webhook_id, kinds in found if wants(kinds, kind)]
 
     def _write(
@@ -91,6 +91,11 @@ _LISTENING = Query(
     .where(Webhook.workspace_id == bindparam("workspace_id"), Webhook.disabled_at.is_(None))
     .order_by(Webhook.created_at, Webhook.id)
 )
+
+
+def listening_question(workspace_id: int) -> Question[str, list[str]]:
+    """What telling the workspace's webhooks of anything asks."""
+    return _LISTENING.of({"workspace_id": workspace_id})
 
 
 def _next_sequence(db: Session, workspace_id: int) -> int:

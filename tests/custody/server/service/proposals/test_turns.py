@@ -2,6 +2,9 @@
 
 from contextlib import contextmanager
 
+import pytest
+from psycopg import Connection, Cursor
+from psycopg.pq import PipelineStatus, TransactionStatus
 from sqlalchemy import event
 
 from custody.server.service.vaults.descriptors import policy_of
@@ -11,6 +14,7 @@ from tests.support.custody import ok
 
 # BEGIN and COMMIT are not counted. Whoever makes one of them larger says why.
 PROPOSAL, FIRST, LAST = 21, 14, 20
+PROPOSAL_WAYS, FIRST_WAYS, LAST_WAYS = 15, 9, 11
 
 
 @contextmanager
@@ -43,6 +47,47 @@ def test_a_turn_asks_no_more_than_it_must(desk):
         with turns(store) as seen:
             ok(desk.submit(name, psbt_id, signed))
         assert asked(seen) <= most, seen
+
+
+@contextmanager
+def ways(store):
+    """How often PostgreSQL is waited for: a statement by itself, or all that go together."""
+    counted = [0]
+
+    def counting(act, is_one):
+        def counted_act(driver, *args, **named):
+            connection = getattr(driver, "connection", driver)
+            counted[0] += is_one(connection.info)
+            return act(driver, *args, **named)
+
+        return counted_act
+
+    def is_alone(info):
+        return info.pipeline_status is PipelineStatus.OFF
+
+    def is_on(info):
+        return info.transaction_status is TransactionStatus.INTRANS
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Cursor, "execute", counting(Cursor.execute, is_alone))
+        patched.setattr(Connection, "pipeline", counting(Connection.pipeline, is_alone))
+        patched.setattr(Connection, "commit", counting(Connection.commit, is_on))
+        yield counted
+    assert counted[0] or not store._database.together
+
+
+def test_a_call_waits_for_the_server_no_oftener_than_it_must(desk):
+    """All of it: who calls, the draft, the turn. Each way costs both sides more than most answers do."""
+    desk.deposit(400_000)
+    store = desk.world.platform.services.store
+    with ways(store) as counted:
+        psbt_id = ok(desk.propose(50_000))["psbt_id"]
+    assert counted[0] <= PROPOSAL_WAYS
+    for name, most in (("alice", FIRST_WAYS), ("bob", LAST_WAYS)):
+        signed = desk.signed(name, psbt_id)
+        with ways(store) as counted:
+            ok(desk.submit(name, psbt_id, signed))
+        assert counted[0] <= most
 
 
 def test_what_is_stored_is_what_was_answered_and_the_next_change_goes_elsewhere(desk):
