@@ -46,6 +46,8 @@ _SESSION = {
     # A commit that was answered survives a power cut, whatever the server's file says.
     "synchronous_commit": "on",
     "timezone": "UTC",
+    # No statement of ours takes as long as compiling one; what a walk forbids (`Query`) looks dear enough for it.
+    "jit": "off",
 }
 # What a URL may say beside its parts: where the server is and how it is recognised. A password belongs before the @,
 # where everything that shows a URL hides it.

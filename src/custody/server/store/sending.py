@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.orm import Session
 
 from custody.server.store.connection import driver_cursor
@@ -63,6 +64,7 @@ class Ahead:
     def __init__(self) -> None:
         self._kept: list[Statement] = []
         self._told: set[str | None] = set()
+        self.has_failed = False
         # By who asks: for each of the values, the answer.
         self._answers: dict[Asker, list[tuple[Mapping[str, object], Rows]]] = {}
 
@@ -77,7 +79,7 @@ class Ahead:
         return [*self._kept, *said]
 
     def sent(self, statements: Sequence[Statement]) -> None:
-        """They were done: what is not stays, for whoever goes on to fail by it too."""
+        """They were done: what never left stays."""
         self._kept.clear()
         self._told.update(statement.sql for statement in statements)
 
@@ -111,7 +113,7 @@ def sends_together(db: Session) -> None:
 def ask(db: Session, connection: Connection, statement: Statement) -> Rows:
     """What it answers. Raises what SQLAlchemy raises, from whatever was kept back too."""
     ahead = ahead_of(db)
-    if ahead is not None and ahead.before([statement]):
+    if ahead is not None and (ahead.has_failed or ahead.before([statement])):
         return ask_together(db, connection, ahead, [statement])[0]
     return ask_at(connection, driver_cursor(db, connection), statement)
 
@@ -155,7 +157,7 @@ def tell(db: Session, connection: Connection, sql: str, rows: Sequence[Any]) -> 
 def send_kept(db: Session) -> None:
     """Whatever was kept back, if anything was."""
     ahead = ahead_of(db)
-    if ahead is not None and ahead.before([]):
+    if ahead is not None and (ahead.has_failed or ahead.before([])):
         ask_together(db, db.connection(), ahead, [])
 
 
@@ -164,6 +166,10 @@ def ask_together(db: Session, connection: Connection, ahead: Ahead, asked: Seque
 
     Raises the error of the first that fails; those after it were not done.
     """
+    if ahead.has_failed:
+        raise InvalidRequestError(
+            "What went together has failed: nothing of this transaction can be committed."
+        )
     before = ahead.before(asked)
     statements = [*before, *asked]
     own = driver_cursor(db, connection)
@@ -179,6 +185,8 @@ def ask_together(db: Session, connection: Connection, ahead: Ahead, asked: Seque
         ahead.sent(before)
         return [() if each.description is None else each.fetchall() for each in cursors[len(before) :]]
     except BaseException as error:  # noqa: BLE001 - SQLAlchemy raises it again, by its own name
+        # How far it came is not certain: the driver may have refused a value of one when others were done.
+        ahead.has_failed = True
         done = sum(cursor.pgresult is not None for cursor in cursors)
         _raise(connection, error, statements[min(done, len(statements) - 1)].sql)
 

@@ -5,7 +5,7 @@ several times as long as the driver does over it, so none of that happens here, 
 whoever listens to its ``before_cursor_execute`` (ADR 24).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVarTuple, cast
 
 from sqlalchemy import Connection, Delete, Insert
@@ -44,7 +44,7 @@ class Query(Generic[*Columns]):
         self._clause = clause
         self._walks = walks
         self.tables = tables_of(clause)
-        self._changes = isinstance(clause, UpdateBase)
+        self.changes = isinstance(clause, UpdateBase)
         self._known: dict[str, tuple[Compiled, Read | None, How]] = {}
 
     def of(self, values: Values) -> "Question[*Columns]":
@@ -58,7 +58,7 @@ class Query(Generic[*Columns]):
             return cast("list[tuple[*Columns]]", known)
         statement, read = self.ready(connection.dialect, values)
         rows = ask(db, connection, statement)
-        if ahead is not None and self._changes:
+        if ahead is not None and self.changes:
             ahead.forget(self.tables)
         return cast("list[tuple[*Columns]]", rows if read is None else read(rows))
 
@@ -92,7 +92,7 @@ class Question(Generic[*Columns]):
     """A query with its values."""
 
     query: Query[*Columns]
-    values: Values
+    values: Values = field(repr=False)
 
     def all(self, db: Session) -> list[tuple[*Columns]]:
         return self.query.all(db, self.values)
@@ -123,6 +123,9 @@ def ask_ahead(db: Session, *questions: AnyQuestion) -> None:
     ahead = ahead_of(db)
     if ahead is None:
         return
+    assert not any(question.query.changes for question in questions), (
+        "an answer is asked ahead, and no change"
+    )
     connection = connection_of(db)
     ready = [question.query.ready(connection.dialect, question.values) for question in questions]
     answers = ask_together(db, connection, ahead, [statement for statement, _ in ready])
@@ -149,7 +152,7 @@ class Change:
             connection, ahead = connection_of(db), ahead_of(db)
             text = self._text(connection.dialect, frozenset(rows[0]))
             given = [text.given(row) for row in rows]
-            if ahead is not None and ahead.before([]):
+            if ahead is not None and (ahead.has_failed or ahead.before([])):
                 own = [Statement(text.sql, each, PLAIN, self._tables) for each in given]
                 ask_together(db, connection, ahead, own)
             else:

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 import structlog
 from sqlalchemy import Connection, Engine, RootTransaction, String, Transaction, column, select, table
-from sqlalchemy.exc import DBAPIError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session
 
@@ -18,6 +18,7 @@ from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database,
 from custody.server.store.line import Line
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
+from custody.server.store.sending import send_kept
 from custody.server.store.statements import AnyQuestion, Columns, Query, Question, ask_ahead
 from custody.server.store.unit import committed, settle, unit_of
 
@@ -86,6 +87,8 @@ class Store:
             if asked:
                 ask_ahead(session, *asked)
             yield session
+            # Whatever was put off is refused as it would have been at once.
+            send_kept(session)
             # Nothing was changed; after a rollback PostgreSQL's driver would forget every statement that it has prepared.
             if transaction.is_active:
                 transaction.commit()
@@ -138,11 +141,11 @@ class Store:
         try:
             ask_ahead(session, _REVISION, *asked)
             is_own = _has_own_tables(session)
-        except ProgrammingError:
-            # What else was asked may be gone from the new tables.
-            is_own = not self.is_outdated()
-            if is_own:
+        except DBAPIError as error:
+            # What else was asked may be gone from the new tables, or of another type there.
+            if self._database.trouble_of(error.orig) is not None or not self.is_outdated():
                 raise
+            is_own = False
         if not is_own:
             raise Outdated("A newer version of the platform has migrated the database.")
 
@@ -195,14 +198,20 @@ class Store:
 
 
 Result = TypeVar("Result")
+# A server on another continent has answered by then, or its host has said that nobody is there.
+AT_ONCE_SECONDS = 1.0
 
 
 def _on_whole_connection(act: Callable[[], Result]) -> Result:
-    """A connection that broke while it was idle fails at its first word, and is replaced: nobody's request fails by it."""
+    """A connection that broke while it was idle fails at its first word, and is replaced: nobody's request fails by it.
+
+    At once, that is. One that breaks while it waits for its turn has had its time.
+    """
+    began_at = time.monotonic()
     try:
         return act()
     except DBAPIError as error:
-        if not error.connection_invalidated:
+        if not error.connection_invalidated or time.monotonic() - began_at > AT_ONCE_SECONDS:
             raise
     # With it went all that are as old as it.
     return act()

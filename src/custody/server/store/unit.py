@@ -1,15 +1,17 @@
 """The session of a unit of work: one transaction and no more, with what may be done beside SQLAlchemy's own way."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVarTuple
 
-from sqlalchemy import Connection, RootTransaction, event
+from sqlalchemy import CursorResult, RootTransaction, event
 from sqlalchemy.orm import ORMExecuteState, Session
+from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from custody.server.store.connection import connection_of, kept_connection
 from custody.server.store.sending import ahead_of, send_kept, sends_together
 
+Columns = TypeVarTuple("Columns")
 _AT_LAST: Final = "before it is committed"
 _AFTERWARDS: Final = "once it is committed"
 _ANYTHING: Final[frozenset[str]] = frozenset()
@@ -42,11 +44,13 @@ def before_commit(db: Session, call: Callable[[], object]) -> None:
     db.info.setdefault(_AT_LAST, []).append(call)
 
 
-def plain(db: Session) -> Connection:
-    """The session's own connection, for statements of SQLAlchemy's past the session."""
+def execute_plain(
+    db: Session, statement: TypedReturnsRows[*Columns], values: Mapping[str, object] | None = None
+) -> CursorResult[*Columns]:
+    """By the session's own connection, past the session."""
     connection = connection_of(db)
     _before_change(db, _ANYTHING)
-    return connection
+    return connection.execute(statement, values)
 
 
 def after_commit(db: Session, call: Callable[[], object]) -> None:

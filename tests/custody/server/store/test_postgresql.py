@@ -144,6 +144,21 @@ def test_a_session_that_ended_while_it_was_idle_is_replaced_unseen(store: Store,
     assert names(store) == ["before", "after"]
 
 
+def test_who_loses_the_connection_while_waiting_for_a_turn_does_not_wait_anew(
+    store: Store, beside: Beside, monkeypatch
+) -> None:
+    """It has had its time, and others of its process stand behind it."""
+    monkeypatch.setattr("custody.server.store.store.AT_ONCE_SECONDS", 0.0)
+    with store.write() as db:
+        db.add(organisation("before"))
+    beside.end_sessions()
+    with pytest.raises(DatabaseUnavailable, match="cannot be reached"), store.write():
+        pass
+    with store.write() as db:
+        db.add(organisation("after"))
+    assert names(store) == ["before", "after"]
+
+
 def test_a_server_that_lets_nobody_in_is_away_until_it_does(
     store: Store, beside: Beside, postgresql: Server, database: str
 ) -> None:

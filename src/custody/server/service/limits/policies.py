@@ -10,7 +10,7 @@ from custody.server.domain.cycles import Cycle, CyclePeriod
 from custody.server.domain.limits import SpendingPolicy
 from custody.server.store.models import Role, Vault
 from custody.server.store.statements import AnyQuestion, Query
-from custody.server.store.unit import plain
+from custody.server.store.unit import execute_plain
 from multisig import Sats
 
 
@@ -48,7 +48,7 @@ class StoredPolicies:
         if len(vault_ids) == 1:
             vaults = _OF_VAULT.all(db, {"vault_id": vault_ids[0]})
         else:
-            vaults = [(*row,) for row in plain(db).execute(_OF_VAULTS, {"vault_ids": vault_ids})]
+            vaults = [(*row,) for row in execute_plain(db, _OF_VAULTS, {"vault_ids": vault_ids})]
         return {
             vault_id: SpendingPolicy(Sats(limit), _cycle(period, day), is_per_cycle)
             for vault_id, limit, period, day, is_per_cycle in vaults

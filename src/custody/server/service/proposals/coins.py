@@ -25,6 +25,7 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, table_of
+from custody.server.store.sending import send_kept
 from custody.server.store.statements import Change, Query, Question
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
@@ -276,6 +277,8 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
         {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
         for outpoint in outpoints
     ]
+    # Whatever was put off fails by its own name.
+    send_kept(db)
     try:
         _LOCK.run(db, *rows)
     except IntegrityError as error:

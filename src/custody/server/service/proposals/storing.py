@@ -17,6 +17,7 @@ from custody.server.service.proposals.drafting import Draft
 from custody.server.service.proposals.twins import proposed_once
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Proposal, ProposalInput, table_of
+from custody.server.store.sending import send_kept
 from custody.server.store.statements import Change
 from multisig import CHANGE, FeeRate, Sats
 
@@ -77,6 +78,8 @@ def store_proposal(db: Session, vault: Moved, draft: Draft, terms: Terms) -> Pro
 
 def _store(db: Session, vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:
     values = _values(vault, draft, terms)
+    # Whatever was put off fails by its own name.
+    send_kept(db)
     with proposed_once():
         _STORE.run(db, values)
     store_inputs(db, terms.id, draft.holdings)
