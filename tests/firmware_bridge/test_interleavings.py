@@ -196,7 +196,8 @@ def test_a_long_day_leaves_no_descriptor_open():
         "cancel",
     ]
     asyncio.run(play(Family.TREZOR, steps))
-    before = open_descriptors()
-    for _ in range(20):
+    before, days = open_descriptors(), 20
+    for _ in range(days):
         asyncio.run(play(Family.TREZOR, steps))
-    assert open_descriptors() <= before
+    # What a day leaves open, twenty leave twenty times; what else this process opens for a moment is fewer.
+    assert open_descriptors() - before < days

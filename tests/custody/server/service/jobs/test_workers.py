@@ -3,7 +3,7 @@
 import pytest
 
 from custody.server.domain.errors import ChainUnavailable, Invalid
-from multisig import Network, decode_address
+from multisig import Network, Sats, decode_address
 from tests.support.backends import Unreliable
 from tests.support.custody import SHOP, ok, open_desk
 
@@ -30,6 +30,14 @@ def until(desk, condition):
             return
         changes.wait(seen, 0.1)
     raise AssertionError("it did not happen in time")
+
+
+def seen_by_workers(desk, *amounts):
+    """A deposit that they find by themselves: the watcher is theirs alone while they run."""
+    for amount in amounts:
+        desk.chain.fund(desk.vault["address"], Sats(amount))
+    desk.chain.mine(6)
+    until(desk, lambda: desk.wallets()[0]["confirmed_sats"] == sum(amounts))
 
 
 def test_the_whole_way_without_a_helping_hand(running):
@@ -67,7 +75,7 @@ def test_the_last_approval_waits_for_its_broadcast(tmp_path, database):
 def test_workers_survive_a_node_that_is_away(running):
     backends = running.world.platform.background.backends
     node = backends["regtest"] = Unreliable(running.chain)
-    running.deposit(500_000)
+    seen_by_workers(running, 500_000)
     psbt_id = ok(running.propose(150_000))["psbt_id"]
     node.down = True
     running.approve("alice", psbt_id)
@@ -87,7 +95,7 @@ def test_workers_survive_a_fault_of_ours(running, monkeypatch):
         raise RuntimeError("unexpected")
 
     psbt_ids = []
-    running.deposit(200_000, 200_000)
+    seen_by_workers(running, 200_000, 200_000)
     with monkeypatch.context() as patched:
         patched.setattr("custody.server.service.network.broadcast.Broadcaster.__call__", fail)
         psbt_ids.append(ok(running.propose(100_000))["psbt_id"])
