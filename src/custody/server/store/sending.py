@@ -78,15 +78,19 @@ class Ahead:
         said = [Statement(each, None, PREPARED, frozenset()) for each in wanted if each is not None]
         return [*self._kept, *said]
 
+    def goes_first(self, *following: Statement) -> bool:
+        """Whether anything has to be sent before those, or must be refused as they must."""
+        return self.has_failed or bool(self.before(following))
+
     def sent(self, statements: Sequence[Statement]) -> None:
         """They were done: what never left stays."""
         self._kept.clear()
         self._told.update(statement.sql for statement in statements)
 
-    def learn(self, asker: "Asker", values: Mapping[str, object], rows: Rows) -> None:
+    def learn(self, asker: Asker, values: Mapping[str, object], rows: Rows) -> None:
         self._answers.setdefault(asker, []).append((values, rows))
 
-    def answer(self, asker: "Asker", values: Mapping[str, object]) -> Rows | None:
+    def answer(self, asker: Asker, values: Mapping[str, object]) -> Rows | None:
         for known, rows in self._answers.get(asker, ()):
             if known == values:
                 return rows
@@ -113,7 +117,7 @@ def sends_together(db: Session) -> None:
 def ask(db: Session, connection: Connection, statement: Statement) -> Rows:
     """What it answers. Raises what SQLAlchemy raises, from whatever was kept back too."""
     ahead = ahead_of(db)
-    if ahead is not None and (ahead.has_failed or ahead.before([statement])):
+    if ahead is not None and ahead.goes_first(statement):
         return ask_together(db, connection, ahead, [statement])[0]
     return ask_at(connection, driver_cursor(db, connection), statement)
 
@@ -157,7 +161,7 @@ def tell(db: Session, connection: Connection, sql: str, rows: Sequence[Any]) -> 
 def send_kept(db: Session) -> None:
     """Whatever was kept back, if anything was."""
     ahead = ahead_of(db)
-    if ahead is not None and (ahead.has_failed or ahead.before([])):
+    if ahead is not None and ahead.goes_first():
         ask_together(db, db.connection(), ahead, [])
 
 

@@ -152,7 +152,7 @@ class Change:
             connection, ahead = connection_of(db), ahead_of(db)
             text = self._text(connection.dialect, frozenset(rows[0]))
             given = [text.given(row) for row in rows]
-            if ahead is not None and (ahead.has_failed or ahead.before([])):
+            if ahead is not None and ahead.goes_first():
                 own = [Statement(text.sql, each, PLAIN, self._tables) for each in given]
                 ask_together(db, connection, ahead, own)
             else:
