@@ -15,6 +15,7 @@ from firmware_bridge import (
     Endpoint,
     TimedOut,
 )
+from firmware_bridge.presence.kernel_sockets import inet_sockets
 from firmware_bridge.sighting import Sighting
 from multisig import Network, multisig_account_path
 from tests.support.rigs import short_folder
@@ -72,9 +73,21 @@ async def test_no_such_serial_port():
     assert await outcome_at(Endpoint.parse("jade:serial:/dev/none")) is Disconnected
 
 
+@contextmanager
+def silent_port():
+    """One that nobody else uses: the system may give one to which a test of another process has not hung up yet."""
+    while True:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            silent.bind(("127.0.0.1", 0))
+            port = silent.getsockname()[1]
+            known = inet_sockets(Path("/proc/net/udp").read_text(), [port])
+            if not any(each.remote_port == port for each in known):
+                yield silent
+                return
+
+
 async def test_a_port_that_never_answers_times_out():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
-        silent.bind(("127.0.0.1", 0))
+    with silent_port() as silent:
         endpoint = Endpoint.parse(f"trezor:udp:127.0.0.1:{silent.getsockname()[1]}")
         async with bridge_to(endpoint) as bridge:
             (device,) = await bridge.refresh()
