@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, bindparam, insert, select, update
+from sqlalchemy import Connection, Engine, Table, bindparam, event, insert, select, update
 
 from custody.server.store import Store
 from custody.server.store.models import (
@@ -28,6 +28,7 @@ from custody.server.store.models import (
     WatchedScript,
     table_of,
 )
+from custody.server.store.opening import open_database
 
 Row = dict[str, Any]
 # Any cycle has begun since.
@@ -55,6 +56,18 @@ _FINISH = (
     .where(_PROPOSALS.c.id == bindparam("which"))
     .values(status="SIGNED", final_tx=bindparam("final"))
 )
+
+
+def bare_engine(url: str) -> Engine:
+    """As the driver does it by itself: on PostgreSQL it prepares what it is asked again and again."""
+    engine = open_database(url).writing
+    if engine.dialect.name == "postgresql":
+
+        @event.listens_for(engine, "connect")
+        def prepare(driver: Any, _record: object) -> None:
+            driver.prepare_threshold = 5
+
+    return engine
 
 
 def copied(store: Store, model: type[Base], which: object = True) -> list[Row]:

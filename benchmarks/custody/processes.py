@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from benchmarks.custody.bare import Bare
+from benchmarks.custody.bare import Bare, bare_engine
 from benchmarks.custody.bare_http import bare_asgi
 from benchmarks.custody.stage import UNLIMITED, Still, quiet
 from custody.schemas.proposals import CreatePsbtRequest, SignPsbtRequest
@@ -25,7 +25,6 @@ from custody.server.service.people.people import place_question
 from custody.server.service.proposals.verifying import read_returned, verify_returned
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.vaults.moving import vault_question
-from custody.server.store.opening import open_database
 from tests.support.platform import CHEAP, Clock, KeptMail
 
 CONTEXT = multiprocessing.get_context("spawn")
@@ -100,7 +99,7 @@ class _Work:
         self._requests = cycle([CreatePsbtRequest.model_validate(body) for body in bodies])
         # As a server has it: connections and statements are there.
         propose(self._platform, caller, next(self._requests))
-        self._bare = Bare(self._platform.services.store, open_database(url).writing)
+        self._bare = Bare(self._platform.services.store, bare_engine(url))
         self._bare.propose()
 
     @property
@@ -194,7 +193,7 @@ def serve_platform(state: str, url: str, pipe: Any) -> None:
 
 
 def serve_bare(state: str, url: str, pipe: Any) -> None:
-    bare = Bare(beside(state, url).services.store, open_database(url).writing)
+    bare = Bare(beside(state, url).services.store, bare_engine(url))
     _serve(bare_asgi(bare), pipe)
 
 

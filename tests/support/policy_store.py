@@ -23,6 +23,9 @@ class RemotePolicies:
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
         return self._reach().of_role(db, role_id)
 
+    def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
+        return self._reach().of_movement(db, role_id, vault_id)
+
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
         return self._reach().of_vaults(db, vault_ids)
 

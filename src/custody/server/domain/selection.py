@@ -37,7 +37,8 @@ class RandomSource(Protocol):
 
 
 class Candidate(NamedTuple):
-    """A coin that may be spent. `confirmations` is 0 in the mempool; `own_change`: we sent it to ourselves.
+    """A coin that may be spent. `confirmations` is 0 in the mempool; `own_change`: we sent it to ourselves. Of coins whose tier
+    the database has decided by, that is not told.
 
     A tuple, for a draft chooses among some hundred: it is made in a quarter of a dataclass's time.
     """
@@ -45,7 +46,7 @@ class Candidate(NamedTuple):
     outpoint: OutPoint
     amount: Sats
     confirmations: int
-    own_change: bool
+    own_change: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class Compiled:
     """A statement for one kind of database, whatever the lengths of its lists."""
 
     def __init__(self, clause: Any, dialect: Dialect, keys: frozenset[str] = frozenset()) -> None:
-        self._sql: SQLCompiler = clause.compile(dialect=dialect, column_keys=sorted(keys) or None)
+        self._sql: SQLCompiler = clause.compile(dialect=_spoken(dialect), column_keys=sorted(keys) or None)
         assert keys.issuperset(column.key for column in self._sql.insert_prefetch), "defaults are given"
         self._dialect = dialect
         binds = {key: self._sql.binds[key] for key in self._sql.bind_names.values()}
@@ -48,16 +48,15 @@ class Compiled:
         fixed = _spread(self._fixed, {key: names for key, names in members.items() if key in self._fixed})
         return Text(
             state.statement,
-            [(name, binders[name]) for name in state.positiontup or kinds],
+            [(name, binders[name]) for name in state.positiontup or ()],
             fixed,
             {key: members[key] for key in self._lists},
-            is_positional=self._sql.positional,
         )
 
 
 @dataclass(frozen=True)
 class Text:
-    """The SQL as the driver takes it, and how its values are given: by their order in it, or by name.
+    """The SQL with the database's own placeholders, and how its values are given: in their order.
 
     ``fixed`` are the statement's own values, ``members`` the names that stand for each list.
     """
@@ -66,17 +65,14 @@ class Text:
     places: Sequence[tuple[str, _Convert | None]]
     fixed: Values
     members: Mapping[str, Sequence[str]]
-    is_positional: bool
 
-    def given(self, values: Values) -> Any:
+    def given(self, values: Values) -> tuple[Any, ...]:
         """A value that is missing is a KeyError."""
         if self.fixed:
             values = {**self.fixed, **values}
         if self.members:
             values = _spread(values, self.members)
-        if self.is_positional:
-            return tuple([values[name] if bind is None else bind(values[name]) for name, bind in self.places])
-        return {name: values[name] if bind is None else bind(values[name]) for name, bind in self.places}
+        return tuple([values[name] if bind is None else bind(values[name]) for name, bind in self.places])
 
 
 def _spread(values: Values, members: Mapping[str, Sequence[str]]) -> Values:
@@ -85,6 +81,15 @@ def _spread(values: Values, members: Mapping[str, Sequence[str]]) -> Values:
     for key, names in members.items():
         spread |= zip(names, cast("Sequence[object]", values[key]), strict=True)
     return spread
+
+
+def _spoken(dialect: Dialect) -> Dialect:
+    """As the database itself understands it, where the driver has placeholders of its own."""
+    if dialect.name != "postgresql":
+        return dialect
+    kind: Any = type(dialect)
+    own: Dialect = kind(paramstyle="numeric_dollar")
+    return own
 
 
 def reader(converts: Sequence[_Convert | None]) -> Read | None:

@@ -1,11 +1,14 @@
 """What a kind of database brings to the unit of work, and what it says when it cannot serve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from sqlalchemy import Connection, Engine
 
+# In a connection's ``info``: whoever has it begins the next transaction by itself. Any other one is begun for it.
+BEGINS_ITSELF: Final = "begins itself"
 # How long a writer waits for its turn, in this process and then at the database, before it gives up.
 BUSY_TIMEOUT_MS = 10_000
 # Long polls hold no connection; this many handlers read at once before others wait.
@@ -37,7 +40,8 @@ class Database:
     ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``trouble_of`` reads a driver's
     error; None means that it is ours. ``is_undecided``: whether this error, as the answer to COMMIT, leaves open whether
     the transaction was committed. ``abreast``: how many of one process's threads work out changes at once with profit.
-    ``together``: whether a question is a way there and back, so that several take as long as one.
+    ``to_write`` and ``to_read``: what begins a transaction, where a question is a way there and back, so that several take as
+    long as one: for whoever says `BEGINS_ITSELF`. None: nothing is gained by sending anything together.
     """
 
     writing: Engine
@@ -46,4 +50,9 @@ class Database:
     trouble_of: Callable[[BaseException | None], Trouble | None]
     is_undecided: Callable[[BaseException | None], bool]
     abreast: int
-    together: bool
+    to_write: Sequence[str] | None = None
+    to_read: Sequence[str] | None = None
+
+    @property
+    def together(self) -> bool:
+        return self.to_write is not None

@@ -1,15 +1,18 @@
 """PostgreSQL: one database, for any number of processes on any number of machines."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from custody.server.store.database import (
+    BEGINS_ITSELF,
     BUSY_TIMEOUT_MS,
     POOL_TIMEOUT_SECONDS,
     READ_POOL,
@@ -17,7 +20,9 @@ from custody.server.store.database import (
     Database,
     Trouble,
 )
-from custody.server.store.sending import say
+from custody.server.store.pipeline import Pipeline
+from custody.server.store.statements import SETTINGS
+from custody.server.store.wire import WIRE
 
 # Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
 WRITER_KEY: Final = int.from_bytes(b"custody")
@@ -25,6 +30,8 @@ WRITER_KEY: Final = int.from_bytes(b"custody")
 CONNECT_TIMEOUT_SECONDS = 5
 # A request's statements take milliseconds; a worker's longest, over a whole reorganisation, a second or two.
 STATEMENT_TIMEOUT_MS = 30_000
+# A server that says nothing to a statement for longer does not keep its own word: it is taken to be gone.
+SILENCE_SECONDS: Final = STATEMENT_TIMEOUT_MS / 1_000 + 5
 # A process that stops between two statements must not hold the lock of everybody else.
 IDLE_TIMEOUT_MS = 30_000
 # A new version's migration may rewrite a table.
@@ -33,11 +40,9 @@ MIGRATION_TIMEOUT_MS = 600_000
 SILENCE_TIMEOUT_MS = 20_000
 KEEPALIVE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 2
 
-_BEGIN_TO_WRITE: Final = f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({WRITER_KEY})"
-_BEGIN_TO_READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-
-# After so many executions the driver prepares a statement without being told to. None would forbid it altogether.
-NEVER_BY_ITSELF: Final = 1 << 30
+# Held to the end of the transaction. READ COMMITTED: what follows sees all that was committed before the turn.
+_TO_WRITE: Final = ("BEGIN ISOLATION LEVEL READ COMMITTED", f"SELECT pg_advisory_xact_lock({WRITER_KEY})")
+_TO_READ: Final = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
 
 _SESSION = {
     "lock_timeout": BUSY_TIMEOUT_MS,
@@ -48,6 +53,7 @@ _SESSION = {
     "timezone": "UTC",
     # No statement of ours takes as long as compiling one; what a walk forbids (`Query`) looks dear enough for it.
     "jit": "off",
+    **SETTINGS,
 }
 # What a URL may say beside its parts: where the server is and how it is recognised. A password belongs before the @,
 # where everything that shows a URL hides it.
@@ -74,17 +80,9 @@ def open_postgresql(url: URL) -> Database:
     # Where two statements of a pipeline fail it warns of the second by its text, which quotes what was stored (P49).
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     url = url.set(drivername="postgresql+psycopg")
-    writing = _engine(url, pool_size=1, begin=_take_turn)
+    writing = _engine(url, _TO_WRITE, pool_size=1)
     event.listen(writing, "commit", _require_whole)
-    # A statement that was prepared may get one plan for all values, made without knowing any: of a large vault's coins by
-    # amount, that plan reads and sorts them all. For who reads, what is prepared is said one by one (`Query`).
-    reading = _engine(
-        url,
-        pool_size=READ_POOL,
-        begin=_take_snapshot,
-        session={"default_transaction_read_only": "on"},
-        prepare_threshold=NEVER_BY_ITSELF,
-    )
+    reading = _engine(url, _TO_READ, pool_size=READ_POOL, session={"default_transaction_read_only": "on"})
     return Database(
         writing=writing,
         reading=reading,
@@ -93,7 +91,8 @@ def open_postgresql(url: URL) -> Database:
         is_undecided=is_undecided,
         # Most of it is waiting for the server: nothing was gained by a shorter line.
         abreast=READ_POOL,
-        together=True,
+        to_write=_TO_WRITE,
+        to_read=_TO_READ,
     )
 
 
@@ -153,12 +152,7 @@ def _is_here(host: str) -> bool:
 
 
 def _engine(
-    url: URL,
-    *,
-    pool_size: int,
-    begin: Callable[[Connection], None],
-    session: Mapping[str, object] | None = None,
-    **driver: object,
+    url: URL, opening: Sequence[str], *, pool_size: int, session: Mapping[str, object] | None = None
 ) -> Engine:
     settings = {**_SESSION, **(session or {})}
     engine = create_engine(
@@ -176,31 +170,37 @@ def _engine(
             "keepalives_idle": KEEPALIVE_SECONDS,
             "keepalives_interval": KEEPALIVE_INTERVAL_SECONDS,
             "keepalives_count": KEEPALIVE_COUNT,
-            **driver,
+            # A statement that was prepared may get one plan for all values, made without knowing any: of a large vault's coins
+            # by amount, that plan reads and sorts them all. What is prepared is what is said to be (`Pipeline`).
+            "prepare_threshold": None,
         },
         # An error's text reaches the log: without what was stored.
         hide_parameters=True,
     )
     event.listen(engine, "handle_error", _say_less)
-    event.listen(engine, "begin", begin)
+    event.listen(engine, "connect", _lay_wire)
+    event.listen(engine, "begin", partial(_begin, opening))
     return engine
 
 
-def _take_turn(connection: Connection) -> None:
-    """Held to the end of the transaction. READ COMMITTED: what follows sees all that was committed before the turn."""
-    say(connection, _BEGIN_TO_WRITE)
+def _begin(opening: Sequence[str], connection: Connection) -> None:
+    """Of a unit of work the first alone is not begun here: one that follows its rollback has its turn too, and is never committed."""
+    if not connection.info.pop(BEGINS_ITSELF, False):
+        connection.exec_driver_sql("; ".join(opening))
 
 
-def _take_snapshot(connection: Connection) -> None:
-    say(connection, _BEGIN_TO_READ)
+def _lay_wire(driver: Any, record: ConnectionPoolEntry) -> None:
+    record.info[WIRE] = Pipeline(driver, SILENCE_SECONDS)
 
 
 def _require_whole(connection: Connection) -> None:
-    """After a statement that failed, the server answers COMMIT by rolling back, and calls that no error."""
+    """After a statement that failed, the server answers COMMIT by rolling back, and calls that no error; nor does the driver where
+    there is none to commit.
+    """
     driver: Any = connection.connection.dbapi_connection
-    if driver.info.transaction_status == psycopg.pq.TransactionStatus.INERROR:
+    if driver.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
         raise InvalidRequestError(
-            "A statement of this transaction has failed: nothing of it can be committed."
+            "A statement of this transaction has failed, or it is over: nothing of it can be committed."
         )
 
 

@@ -2,11 +2,11 @@
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from custody.server.store.database import (
@@ -17,6 +17,7 @@ from custody.server.store.database import (
     Database,
     Trouble,
 )
+from custody.server.store.wire import WIRE, Outcome, Rows, Statement
 
 _PRAGMAS = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -52,7 +53,6 @@ def open_sqlite(url: URL) -> Database:
         is_undecided=_is_undecided,
         # The process computes the database, too, and lets go of the interpreter at each of its statements.
         abreast=1,
-        together=False,
     )
 
 
@@ -67,6 +67,29 @@ def trouble_of(error: BaseException | None) -> Trouble | None:
 def _is_undecided(_error: BaseException | None) -> bool:
     """No connection can break between us and the file."""
     return False
+
+
+class _Wire:
+    """The process computes the database itself: each statement by itself."""
+
+    is_broken = False
+
+    def __init__(self, driver: sqlite3.Connection) -> None:
+        self._driver = driver
+        self._cursor = driver.cursor()
+
+    def exchange(self, statements: Sequence[Statement]) -> Outcome:
+        answers: list[Rows] = []
+        try:
+            for statement in statements:
+                self._cursor.execute(statement.sql, statement.given)
+                answers.append(self._cursor.fetchall())
+        except sqlite3.Error as error:
+            # A statement in the middle of its rows would hold the snapshot that it reads.
+            self._cursor.close()
+            self._cursor = self._driver.cursor()
+            return Outcome(answers, error)
+        return Outcome(answers)
 
 
 def _nothing(_connection: Connection) -> None:
@@ -112,6 +135,7 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, record: ConnectionPoolEntry) -> None:
         record.info[PATIENCE_MS] = BUSY_TIMEOUT_MS
+        record.info[WIRE] = _Wire(connection)
         # Python's driver would begin transactions of its own, and only before some statements.
         connection.isolation_level = None
         for pragma in _PRAGMAS:
@@ -121,7 +145,18 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
         connection.execute("PRAGMA query_only=ON" if query_only else "PRAGMA busy_timeout=0")
 
     event.listen(engine, "begin", begin)
+    event.listen(engine, "handle_error", _say_less)
     return engine
+
+
+def _say_less(context: ExceptionContext) -> None:
+    """The driver quotes a text that it cannot decode: "Could not decode to UTF-8 column 'email' with text '…'". The log must not (P49)."""
+    error = context.original_exception
+    text, quotes, _ = str(error).partition(" with text ")
+    if isinstance(error, sqlite3.OperationalError) and quotes:
+        error.args = (text,)
+        if context.sqlalchemy_exception is not None:
+            context.sqlalchemy_exception.args = (text,)
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -5,6 +5,7 @@ several times as long as the driver does over it, so none of that happens here, 
 whoever listens to its ``before_cursor_execute`` (ADR 24).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVarTuple, cast
 
@@ -16,36 +17,46 @@ from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from custody.server.store.compiled import Compiled, Read, Text, Values, reader, tables_of
 from custody.server.store.connection import connection_of
-from custody.server.store.sending import (
-    PLAIN,
-    PREPARED,
-    PREPARED_WALK,
-    How,
-    Statement,
-    ahead_of,
-    ask,
-    ask_at,
-    ask_together,
-    tell,
-)
+from custody.server.store.sending import ahead_of, ask_alone, send
+from custody.server.store.wire import Refusal, Statement
 
 Columns = TypeVarTuple("Columns")
 _NOTHING: Final[Values] = {}
+# What is prepared may be planned anew each time, which takes longer than most answers do, or once for all values, without knowing any.
+# Along an index there is one way that is good for all; it would guess of some vaults that all their coins are best read and sorted.
+_SETTINGS: Final = {
+    "plan_cache_mode": ("force_generic_plan", "auto"),
+    "enable_seqscan": ("off", "on"),
+    "enable_bitmapscan": ("off", "on"),
+    "enable_sort": ("off", "on"),
+}
+
+
+def _set(place: int) -> str:
+    """To the end of the transaction, or until it is set again."""
+    told = (f"set_config('{name}', '{values[place]}', true)" for name, values in _SETTINGS.items())
+    return "SELECT " + ", ".join(told)
+
+
+# For what else is planned meanwhile those settings would be bad ones.
+_WALK: Final = _set(0), _set(1)
+# What each session of PostgreSQL's has from its beginning, so that it is known what they were.
+SETTINGS: Final = {name: usual for name, (_, usual) in _SETTINGS.items()}
 
 
 class Query(Generic[*Columns]):
     """A statement that answers with rows, each a tuple of its columns. Raises what SQLAlchemy raises.
 
     Where it takes lists for an ``IN``, the SQL is kept for each of their lengths: for lists that are bounded.
-    ``walks``: it takes the first few of an index, in the order of that, whatever the values are.
+    ``walks``: it reads along an index, whatever the values are: the first few in its order, or a stretch of it.
     """
 
     def __init__(self, clause: TypedReturnsRows[*Columns], *, walks: bool = False) -> None:
         self._clause = clause
-        self._walks = walks
+        self._around = _WALK if walks else None
         self.tables = tables_of(clause)
         self.changes = isinstance(clause, UpdateBase)
-        self._known: dict[str, tuple[Compiled, Read | None, How]] = {}
+        self._known: dict[str, tuple[Compiled, Read | None, tuple[str, str] | None]] = {}
 
     def of(self, values: Values) -> "Question[*Columns]":
         """With its values, for whoever asks it and whoever has it asked ahead."""
@@ -57,7 +68,7 @@ class Query(Generic[*Columns]):
         if known is not None:
             return cast("list[tuple[*Columns]]", known)
         statement, read = self.ready(connection.dialect, values)
-        rows = ask(db, connection, statement)
+        (rows,) = send(db, statement)
         if ahead is not None and self.changes:
             ahead.forget(self.tables)
         return cast("list[tuple[*Columns]]", rows if read is None else read(rows))
@@ -74,17 +85,15 @@ class Query(Generic[*Columns]):
 
     def ready(self, dialect: Dialect, values: Values) -> tuple[Statement, Read | None]:
         """To be sent, and how its rows are read."""
-        compiled, read, how = self._known.get(dialect.name) or self._compile(dialect)
+        compiled, read, around = self._known.get(dialect.name) or self._compile(dialect)
         text = compiled.text(values)
-        return Statement(text.sql, text.given(values), how, self.tables), read
+        return Statement(text.sql, text.given(values), self.tables, around), read
 
-    def _compile(self, dialect: Dialect) -> tuple[Compiled, Read | None, How]:
+    def _compile(self, dialect: Dialect) -> tuple[Compiled, Read | None, tuple[str, str] | None]:
         kinds = [column.type.dialect_impl(dialect) for column in self._clause.exported_columns]
         read = reader([kind.result_processor(dialect, None) for kind in kinds])
-        how = PREPARED_WALK if self._walks else PREPARED
-        if dialect.name != "postgresql":
-            how = PLAIN
-        return self._known.setdefault(dialect.name, (Compiled(self._clause, dialect), read, how))
+        around = self._around if dialect.name == "postgresql" else None
+        return self._known.setdefault(dialect.name, (Compiled(self._clause, dialect), read, around))
 
 
 @dataclass(frozen=True)
@@ -106,12 +115,17 @@ class Question(Generic[*Columns]):
     def alone(self, connection: Connection) -> list[tuple[*Columns]]:
         """In no transaction but its own."""
         statement, read = self.query.ready(connection.dialect, self.values)
-        assert statement.how.before is None, "what it wants said is said to a transaction"
-        rows = ask_at(connection, connection.connection.cursor(), statement)
+        assert statement.around is None, "what is told around it is told to a transaction"
+        rows = ask_alone(connection, statement)
         return cast("list[tuple[*Columns]]", rows if read is None else read(rows))
 
 
 AnyQuestion = Question[*tuple[Any, ...]]
+
+
+def asks_ahead(db: Session) -> bool:
+    """Whether anything is gained by `ask_ahead`, and by working out what to ask."""
+    return ahead_of(db) is not None
 
 
 def ask_ahead(db: Session, *questions: AnyQuestion) -> None:
@@ -128,7 +142,7 @@ def ask_ahead(db: Session, *questions: AnyQuestion) -> None:
     )
     connection = connection_of(db)
     ready = [question.query.ready(connection.dialect, question.values) for question in questions]
-    answers = ask_together(db, connection, ahead, [statement for statement, _ in ready])
+    answers = send(db, *[statement for statement, _ in ready])
     for question, (_, read), rows in zip(questions, ready, answers, strict=True):
         ahead.learn(question.query, question.values, rows if read is None else read(rows))
 
@@ -146,29 +160,26 @@ class Change:
         self._tables: frozenset[str] = frozenset() if isinstance(clause, Delete) else tables_of(clause)
         self._known: dict[tuple[str, frozenset[str]], Text] = {}
 
-    def run(self, db: Session, *rows: Values) -> None:
-        """Once for each of them; all have the same keys."""
+    def run(self, db: Session, *rows: Values, refused: Refusal | None = None) -> None:
+        """Once for each of them; all have the same keys. ``refused``: what is raised where there is such a row already."""
         if rows:
-            connection, ahead = connection_of(db), ahead_of(db)
-            text = self._text(connection.dialect, frozenset(rows[0]))
-            given = [text.given(row) for row in rows]
-            if ahead is not None and ahead.goes_first():
-                own = [Statement(text.sql, each, PLAIN, self._tables) for each in given]
-                ask_together(db, connection, ahead, own)
-            else:
-                tell(db, connection, text.sql, given)
+            send(db, *self._ready(db, rows, refused))
+            ahead = ahead_of(db)
             if ahead is not None:
                 ahead.forget(self._tables)
 
-    def later(self, db: Session, *rows: Values) -> None:
+    def later(self, db: Session, *rows: Values, refused: Refusal | None = None) -> None:
         """The same, of which nobody waits for the end: where it fails, whatever is done next does, the commit at the latest."""
         ahead = ahead_of(db)
         if ahead is None or not rows:
-            self.run(db, *rows)
+            self.run(db, *rows, refused=refused)
             return
+        for statement in self._ready(db, rows, refused):
+            ahead.keep(statement)
+
+    def _ready(self, db: Session, rows: Sequence[Values], refused: Refusal | None) -> list[Statement]:
         text = self._text(connection_of(db).dialect, frozenset(rows[0]))
-        for row in rows:
-            ahead.keep(Statement(text.sql, text.given(row), PLAIN, self._tables))
+        return [Statement(text.sql, text.given(row), self._tables, refused=refused) for row in rows]
 
     def _text(self, dialect: Dialect, keys: frozenset[str]) -> Text:
         known = self._known.get((dialect.name, keys))

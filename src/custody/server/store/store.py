@@ -3,18 +3,24 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Self, TypeVar
 
 import structlog
-from sqlalchemy import Connection, Engine, RootTransaction, String, Transaction, column, select, table
+from sqlalchemy import Engine, RootTransaction, String, Transaction, column, select, table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
-from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
+from custody.server.store.database import (
+    BEGINS_ITSELF,
+    BUSY_TIMEOUT_MS,
+    CannotOpen,
+    Database,
+    Trouble,
+)
 from custody.server.store.line import Line
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
@@ -23,6 +29,7 @@ from custody.server.store.statements import AnyQuestion, Columns, Query, Questio
 from custody.server.store.unit import committed, settle, unit_of
 
 log = structlog.get_logger()
+_Begun = tuple[RootTransaction, Session]
 
 
 class Store:
@@ -65,14 +72,11 @@ class Store:
         """
         asked_at = time.perf_counter()
         with self._my_turn():
-            with self._begun(self._database.writing) as transaction, self._unit(transaction) as session:
+            with self._turn_begun(asked) as (transaction, session), self._turn_timed(asked_at):
                 with self._trouble_named():
-                    self._require_own_tables(session, asked)
-                with self._turn_timed(asked_at):
-                    with self._trouble_named():
-                        yield session
-                        settle(session)
-                    self._commit(transaction)
+                    yield session
+                    settle(session)
+                self._commit(transaction)
             # In the turn still: what is told of commits is told in their order.
             committed(session)
 
@@ -81,20 +85,14 @@ class Store:
         """One consistent snapshot. The database refuses writes in it. ``asked``: as for `write`. Raises DatabaseUnavailable."""
         with (
             self._trouble_named(),
-            self._begun(self._database.reading) as transaction,
-            self._unit(transaction) as session,
+            self._begun(self._database.reading, self._database.to_read, asked) as (transaction, session),
         ):
-            if asked:
-                ask_ahead(session, *asked)
             yield session
             # Whatever was put off is refused as it would have been at once.
             send_kept(session)
-            # Nothing was changed; after a rollback PostgreSQL's driver would forget every statement that it has prepared.
+            # Nothing was changed: it is ended in one way as well as in the other.
             if transaction.is_active:
                 transaction.commit()
-
-    def _unit(self, transaction: RootTransaction) -> AbstractContextManager[Session]:
-        return unit_of(transaction, together=self._database.together)
 
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
@@ -136,18 +134,24 @@ class Store:
     def _count(self, trouble: Trouble) -> None:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
-    def _require_own_tables(self, session: Session, asked: Sequence[AnyQuestion]) -> None:
+    @contextmanager
+    def _turn_begun(self, asked: Sequence[AnyQuestion]) -> Iterator[_Begun]:
         """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
-        try:
-            ask_ahead(session, _REVISION, *asked)
-            is_own = _has_own_tables(session)
-        except DBAPIError as error:
-            # What else was asked may be gone from the new tables, or of another type there.
-            if self._database.trouble_of(error.orig) is not None or not self.is_outdated():
-                raise
-            is_own = False
-        if not is_own:
-            raise Outdated("A newer version of the platform has migrated the database.")
+        database = self._database
+        with ExitStack() as stack:
+            try:
+                begun = self._begun(database.writing, database.to_write, (_REVISION, *asked))
+                transaction, session = stack.enter_context(begun)
+                with self._trouble_named():
+                    is_own = _has_own_tables(session)
+            except DBAPIError as error:
+                # What else was asked may be gone from the new tables, or of another type there.
+                if database.trouble_of(error.orig) is not None or not self.is_outdated():
+                    raise
+                is_own = False
+            if not is_own:
+                raise Outdated("A newer version of the platform has migrated the database.")
+            yield transaction, session
 
     @contextmanager
     def _turn_timed(self, asked_at: float) -> Iterator[None]:
@@ -180,11 +184,14 @@ class Store:
             return _on_whole_connection(lambda: _ask_once(self._database.reading, question))
 
     @contextmanager
-    def _begun(self, engine: Engine) -> Iterator[RootTransaction]:
+    def _begun(
+        self, engine: Engine, opening: Sequence[str] | None, asked: Sequence[AnyQuestion]
+    ) -> Iterator[_Begun]:
         with self._trouble_named():
-            connection, transaction = _on_whole_connection(lambda: _begin(engine))
-        with connection:
-            yield transaction
+            stack, begun = _on_whole_connection(lambda: _begin(engine, opening, asked))
+        # Its end is a word to the database, too.
+        with self._trouble_named(), stack:
+            yield begun
 
     def _commit(self, transaction: Transaction) -> None:
         try:
@@ -222,13 +229,19 @@ def _ask_once(engine: Engine, question: Question[*Columns]) -> list[tuple[*Colum
         return question.alone(connection)
 
 
-def _begin(engine: Engine) -> tuple[Connection, RootTransaction]:
-    connection = engine.connect()
-    try:
-        return connection, connection.begin()
-    except BaseException:
-        connection.close()
-        raise
+def _begin(
+    engine: Engine, opening: Sequence[str] | None, asked: Sequence[AnyQuestion]
+) -> tuple[ExitStack, _Begun]:
+    """Whoever closes the stack ends the transaction: a rollback, where it was not committed."""
+    with ExitStack() as stack:
+        connection = stack.enter_context(engine.connect())
+        connection.info[BEGINS_ITSELF] = True
+        transaction = connection.begin()
+        session = stack.enter_context(unit_of(transaction, opening))
+        ask_ahead(session, *asked)
+        # Whatever was asked, or nothing: from here on the transaction is open.
+        send_kept(session)
+        return stack.pop_all(), (transaction, session)
 
 
 _REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version"))).of({})

@@ -1,6 +1,6 @@
 """The session of a unit of work: one transaction and no more, with what may be done beside SQLAlchemy's own way."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVarTuple
 
@@ -22,12 +22,15 @@ class Unit(Session):
 
 
 @contextmanager
-def unit_of(transaction: RootTransaction, *, together: bool) -> Iterator[Session]:
-    """It joins the transaction that the connection is in. ``together``: whether statements wait for one another to be sent."""
+def unit_of(transaction: RootTransaction, opening: Sequence[str] | None) -> Iterator[Session]:
+    """It joins the transaction that the connection is in.
+
+    ``opening``: where statements wait for one another to be sent, what the database has to be told first.
+    """
     connection = transaction.connection
     with Unit(connection) as session, kept_connection(session, connection):
-        if together:
-            sends_together(session)
+        if opening is not None:
+            sends_together(session, opening)
         yield session
 
 

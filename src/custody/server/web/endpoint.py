@@ -95,6 +95,8 @@ class Call(Generic[Body_co]):
     maybe_db: Session | None = None
     maybe_access: WorkspaceAccess | None = None
     prepared: Any = None
+    # How often something was prepared in vain.
+    tries: int = 0
     ids: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -68,7 +68,7 @@ def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
         return services.replacing.draft(call.db, call.access, request)
     if request.accelerates_psbt_id is not None:
         return services.accelerating.draft(call.db, call.access, request)
-    return services.proposals.draft(call.db, call.caller, call.access, request)
+    return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
 
 
 def _foreseen(call: Call[CreatePsbtRequest]) -> Sequence[AnyQuestion]:

@@ -222,9 +222,9 @@ class Runner:
 
     def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
         """What was prepared in vain several times is prepared once more where nobody else can write: it ends in any case."""
-        for _ in range(MAX_TRIES):
+        for tries in range(MAX_TRIES):
             with call.services.store.read(*self._asked(call)) as db:
-                ready = self._let_in(call, db)
+                ready = self._let_in(replace(call, tries=tries), db)
                 if scope is not None:
                     known = call.services.idempotency.known(db, scope, _canonical(call.body))
                     if known is not None:
@@ -235,7 +235,9 @@ class Runner:
             except Outdated:
                 continue
         return self._write(
-            call, scope, lambda ready: self._endpoint.handler(replace(ready, prepared=prepares(ready)))
+            replace(call, tries=MAX_TRIES),
+            scope,
+            lambda ready: self._endpoint.handler(replace(ready, prepared=prepares(ready))),
         )
 
     def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:

@@ -8,18 +8,27 @@ import re
 from contextlib import contextmanager
 
 import pytest
+from psycopg import RawCursor
 from sqlalchemy import event, insert, select, text
 
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.selection import MAX_INPUTS, Tier
+from custody.server.domain.selection import MAX_INPUTS, Candidate, Tier
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies
-from custody.server.service.limits.usage import most_of_vault
+from custody.server.service.limits.usage import Whose, most_of, most_of_vault, most_question
 from custody.server.service.network.affected import affected
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.snapshot import Snapshot
-from custody.server.service.proposals.coins import MATCHING, SMALL, Purse, lock_coins, require_unchanged
+from custody.server.service.proposals.coins import (
+    MATCHING,
+    SMALL,
+    Holding,
+    Purse,
+    free_question,
+    lock_coins,
+    require_unchanged,
+)
 from custody.server.service.proposals.drafting import plan_of
 from custody.server.service.proposals.payments import Intent
 from custody.server.service.proposals.proposals import Filter
@@ -28,6 +37,7 @@ from custody.server.service.tokens.holding import holding_vault
 from custody.server.service.tokens.waiting import outlook_of
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import (
+    ChainCoin,
     Contract,
     ContractCall,
     Proposal,
@@ -36,7 +46,8 @@ from custody.server.store.models import (
     TokenCell,
     Vault,
 )
-from multisig import FeeRate, Sats
+from custody.server.store.statements import SETTINGS, ask_ahead
+from multisig import FeeRate, OutPoint, Sats
 from multisig.tokens.machine import Cell
 from tests.support.custody import Desk, ok
 from tests.support.flood import flood
@@ -149,10 +160,14 @@ def a_balance(vault, number) -> dict:
     return where | {"holder": address_script(vault), "number": 1, "data": None}
 
 
-@contextmanager
 def statements(store):
     """Every SELECT that is sent in a snapshot, with its parameters."""
-    seen, engine = [], store._database.reading
+    return heard_by(store._database.reading)
+
+
+@contextmanager
+def heard_by(engine):
+    seen = []
 
     def note(_connection, _cursor, statement, parameters, _context, _many):
         if statement.lstrip().upper().startswith("SELECT"):
@@ -174,10 +189,13 @@ def plans(store, seen) -> list[str]:
             for way in ("seqscan", "hashjoin", "mergejoin"):
                 connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
         explain = "EXPLAIN QUERY PLAN " if on_sqlite else "EXPLAIN "
+        # As they were sent: by the session, or past it with PostgreSQL's own placeholders.
+        raw = None if on_sqlite else RawCursor(connection.connection.dbapi_connection)
         found = []
         for statement, parameters in seen:
-            rows = connection.exec_driver_sql(explain + statement, parameters)
-            found.append("\n".join(str(row[-1]) for row in rows))
+            past_session = raw is not None and isinstance(parameters, tuple)
+            ask = raw.execute if past_session else connection.exec_driver_sql
+            found.append("\n".join(str(row[-1]) for row in ask(explain + statement, parameters)))
     return found
 
 
@@ -350,24 +368,77 @@ def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
         assert expected is None or int(expected[1]) in {MAX_INPUTS, MATCHING, SMALL}, plan
 
 
-def test_coins_are_walked_along_whatever_vault_they_are_of(old):
-    """PostgreSQL plans that once for all vaults, and would rather read and sort the coins of one that has few."""
-    store = old.world.platform.services.store
+def walked(store, like, ask) -> list[str]:
+    """The plans, made once for all values, of the statements like that, once they were asked."""
     if not store._database.together:
         pytest.skip("SQLite plans by what its statistics say of all vaults")
     prepared = text(
         "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements"
-        " WHERE statement LIKE '%ORDER BY chain_coins.amount_sats%' AND custom_plans = 0 AND generic_plans > 0"
+        " WHERE statement LIKE :like AND custom_plans = 0 AND generic_plans > 0"
     )
     with store.read() as db:
+        ask(db)
+        # What was told around the walk is over; the plan that was made then is kept.
+        db.execute(text("SET LOCAL plan_cache_mode = force_generic_plan"))
+        found = [(name, ", ".join(["NULL"] * count)) for name, count in db.execute(prepared, {"like": like})]
+        return ["\n".join(db.scalars(text(f"EXPLAIN EXECUTE {name}({given})"))) for name, given in found]
+
+
+def test_coins_are_walked_along_whatever_vault_they_are_of(old):
+    """PostgreSQL plans that once for all vaults, and would rather read and sort the coins of one that has few."""
+
+    def ask(db):
         Purse(old.vault["id"], 200).pool(db, Tier.DEEP, a_plan(db, old))
-        found = [(name, ", ".join(["NULL"] * count)) for name, count in db.execute(prepared)]
-        plans = ["\n".join(db.scalars(text(f"EXPLAIN EXECUTE {name}({given})"))) for name, given in found]
+
+    plans = walked(old.world.platform.services.store, "%ORDER BY chain_coins.amount_sats%", ask)
     assert len(plans) == 2
     for plan in plans:
         assert "ix_chain_coins_unspent" in plan
         assert "Sort" not in plan
         assert not whole_tables(plan)
+
+
+def test_what_is_asked_beside_a_walk_is_planned_as_ever(old):
+    """What leaves a walk no other way would leave a question about three coins none but all coins of the platform."""
+    store = old.world.platform.services.store
+    if not store._database.together:
+        pytest.skip("SQLite is told nothing")
+    with store.read() as db:
+        coins = db.scalars(select(ChainCoin).where(ChainCoin.vault_id == old.vault["id"]).limit(3)).all()
+        held = [Holding(Candidate(OutPoint(c.txid, c.vout), Sats(1), 1), 0, 0, c.height) for c in coins]
+    free = free_question(old.vault["chain"], held)
+    sums = most_question(Whose(old.workspace_id, 1, START, old.vault["id"], START))
+    plans, told = [], []
+    for asked in ((sums, free), (free, sums)):
+        with store.write() as db:
+            connection = db.connection()
+            with heard_by(store._database.writing) as seen:
+                ask_ahead(db, *asked)
+            for statement, given in seen:
+                raw = RawCursor(connection.connection.dbapi_connection)
+                if "set_config" in statement:
+                    told.append(raw.execute(statement).fetchone())
+                elif "chain_coins" in statement:
+                    plans.append("\n".join(row[0] for row in raw.execute(f"EXPLAIN {statement}", given)))
+            kept = "SELECT " + ", ".join(f"current_setting('{name}')" for name in SETTINGS)
+            assert tuple(connection.exec_driver_sql(kept).one()) == tuple(SETTINGS.values())
+    assert len(told) == 4
+    assert len(plans) == 2
+    for plan in plans:
+        assert "pk_chain_coins" in plan
+        assert not whole_tables(plan)
+
+
+def test_what_was_moved_in_a_cycle_is_added_up_along_an_index_however_little_there_is(old):
+    """Planned once too: by its own guess PostgreSQL would read all of a small table, and go on to when it is a large one."""
+
+    def ask(db):
+        most_of(db, Whose(old.workspace_id, 1, START, old.vault["id"], START))
+
+    (plan,) = walked(old.world.platform.services.store, "SELECT (SELECT sum(proposals.movement_sats)%", ask)
+    for index in ("ix_proposals_of_member", "ix_proposals_of_vault"):
+        assert f"Index Only Scan using {index}" in plan
+    assert not whole_tables(plan)
 
 
 @pytest.mark.parametrize("status", [None, ProposalStatus.PENDING])

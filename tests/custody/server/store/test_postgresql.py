@@ -6,13 +6,15 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import bindparam, make_url, select, text
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.store import CannotOpen, Store
 from custody.server.store.models import Organisation
+from custody.server.store.pipeline import Pipeline
 from custody.server.store.postgresql import (
     _SESSION,
     BUSY_TIMEOUT_MS,
@@ -98,8 +100,10 @@ def test_of_what_readers_ask_only_what_is_said_to_is_prepared(store: Store) -> N
             by_key.all(db, {"which": 1})
             db.scalars(select(Organisation.created_at)).all()
     with store.read() as db:
-        prepared = db.scalars(text("SELECT statement FROM pg_prepared_statements")).all()
-    assert ["organisations.name" in statement for statement in prepared] == [True]
+        prepared = db.scalars(
+            text("SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%FROM%'")
+        )
+        assert ["organisations.name" in statement for statement in prepared] == [True]
 
 
 def test_a_walk_along_an_index_is_planned_once_for_all_values(store: Store) -> None:
@@ -215,6 +219,27 @@ def test_a_statement_that_is_handed_to_the_driver_fails_by_the_same_name(
         assert asked.all(db) == []
 
 
+def test_a_line_that_breaks_after_the_last_answer_is_broken_all_the_same(store: Store, monkeypatch) -> None:
+    """Whether that was the last word, nobody knows."""
+    asked, receive = Query(select(Organisation.name)), Pipeline._receive
+
+    def cut(wire: Pipeline, *given: object) -> None:
+        receive(wire, *given)
+        raise psycopg.OperationalError
+
+    def read() -> None:
+        with store.read() as db, monkeypatch.context() as patched:
+            patched.setattr(Pipeline, "_receive", cut)
+            asked.all(db)
+
+    with pytest.raises(DatabaseUnavailable, match="cannot be reached") as told:
+        read()
+    cause = told.value.__cause__
+    assert isinstance(cause, DBAPIError)
+    assert "organisations" in str(cause.statement)
+    assert names(store) == []
+
+
 def test_a_commit_that_is_answered_by_the_servers_end_is_not_called_undone(
     store: Store, beside: Beside
 ) -> None:
@@ -258,6 +283,22 @@ def test_a_commit_that_the_server_refuses_is_no_riddle(store: Store, beside: Bes
                 " VALUES (7, '', '', 'testnet', 'regtest', now())"
             )
         )
+
+
+def test_where_there_is_no_transaction_left_nothing_is_called_committed(store: Store) -> None:
+    """The driver would say nothing."""
+
+    def write() -> None:
+        with store.write() as db:
+            db.add(organisation("half"))
+            db.flush()
+            driver = db.connection().connection.dbapi_connection
+            assert driver is not None
+            driver.rollback()
+
+    with pytest.raises(InvalidRequestError, match="it is over"):
+        write()
+    assert names(store) == []
 
 
 def test_a_process_that_stops_in_the_middle_does_not_hold_the_lock(store: Store, beside: Beside) -> None:

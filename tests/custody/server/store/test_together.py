@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import bindparam, delete, event, insert, select, text, update
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError, PendingRollbackError
 from sqlalchemy.orm import Session
 
 import custody.server
@@ -22,6 +22,7 @@ from custody.server.store import Store
 from custody.server.store.models import Base, Job, Organisation, User, table_of
 from custody.server.store.statements import AnyQuestion, Change, Query, ask_ahead
 from custody.server.store.unit import after_commit, before_commit, execute_plain
+from custody.server.store.wire import WIRE
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 USERS = table_of(User)
@@ -223,25 +224,103 @@ def test_a_failure_that_somebody_lets_pass_is_none_the_less_one(two: Store) -> N
         assert len(NAMES.all(db)) == (2 if two._database.together else 3)
 
 
-def test_what_was_done_before_a_value_that_the_driver_refuses_is_not_done_twice(two: Store) -> None:
-    """It refuses it while the others are on their way, and the transaction goes on."""
+def test_a_value_that_the_driver_refuses_leaves_what_was_put_off_to_be_done_once(two: Store) -> None:
+    """It refuses it before anything is sent, and the transaction goes on."""
     longer = Change(
         update(USERS).where(USERS.c.email == bindparam("whose")).values(surname=USERS.c.surname + "+")
     )
+    with two.write() as db:
+        longer.later(db, {"whose": A})
+        # SQLite stores it.
+        with suppress(DBAPIError):
+            assert OF_ONE.all(db, {"whose": "nul\0here"}) == []
+    with two.read() as db:
+        assert surname_of(db, A) == "one+"
+
+
+def test_what_went_with_an_answer_that_cannot_be_read_is_done_once(two: Store) -> None:
+    if not two._database.together:
+        pytest.skip("SQLite has no such times")
+    late: Query[object] = Query(select(text("'10000-01-01'::timestamptz")))  # type: ignore[call-overload]
+    longer = Change(
+        update(USERS).where(USERS.c.email == bindparam("whose")).values(surname=USERS.c.surname + "+")
+    )
+    with two.write() as db:
+        longer.later(db, {"whose": A})
+        with suppress(DBAPIError):
+            late.all(db)
+    with two.read() as db:
+        assert surname_of(db, A) == "one+"
+
+
+def rolled_back(db: Session) -> None:
+    db.add(User(email=A, created_at=NOW))
+    with suppress(IntegrityError):
+        db.flush()
+    db.rollback()
+
+
+def flushed_in_vain(db: Session) -> None:
+    db.add(User(email=A, created_at=NOW))
+    with suppress(IntegrityError):
+        db.flush()
+
+
+AFTERWARDS: dict[str, Callable[[Session], object]] = {
+    "a row of the session's": lambda db: (db.add(User(email="new", created_at=NOW)), db.flush()),
+    "the session's statement": lambda db: db.execute(update(User).values(surname="taken")),
+    "past the session": lambda db: execute_plain(
+        db, update(USERS).values(surname="taken").returning(USERS.c.id)
+    ),
+    "a change": lambda db: ADD.run(db, user("new")),
+    "one that is put off": lambda db: ADD.later(db, user("new")),
+    "nothing": lambda _db: None,
+}
+
+
+@pytest.mark.parametrize("ends", [rolled_back, flushed_in_vain])
+@pytest.mark.parametrize("follows", AFTERWARDS.values(), ids=AFTERWARDS)
+def test_after_the_end_of_the_transaction_nothing_stands_by_itself(
+    two: Store, ends: Callable[[Session], None], follows: Callable[[Session], object]
+) -> None:
+    """Whoever lets an error pass goes on in no turn."""
 
     def write() -> None:
         with two.write() as db:
-            longer.later(db, {"whose": A})
-            with suppress(DBAPIError):
-                OF_ONE.all(db, {"whose": "nul\0here"})
+            ADD.run(db, user("before"))
+            ends(db)
+            follows(db)
 
-    if two._database.together:
-        with pytest.raises(InvalidRequestError, match="has failed"):
-            write()
-    else:
+    with pytest.raises((InvalidRequestError, DBAPIError, PendingRollbackError)):
         write()
-    with two.read() as db:
-        assert surname_of(db, A) == ("one" if two._database.together else "one+")
+    with two.write() as db:
+        assert NAMES.all(db) == [(A, "one"), (B, None)]
+
+
+class Refused(Exception):
+    pass
+
+
+def test_what_a_refusal_means_is_said_of_a_row_that_is_there_and_of_nothing_else(two: Store) -> None:
+    def write(row: dict[str, object], *, later: bool) -> None:
+        with two.write() as db:
+            (ADD.later if later else ADD.run)(db, row, refused=Refused)
+
+    for later in (True, False):
+        with pytest.raises(Refused):
+            write(user(A), later=later)
+        with pytest.raises(IntegrityError):
+            write({**user("new"), "created_at": None}, later=later)
+
+
+def test_where_there_is_nothing_to_ask_nothing_is_sent(two: Store) -> None:
+    for unit in (two.read, two.write):
+        with unit() as db:
+            with heard(two) as said:
+                ask_ahead(db)
+                ADD.run(db)
+            assert said == []
+            assert surname_of(db, A) == "one"
 
 
 def test_no_change_is_asked_ahead(two: Store) -> None:
@@ -333,6 +412,45 @@ def test_a_newer_versions_types_are_outdated_too(two: Store, database: str) -> N
     newer.close()
     with pytest.raises(Outdated), two.write(NAMES.of({})):
         pass
+
+
+def test_a_type_that_is_another_now_is_found_out_once(two: Store) -> None:
+    """Whatever the process has prepared before."""
+
+    def ask() -> int:
+        with two.read() as db:
+            return len(NAMES.all(db))
+
+    assert ask() == 2
+    if not two._database.together:
+        return
+    with two.write() as db:
+        db.execute(text("ALTER TABLE users ALTER COLUMN surname TYPE varchar(300)"))
+    with pytest.raises(DBAPIError, match="cached plan"):
+        ask()
+    assert ask() == 2
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, MemoryError])
+def test_whoever_is_interrupted_hears_of_that_and_of_nothing_else(
+    two: Store, monkeypatch: pytest.MonkeyPatch, interrupt: type[BaseException]
+) -> None:
+    def interrupted(*_given: object) -> None:
+        raise interrupt
+
+    def write() -> None:
+        with two.write() as db:
+            ADD.run(db, user("new"))
+            wire = db.connection().info[WIRE]
+            if two._database.together:
+                monkeypatch.setattr(wire, "_receive", interrupted)
+                NAMES.all(db)
+            raise interrupt
+
+    with pytest.raises(interrupt):
+        write()
+    with two.write() as db:
+        assert NAMES.all(db) == [(A, "one"), (B, None)]
 
 
 def test_a_question_of_ours_that_is_wrong_is_no_newer_version(two: Store) -> None:

@@ -33,16 +33,17 @@ from custody.server.service.limits.token_usage import (
     token_usage_of_vault,
 )
 from custody.server.service.limits.usage import (
-    member_question,
+    Whose,
+    most_of,
     most_of_member,
     most_of_vault,
+    most_question,
     usage_of_member,
     usage_of_vault,
-    vault_question,
 )
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Vault
-from custody.server.store.statements import AnyQuestion, ask_ahead
+from custody.server.store.statements import AnyQuestion
 from multisig import Sats
 
 
@@ -77,31 +78,46 @@ class Limits:
     def require(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved, movement: Movement
     ) -> None:
-        """Both of what follows, and what is used of both limits asked together. Raises RoleLimitExceeded, VaultLimitExceeded."""
-        role, own = self._policies.of_role(db, access.role_id), self._of(db, vault)
-        moment = movement.proposed_at
-        used_by_caller = member_question(access.workspace_id, caller.user_id, role.cycle.start(moment))
-        ask_ahead(db, used_by_caller, vault_question(vault.id, own.cycle.start(moment)))
-        _require_role(db, caller, access, role, movement)
-        _require_vault(db, vault, own, movement)
+        """Both of what follows, and all of it asked together. Raises RoleLimitExceeded, VaultLimitExceeded."""
+        role, own = self._policies.of_movement(db, access.role_id, vault.id)
+        whose = _whose(caller, access, vault, role, own, movement.proposed_at)
+        most_of_caller, most_of_vault = most_of(db, whose)
+        if not _fits_surely(role, most_of_caller, movement):
+            _require_role(db, caller, access, role, movement)
+        if not _fits_surely(own, most_of_vault, movement):
+            _require_vault(db, vault, own, movement)
 
     def require_role(self, db: Session, caller: Caller, access: WorkspaceAccess, movement: Movement) -> None:
         """What the caller moves in this workspace and cycle must fit the limit of their role. Raises RoleLimitExceeded."""
-        _require_role(db, caller, access, self._policies.of_role(db, access.role_id), movement)
+        policy = self._policies.of_role(db, access.role_id)
+        since = policy.cycle.start(movement.proposed_at)
+        if not _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
+            _require_role(db, caller, access, policy, movement)
 
     def require_vault(self, db: Session, vault: Moved, movement: Movement) -> None:
         """The movement must fit the vault's limit, or the sum of the cycle where an operator made it so.
 
         Raises VaultLimitExceeded.
         """
-        _require_vault(db, vault, self._of(db, vault), movement)
+        policy = self._of(db, vault)
+        since = policy.cycle.start(movement.proposed_at)
+        if not _fits_surely(policy, most_of_vault(db, vault.id, since), movement):
+            _require_vault(db, vault, policy, movement)
 
     def _of(self, db: Session, vault: Moved) -> SpendingPolicy:
         return self._policies.of_vaults(db, [vault.id])[vault.id]
 
-    def questions(self, access: WorkspaceAccess, vault_id: str) -> Sequence[AnyQuestion]:
+    def policy_questions(self, access: WorkspaceAccess, vault_id: str) -> Sequence[AnyQuestion]:
         """What `require` asks first."""
         return self._policies.questions(access.role_id, vault_id)
+
+    def questions(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved
+    ) -> Sequence[AnyQuestion]:
+        """What `require` asks, by the policies that there are now."""
+        policies = self._policies.of_movement(db, access.role_id, vault.id)
+        whose = _whose(caller, access, vault, *policies, self._clock())
+        return *self.policy_questions(access, vault.id), most_question(whose)
 
     def require_token(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
@@ -167,9 +183,8 @@ class Limits:
 def _require_role(
     db: Session, caller: Caller, access: WorkspaceAccess, policy: SpendingPolicy, movement: Movement
 ) -> None:
+    """By what exactly counts."""
     since = policy.cycle.start(movement.proposed_at)
-    if _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
-        return
     usage = usage_of_member(db, access.workspace_id, caller.user_id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
         raise RoleLimitExceeded(
@@ -180,9 +195,8 @@ def _require_role(
 
 
 def _require_vault(db: Session, vault: Moved, policy: SpendingPolicy, movement: Movement) -> None:
+    """The same for the vault."""
     since = policy.cycle.start(movement.proposed_at)
-    if _fits_surely(policy, most_of_vault(db, vault.id, since), movement):
-        return
     usage = usage_of_vault(db, vault.id, since, movement.family_id)
     if not fits(policy, usage, movement.amount):
         used = f" a cycle, of which {in_btc(usage.used)} BTC are used" if policy.is_per_cycle else ""
@@ -191,6 +205,19 @@ def _require_vault(db: Session, vault: Moved, policy: SpendingPolicy, movement: 
             f"{in_btc(policy.limit)} BTC{used}.",
             figures=_figures(policy, usage, movement),
         )
+
+
+def _whose(
+    caller: Caller,
+    access: WorkspaceAccess,
+    vault: Moved,
+    role: SpendingPolicy,
+    own: SpendingPolicy,
+    moment: datetime,
+) -> Whose:
+    return Whose(
+        access.workspace_id, caller.user_id, role.cycle.start(moment), vault.id, own.cycle.start(moment)
+    )
 
 
 def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:

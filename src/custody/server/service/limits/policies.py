@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.cycles import Cycle, CyclePeriod
 from custody.server.domain.limits import SpendingPolicy
 from custody.server.store.models import Role, Vault
-from custody.server.store.statements import AnyQuestion, Query
+from custody.server.store.statements import AnyQuestion, Query, Question
 from custody.server.store.unit import execute_plain
 from multisig import Sats
 
@@ -28,8 +28,12 @@ class PolicyStore(Protocol):
         """Of every vault named."""
         ...
 
+    def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
+        """Of the role and of the vault."""
+        ...
+
     def questions(self, role_id: int, vault_id: str) -> Sequence[AnyQuestion]:
-        """What it asks of the platform's own database for the two, if anything."""
+        """What it asks of the platform's own database for these two, if anything."""
         ...
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None: ...
@@ -42,7 +46,7 @@ class StoredPolicies:
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
         ((limit, period, day),) = _OF_ROLE.all(db, {"role_id": role_id})
-        return SpendingPolicy(Sats(limit), _cycle(period, day))
+        return _policy(limit, period, day)
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
         if len(vault_ids) == 1:
@@ -50,12 +54,16 @@ class StoredPolicies:
         else:
             vaults = [(*row,) for row in execute_plain(db, _OF_VAULTS, {"vault_ids": vault_ids})]
         return {
-            vault_id: SpendingPolicy(Sats(limit), _cycle(period, day), is_per_cycle)
+            vault_id: _policy(limit, period, day, is_per_cycle)
             for vault_id, limit, period, day, is_per_cycle in vaults
         }
 
+    def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
+        (row,) = _of_movement(role_id, vault_id).all(db)
+        return _policy(*row[:3]), _policy(*row[3:])
+
     def questions(self, role_id: int, vault_id: str) -> Sequence[AnyQuestion]:
-        return _OF_ROLE.of({"role_id": role_id}), _OF_VAULT.of({"vault_id": vault_id})
+        return (_of_movement(role_id, vault_id),)
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
         _replace(db.get_one(Role, role_id), policy)
@@ -66,13 +74,34 @@ class StoredPolicies:
         vault.is_per_cycle = policy.is_per_cycle
 
 
-# Put together once: every movement asks both, while other writers wait.
+# Put together once: every movement asks the third, while other writers wait.
 _OF_ROLE = Query(
     select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
 )
 _VAULTS = select(Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle)
 _OF_VAULT = Query(_VAULTS.where(Vault.id == bindparam("vault_id")))
 _OF_VAULTS = _VAULTS.where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
+_OF_MOVEMENT = Query(
+    select(
+        Role.limit_sats,
+        Role.cycle_period,
+        Role.cycle_day,
+        Vault.limit_sats,
+        Vault.cycle_period,
+        Vault.cycle_day,
+        Vault.is_per_cycle,
+    )
+    .join_from(Role, Vault, Vault.id == bindparam("vault_id"))
+    .where(Role.id == bindparam("role_id"))
+)
+
+
+def _of_movement(role_id: int, vault_id: str) -> Question[int, str, int, int, str, int, bool]:
+    return _OF_MOVEMENT.of({"role_id": role_id, "vault_id": vault_id})
+
+
+def _policy(limit: int, period: str, day: int, is_per_cycle: bool = True) -> SpendingPolicy:
+    return SpendingPolicy(Sats(limit), _cycle(period, day), is_per_cycle)
 
 
 def _cycle(period: str, day: int) -> Cycle:

@@ -1,6 +1,7 @@
 """What a member or a vault has used of the current cycle, summed by the database."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, exists, func, or_, select
@@ -35,22 +36,35 @@ def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime
     """No less than ``usage_of_member``: every version counts, and the ended ones too. One index holds all that is added up,
     so that it takes a twentieth of the time.
     """
-    return member_question(workspace_id, user_id, since).value(db) or 0
+    values = {"workspace_id": workspace_id, "user_id": user_id, "members_since": since}
+    return _MOST_OF_MEMBER.value(db, values) or 0
 
 
 def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
     """The same for ``usage_of_vault``."""
-    return vault_question(vault_id, since).value(db) or 0
+    return _MOST_OF_VAULT.value(db, {"vault_id": vault_id, "vaults_since": since}) or 0
 
 
-def member_question(workspace_id: int, user_id: int, since: datetime) -> Question[int | None]:
-    """What `most_of_member` asks."""
-    return _MOST_OF_MEMBER.of({"workspace_id": workspace_id, "user_id": user_id, "since": since})
+@dataclass(frozen=True)
+class Whose:
+    """Those whose limits one movement has to fit, each with when its cycle began."""
+
+    workspace_id: int
+    user_id: int
+    members_since: datetime
+    vault_id: str
+    vaults_since: datetime
 
 
-def vault_question(vault_id: str, since: datetime) -> Question[int | None]:
-    """What `most_of_vault` asks."""
-    return _MOST_OF_VAULT.of({"vault_id": vault_id, "since": since})
+def most_of(db: Session, whose: Whose) -> tuple[int, int]:
+    """`most_of_member` and `most_of_vault`."""
+    ((member, vault),) = most_question(whose).all(db)
+    return member or 0, vault or 0
+
+
+def most_question(whose: Whose) -> Question[int | None, int | None]:
+    """What `most_of` asks."""
+    return _MOST_OF.of(vars(whose))
 
 
 def _usage(db: Session, sums: Query[int, int], whose: Mapping[str, object]) -> Usage:
@@ -102,10 +116,17 @@ _OF_MEMBER = Query(
     )
 )
 _OF_VAULT = Query(_sums(Proposal.vault_id == bindparam("vault_id")))
-_MOST = select(func.sum(Proposal.movement_sats)).where(Proposal.created_at >= bindparam("since"))
-_MOST_OF_MEMBER: Query[int | None] = Query(
-    _MOST.where(
-        Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")
-    )
+_MOST = select(func.sum(Proposal.movement_sats))
+_MEMBERS = _MOST.where(
+    Proposal.created_at >= bindparam("members_since"),
+    Proposal.workspace_id == bindparam("workspace_id"),
+    Proposal.created_by == bindparam("user_id"),
 )
-_MOST_OF_VAULT: Query[int | None] = Query(_MOST.where(Proposal.vault_id == bindparam("vault_id")))
+_VAULTS = _MOST.where(
+    Proposal.created_at >= bindparam("vaults_since"), Proposal.vault_id == bindparam("vault_id")
+)
+_MOST_OF_MEMBER: Query[int | None] = Query(_MEMBERS)
+_MOST_OF_VAULT: Query[int | None] = Query(_VAULTS)
+_MOST_OF: Query[int | None, int | None] = Query(
+    select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery()), walks=True
+)

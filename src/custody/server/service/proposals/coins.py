@@ -10,7 +10,6 @@ from functools import cache
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, false, func, insert, or_, select, true
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import LockedFunds
@@ -25,14 +24,13 @@ from custody.server.domain.selection import (
 )
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, table_of
-from custody.server.store.sending import send_kept
 from custody.server.store.statements import Change, Query, Question
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
-_Coins = Select[str, int, int, int | None, int, int, bool]
-_Row = tuple[str, int, int, int | None, int, int, bool]
-_Asked = Query[str, int, int, int | None, int, int, bool]
-_Question = Question[str, int, int, int | None, int, int, bool]
+_Coins = Select[str, int, int, int | None, int, int]
+_Row = tuple[str, int, int, int | None, int, int]
+_Asked = Query[str, int, int, int | None, int, int]
+_Question = Question[str, int, int, int | None, int, int]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
 # Coins that nearly every selection can be made from, the largest of them; where it cannot, as many as a transaction takes are read.
@@ -122,12 +120,12 @@ class Purse:
     def _holdings(self, found: Iterable[_Row]) -> list[Holding]:
         return [
             Holding(
-                Candidate(OutPoint(txid, vout), Sats(amount), self._confirmations(height), bool(is_own)),
+                Candidate(OutPoint(txid, vout), Sats(amount), self._confirmations(height)),
                 branch,
                 address_index,
                 height,
             )
-            for txid, vout, amount, height, branch, address_index, is_own in found
+            for txid, vout, amount, height, branch, address_index in found
         ]
 
     def _confirmations(self, height: int | None) -> int:
@@ -162,7 +160,6 @@ def _candidates(tier: Tier) -> _Coins:
         ChainCoin.height,
         ChainCoin.branch,
         ChainCoin.address_index,
-        _is_own_change(),
     ).where(*_unspent(), _is_of(tier), ChainCoin.amount_sats >= bindparam("least"))
 
 
@@ -272,17 +269,16 @@ def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
 
 
 def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id: str) -> None:
-    """All of them or none. Raises LockedFunds where another family holds one: the database decides (P16)."""
+    """All of them or none. Where another family holds one, LockedFunds ends the transaction: the database decides (P16)."""
     rows = [
         {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
         for outpoint in outpoints
     ]
-    # Whatever was put off fails by its own name.
-    send_kept(db)
-    try:
-        _LOCK.run(db, *rows)
-    except IntegrityError as error:
-        raise LockedFunds("Another proposal took one of the coins at the same moment.") from error
+    _LOCK.later(db, *rows, refused=_taken)
+
+
+def _taken() -> LockedFunds:
+    return LockedFunds("Another proposal took one of the coins at the same moment.")
 
 
 _LOCK = Change(insert(table_of(CoinLock)))

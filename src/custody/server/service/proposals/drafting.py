@@ -137,30 +137,32 @@ class Drafter:
         rate: FeeRate,
         quote: Quote,
         *,
-        beside: AnyQuestion,
+        beside: Sequence[AnyQuestion],
+        distinct: bool,
     ) -> Draft:
         """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
         (`require_unchanged`) and that index have to be looked at again where this was a snapshot. ``beside``: what the caller will
-        ask, to be asked with what this does.
+        ask, to be asked with what this does. ``distinct``: whether it must be a transaction that no proposal is yet.
 
         Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not even
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
         purse = Purse(vault.id, quote.tip.height)
-        ask_ahead(db, beside, tokens_question(vault), *purse.questions(plan))
+        ask_ahead(db, *beside, tokens_question(vault), *purse.questions(plan))
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         pool, selection = _choose(db, purse, plan, self._rng, kept)
         try:
-            return self._build(db, vault, intent, plan, quote, pool, selection, kept)
+            draft = self._build(db, vault, intent, plan, quote, pool, selection, kept)
         except PsbtTooLarge:
             # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
             fewest = select_fewest(_candidates(pool), plan) or selection
-        try:
-            return self._build(db, vault, intent, plan, quote, pool, fewest, kept)
-        except PsbtTooLarge as error:
-            sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
-            raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
+            try:
+                draft = self._build(db, vault, intent, plan, quote, pool, fewest, kept)
+            except PsbtTooLarge as error:
+                sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
+                raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
+        return draft.distinct(db, quote.tip.height) if distinct else draft
 
     def _build(
         self,
@@ -183,7 +185,7 @@ class Drafter:
             choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
         )
         vsize = plan.vsize(len(holdings), selection.change > 0)
-        return Draft(parts.build(), holdings, selection, vsize, parts, kept).distinct(db, quote.tip.height)
+        return Draft(parts.build(), holdings, selection, vsize, parts, kept)
 
     def _outputs(
         self, outputs: Sequence[TxOut], selection: Selection, change_index: int

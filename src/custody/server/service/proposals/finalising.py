@@ -43,8 +43,7 @@ class Finaliser:
         )
 
     def _store(self, db: Session, proposal: Proposal, transaction: Transaction) -> None:
-        proposal.final_tx = transaction.serialize()
-        self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
+        self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET, final_tx=transaction.serialize())
         enqueue(db, BROADCAST, proposal.id, self._clock())
 
 

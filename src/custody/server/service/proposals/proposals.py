@@ -34,7 +34,7 @@ from custody.server.service.vaults.moving import Moved, moved_vault, vault_quest
 from custody.server.service.webhooks.events import listening_question
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import Decision, Proposal, VaultSigner, WatchedScript
-from custody.server.store.statements import AnyQuestion, Query, Question
+from custody.server.store.statements import AnyQuestion, Query, Question, asks_ahead
 from multisig import Network, Sats
 
 # A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
@@ -96,9 +96,18 @@ class Proposals:
         self._limits = limits
 
     def draft(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, request: wire.CreatePsbtRequest
+        self,
+        db: Session,
+        caller: Caller,
+        access: WorkspaceAccess,
+        request: wire.CreatePsbtRequest,
+        *,
+        tries: int = 0,
     ) -> Prepared:
         """Chooses the coins and builds the PSBT. It only reads: for a snapshot, so that no writer waits for it.
+
+        ``tries``: how often that was in vain. Whether its transaction was proposed before is asked from the second time on, for
+        hardly any was, and none is stored twice.
 
         A movement that is above a limit by what it pays is refused for that, whatever coins there are. Raises NotFound
         (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded, InsufficientFunds, LockedFunds,
@@ -110,24 +119,28 @@ class Proposals:
         rate = read_rate(request, quote)
         derive_ahead(vault)
         try:
-            draft = self._drafter.draft(db, vault, intent, rate, quote, beside=_own_scripts(vault, intent))
+            beside = _own_scripts(vault, intent), *self._limits.policy_questions(access, vault.id)
+            draft = self._drafter.draft(db, vault, intent, rate, quote, beside=beside, distinct=tries > 0)
         except CustodyError:
             paid = _paid_elsewhere(db, vault, intent)
             # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read twice.
             least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
             self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
             raise
-        return Prepared(
-            intent, draft, _paid_elsewhere(db, vault, intent), self._questions(access, vault, draft)
-        )
+        paid = _paid_elsewhere(db, vault, intent)
+        return Prepared(intent, draft, paid, self._questions(db, caller, access, vault, draft))
 
-    def _questions(self, access: WorkspaceAccess, vault: Moved, draft: Draft) -> tuple[AnyQuestion, ...]:
+    def _questions(
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved, draft: Draft
+    ) -> tuple[AnyQuestion, ...]:
         """What `create` will ask in any case, but for what it finds out itself."""
+        if not asks_ahead(db):
+            return ()
         index = draft.change_index
         return (
             vault_question(vault.id),
             free_question(vault.chain, draft.needed),
-            *self._limits.questions(access, vault.id),
+            *self._limits.questions(db, caller, access, vault),
             *(() if index is None else change_questions(vault.id, index)),
             listening_question(access.workspace_id),
             head_question(access),

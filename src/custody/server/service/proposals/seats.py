@@ -13,6 +13,7 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied
 from custody.server.domain.revoking import may_move_on
 from custody.server.service.keys.profiles import profile_policy
+from custody.server.service.proposals.rows import locked_question
 from custody.server.service.vaults.descriptors import policy_from
 from custody.server.store.models import Decision, Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
 from custody.server.store.statements import AnyQuestion, Query, Question
@@ -64,18 +65,15 @@ def shown_questions(caller: Caller, proposal_id: str) -> tuple[AnyQuestion, ...]
 
 
 def seat_questions(caller: Caller, proposal: ShownProposal) -> tuple[AnyQuestion, ...]:
-    """What `seat_of` asks of a proposal that is seen again."""
-    return () if proposal.profile_key_id is not None else (_place_question(caller, proposal.id),)
+    """What `locked_proposal` asks of one that is seen again, and `seat_of`."""
+    locked = locked_question(proposal.id)
+    is_forward = proposal.profile_key_id is not None
+    return (locked,) if is_forward else (locked, _place_question(caller, proposal.id))
 
 
 def shown_proposal(db: Session, proposal_id: str) -> ShownProposal | None:
     found = _shown_question(proposal_id).first(db)
     return None if found is None else ShownProposal(*found)
-
-
-def locked_proposal(db: Session, proposal_id: str) -> Proposal | None:
-    """To be changed: the newest, whatever the session has read before."""
-    return db.scalars(_LOCKED, {"proposal_id": proposal_id}).one_or_none()
 
 
 def seat_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: P | None) -> Seat[P]:
@@ -151,12 +149,6 @@ _SHOWN = Query(
         Proposal.txid_expected,
         Proposal.m,
     ).where(Proposal.id == bindparam("proposal_id"))
-)
-_LOCKED = (
-    select(Proposal)
-    .where(Proposal.id == bindparam("proposal_id"))
-    .with_for_update()
-    .execution_options(populate_existing=True)
 )
 _PLACE = Query(
     select(

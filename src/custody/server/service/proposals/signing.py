@@ -1,10 +1,7 @@
 """Approvals and declines. Every submitted signature is verified before anything of it is kept."""
 
-from datetime import datetime
-
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select
 from sqlalchemy.orm import Session
-from sqlalchemy.orm.attributes import set_committed_value
 
 from custody.schemas import proposals as wire
 from custody.schemas.proposals import ProposalStatus as Status
@@ -18,9 +15,9 @@ from custody.server.service.jobs.outbox import open_question
 from custody.server.service.proposals.families import others_question, require_newest
 from custody.server.service.proposals.finalising import BROADCAST, Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
+from custody.server.service.proposals.rows import locked_proposal, put
 from custody.server.service.proposals.seats import (
     Seat,
-    locked_proposal,
     require_live_key,
     seat_of,
     seat_questions,
@@ -132,7 +129,7 @@ class Signing:
 
     def _keep(self, db: Session, seat: Seat[Proposal], verified: Verified) -> None:
         now = self._clock()
-        _combine(db, seat.proposal, verified.signed, now)
+        put(db, seat.proposal, psbt=verified.signed, updated_at=now)
         place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
         _KEEP_SIGNATURES.later(db, *({**place, **vars(signature)} for signature in verified.new))
         self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
@@ -187,16 +184,7 @@ class Signing:
         )
 
 
-def _combine(db: Session, proposal: Proposal, signed: bytes, now: datetime) -> None:
-    _COMBINE.later(db, {"combined_id": proposal.id, "psbt": signed, "updated_at": now})
-    # As though it had been read.
-    set_committed_value(proposal, "psbt", signed)
-    set_committed_value(proposal, "updated_at", now)
-
-
 # Put together once, and over plain tables: other writers wait meanwhile.
-_PROPOSALS = table_of(Proposal)
-_COMBINE = Change(update(_PROPOSALS).where(_PROPOSALS.c.id == bindparam("combined_id")))
 _KEEP_SIGNATURES = Change(insert(table_of(Signature)))
 _DECISIONS = table_of(Decision)
 _DECIDE = Change(insert(_DECISIONS))

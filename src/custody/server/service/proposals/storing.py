@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import insert
-from sqlalchemy.orm import Session, make_transient_to_detached
+from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from custody.server.domain.timing import PROPOSAL_LIFETIME
@@ -14,10 +14,9 @@ from custody.server.service.network.watching import watch_branch
 from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.proposals.twins import proposed_once
+from custody.server.service.proposals.rows import store_row, stored_row
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Proposal, ProposalInput, table_of
-from custody.server.store.sending import send_kept
 from custody.server.store.statements import Change
 from multisig import CHANGE, FeeRate, Sats
 
@@ -62,29 +61,23 @@ class NewProposal(NamedTuple):
 
 def store_new(db: Session, vault: Moved, draft: Draft, terms: Terms) -> NewProposal:
     """As `store_proposal`, for whoever changes nothing of it: past the session."""
-    values = _store(db, vault, draft, terms)
+    values = _values(vault, draft, terms)
+    store_row(db, values)
+    _store_rest(db, vault, draft, terms)
     return NewProposal(**{name: values[name] for name in NewProposal._fields if name in values})
 
 
 def store_proposal(db: Session, vault: Moved, draft: Draft, terms: Terms) -> Proposal:
-    """PENDING. Its coins are the caller's to lock. Raises Outdated where its transaction is another proposal's."""
-    values = _store(db, vault, draft, terms)
-    # The session's, as though it had been read.
-    proposal = Proposal(**_EMPTY | values)
-    make_transient_to_detached(proposal)
-    db.add(proposal)
+    """PENDING. Its coins are the caller's to lock. Where its transaction is another proposal's, Outdated ends this one."""
+    values = _values(vault, draft, terms)
+    proposal = stored_row(db, values)
+    _store_rest(db, vault, draft, terms)
     return proposal
 
 
-def _store(db: Session, vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:
-    values = _values(vault, draft, terms)
-    # Whatever was put off fails by its own name.
-    send_kept(db)
-    with proposed_once():
-        _STORE.run(db, values)
+def _store_rest(db: Session, vault: Moved, draft: Draft, terms: Terms) -> None:
     store_inputs(db, terms.id, draft.holdings)
     _keep_change_address(db, vault, draft)
-    return values
 
 
 def store_inputs(db: Session, proposal_id: str, holdings: Sequence[Holding]) -> None:
@@ -115,8 +108,6 @@ def _values(vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:
         "movement_sats": terms.movement,
         "counts_for_role": terms.counts_for_role,
         "replaces_id": terms.replaces_id,
-        "keeps_coins": False,
-        "withdrawn_signatures": 0,
         "expires_at": terms.proposed_at + PROPOSAL_LIFETIME,
         "created_at": terms.proposed_at,
         "updated_at": terms.proposed_at,
@@ -124,9 +115,6 @@ def _values(vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:
 
 
 # Put together once, and over plain tables: other writers wait meanwhile.
-_PROPOSALS = table_of(Proposal)
-_STORE = Change(insert(_PROPOSALS))
-_EMPTY = dict.fromkeys((column.key for column in _PROPOSALS.columns if column.nullable), None)
 _STORE_INPUTS = Change(insert(table_of(ProposalInput)))
 
 

@@ -5,13 +5,10 @@ chain then says of one of them, it would say of both. The lock time is free wher
 are its maker's word, and without change there is no output to take a satoshi from.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 
 from sqlalchemy import bindparam, select
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from custody.server.domain.timing import BACKDATE_BLOCKS, other_locktimes
@@ -34,15 +31,9 @@ def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
         looked_at = list(islice(others, BACKDATE_BLOCKS))
 
 
-@contextmanager
-def proposed_once() -> Iterator[None]:
-    """Around the writing of a proposal's row, of which the database refuses nothing else. Raises Outdated where the same was
-    proposed, and has ended, since this was drafted.
-    """
-    try:
-        yield
-    except IntegrityError as error:
-        raise Outdated("The same transaction was proposed meanwhile.") from error
+def proposed_before() -> Outdated:
+    """What it means where there is such a row already: the same was proposed, and has ended, since this was drafted."""
+    return Outdated("The same transaction was proposed meanwhile.")
 
 
 _TAKEN = Query(
