@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from custody.server.domain.errors import Dust, Fault, Invalid
 from custody.server.domain.fees import CEILING, FLOOR, MAX_FEE
-from custody.server.domain.selection import MAX_INPUTS, Candidate
+from custody.server.domain.selection import MAX_INPUTS, Candidate, largest_first
 from multisig.units import FeeRate, Sats
 
 
@@ -104,7 +104,7 @@ def _fixed(pool: Sequence[Candidate], wish: Wish, amount: Sats, sizes: Sizes) ->
 
 def _tiers(pool: Sequence[Candidate], *, allow_unconfirmed: bool) -> Iterator[list[Candidate]]:
     """Each with those before it, the largest coins first."""
-    largest = sorted(pool, key=lambda coin: (-coin.amount, str(coin.outpoint)))
+    largest = largest_first(pool)
     yield [coin for coin in largest if coin.confirmations]
     yield [coin for coin in largest if coin.confirmations or coin.own_change]
     if allow_unconfirmed:

@@ -6,14 +6,14 @@ one single random draw (Bitcoin Core, wallet/spend.cpp and coinselection.cpp, wh
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from operator import attrgetter
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from multisig.transaction import OutPoint
 from multisig.units import FeeRate, Sats
 
 FOREIGN_DEPTH = 6
@@ -36,14 +36,28 @@ class RandomSource(Protocol):
     def randrange(self, stop: int, /) -> int: ...
 
 
+class Coin(Protocol):
+    """Whatever can be chosen: the txid in display order, its place there, and the amount."""
+
+    @property
+    def txid(self) -> str: ...
+    @property
+    def vout(self) -> int: ...
+    @property
+    def amount(self) -> Sats: ...
+
+
+CoinT = TypeVar("CoinT", bound=Coin)
+# Sorted by these without a call of ours for each coin.
+BY_PLACE: Final = attrgetter("txid", "vout")
+BY_AMOUNT: Final = attrgetter("amount")
+
+
 class Candidate(NamedTuple):
-    """A coin that may be spent. `confirmations` is 0 in the mempool; `own_change`: we sent it to ourselves. Of coins whose tier
-    the database has decided by, that is not told.
+    """A coin with what tells its tier. `confirmations` is 0 in the mempool; `own_change`: we sent it to ourselves."""
 
-    A tuple, for a draft chooses among some hundred: it is made in a quarter of a dataclass's time.
-    """
-
-    outpoint: OutPoint
+    txid: str
+    vout: int
     amount: Sats
     confirmations: int
     own_change: bool = False
@@ -67,10 +81,10 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Generic[CoinT]):
     """The coins to spend, the change (0: none) and the fee. Coins = target + change + fee, exactly."""
 
-    coins: tuple[Candidate, ...]
+    coins: tuple[CoinT, ...]
     change: Sats
     fee: Sats
 
@@ -92,7 +106,9 @@ class Tier(StrEnum):
                 return coin.confirmations >= 1 or coin.own_change
 
 
-def select_coins(candidates: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
+def select_coins(
+    candidates: Sequence[Candidate], plan: Plan, rng: RandomSource
+) -> Selection[Candidate] | None:
     """Coins for `plan`, or None where not even all of them suffice."""
     for tier in Tier:
         chosen = select_from([coin for coin in candidates if tier.holds(coin)], plan, rng)
@@ -101,7 +117,7 @@ def select_coins(candidates: Sequence[Candidate], plan: Plan, rng: RandomSource)
     return None
 
 
-def select_from(coins: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
+def select_from(coins: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Selection[CoinT] | None:
     """The same from one tier's coins.
 
     Whether there is an answer depends on the `MAX_INPUTS` largest alone, for the largest suffice where any as many do.
@@ -111,18 +127,20 @@ def select_from(coins: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Se
     return None if chosen is None else _with_modest_fee(chosen, pool, plan)
 
 
-def select_fewest(coins: Sequence[Candidate], plan: Plan) -> Selection | None:
+def select_fewest(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
     """The fewest coins that suffice, the largest first; None where `MAX_INPUTS` of them do not."""
     return settle_largest(_economic(coins, plan), plan)
 
 
-def _economic(coins: Sequence[Candidate], plan: Plan) -> list[Candidate]:
+def largest_first(coins: Iterable[CoinT]) -> list[CoinT]:
+    """Those of one amount by their places: the same coins are in the same order, whatever order they came in."""
+    return sorted(sorted(coins, key=BY_PLACE), key=BY_AMOUNT, reverse=True)
+
+
+def _economic(coins: Sequence[CoinT], plan: Plan) -> list[CoinT]:
     """Coins that bring more than they cost to spend, the largest first."""
     cost = input_cost(plan)
-    return sorted(
-        [coin for coin in coins if coin.amount > cost],
-        key=lambda coin: (-coin.amount, coin.outpoint.txid, coin.outpoint.vout),
-    )
+    return largest_first([coin for coin in coins if coin.amount > cost])
 
 
 def input_cost(plan: Plan) -> Sats:
@@ -130,7 +148,7 @@ def input_cost(plan: Plan) -> Sats:
     return Sats(plan.fee(2, with_change=False) - plan.fee(1, with_change=False) + 1)
 
 
-def settle(coins: Sequence[Candidate], plan: Plan) -> Selection | None:
+def settle(coins: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
     """The change and the fee that follow from these coins; None where they do not cover the target."""
     total = sum(coin.amount for coin in coins)
     change = total - plan.target - plan.fee(len(coins), with_change=True)
@@ -142,7 +160,7 @@ def settle(coins: Sequence[Candidate], plan: Plan) -> Selection | None:
     return Selection(tuple(coins), Sats(0), Sats(fee))
 
 
-def _branch_and_bound(pool: Sequence[Candidate], plan: Plan) -> Selection | None:
+def _branch_and_bound(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
     """A set of coins that pays the target with no change, at the least fee; depth first, largest coin first."""
     amounts = [coin.amount for coin in pool]
     # `bisect` wants what it looks through to rise.
@@ -183,7 +201,7 @@ def _branch_and_bound(pool: Sequence[Candidate], plan: Plan) -> Selection | None
     return selection if selection is not None and selection.change == 0 else None
 
 
-def _single_random_draw(pool: Sequence[Candidate], plan: Plan, rng: RandomSource) -> Selection | None:
+def _single_random_draw(pool: Sequence[CoinT], plan: Plan, rng: RandomSource) -> Selection[CoinT] | None:
     """Coins in random order until they pay the target, the fee and a change worth having; the fewest where that takes
     many more than needed.
     """
@@ -191,7 +209,7 @@ def _single_random_draw(pool: Sequence[Candidate], plan: Plan, rng: RandomSource
     if fewest is None:
         return None
     most = min(MAX_INPUTS, len(fewest.coins) + SPARE_INPUTS)
-    drawn: list[Candidate] = []
+    drawn: list[CoinT] = []
     for coin in _shuffled(pool, rng, most):
         drawn.append(coin)
         selection = settle(drawn, plan)
@@ -200,7 +218,7 @@ def _single_random_draw(pool: Sequence[Candidate], plan: Plan, rng: RandomSource
     return fewest
 
 
-def settle_largest(pool: Sequence[Candidate], plan: Plan) -> Selection | None:
+def settle_largest(pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT] | None:
     """The fewest coins that suffice: the largest first."""
     for count in range(1, min(len(pool), MAX_INPUTS) + 1):
         selection = settle(pool[:count], plan)
@@ -209,7 +227,7 @@ def settle_largest(pool: Sequence[Candidate], plan: Plan) -> Selection | None:
     return None
 
 
-def _with_modest_fee(selection: Selection, pool: Sequence[Candidate], plan: Plan) -> Selection:
+def _with_modest_fee(selection: Selection[CoinT], pool: Sequence[CoinT], plan: Plan) -> Selection[CoinT]:
     """More coins make more change and so a smaller share of fee; where no coins help, the selection stands."""
     if _is_modest(selection, plan):
         return selection
@@ -220,11 +238,11 @@ def _with_modest_fee(selection: Selection, pool: Sequence[Candidate], plan: Plan
     return selection
 
 
-def _is_modest(selection: Selection, plan: Plan) -> bool:
+def _is_modest(selection: Selection[CoinT], plan: Plan) -> bool:
     return selection.fee * MAX_FEE_SHARE < plan.target + selection.change
 
 
-def _shuffled(pool: Sequence[Candidate], rng: RandomSource, most: int) -> Iterator[Candidate]:
+def _shuffled(pool: Sequence[CoinT], rng: RandomSource, most: int) -> Iterator[CoinT]:
     """So many of them at most, in random order: Fisher and Yates, as far as somebody asks."""
     order = list(pool)
     for index in range(min(most, len(order))):

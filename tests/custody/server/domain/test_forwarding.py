@@ -8,14 +8,14 @@ from custody.server.domain.errors import Dust, Invalid
 from custody.server.domain.fees import CEILING, FLOOR, MAX_FEE
 from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, require_sensible
 from custody.server.domain.selection import MAX_INPUTS, Candidate
-from multisig import FeeRate, OutPoint, Sats
+from multisig import FeeRate, Sats
 
 DUST, CHANGE_DUST = Sats(330), Sats(294)
 SIZES = Sizes(lambda inputs, with_change: 60 + 68 * inputs + 31 * with_change, DUST, CHANGE_DUST)
 
 
 def coin(number: int, amount: int, depth: int = 6, *, own: bool = False) -> Candidate:
-    return Candidate(OutPoint(f"{number:064x}", 0), Sats(amount), depth, own)
+    return Candidate(f"{number:064x}", 0, Sats(amount), depth, own)
 
 
 CONFIRMED = [coin(1, 100_000), coin(2, 60_000, 1)]
@@ -33,7 +33,7 @@ def of(
 
 
 def numbers(found: Allocation) -> list[int]:
-    return [int(each.outpoint.txid, 16) for each in found.coins]
+    return [int(each.txid, 16) for each in found.coins]
 
 
 @st.composite

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from custody.server.domain.selection import Candidate, Plan, _branch_and_bound, _economic, select_coins
-from multisig import FeeRate, OutPoint, Sats
+from multisig import FeeRate, Sats
 
 DUST = 330
 # 2-of-3 P2WSH: 104.5 vB for an input, 43 for an output.
@@ -25,7 +25,7 @@ def plan(target, rate=2_000):
 
 
 def coin(number, amount, confirmations=6, *, own_change=False):
-    return Candidate(OutPoint(f"{number:064x}", 0), Sats(amount), confirmations, own_change)
+    return Candidate(f"{number:064x}", 0, Sats(amount), confirmations, own_change)
 
 
 def coins(*amounts, **how):
@@ -46,7 +46,7 @@ def test_the_properties_of_every_selection(candidates, target, rate, dice):
         return
     total = sum(each.amount for each in chosen.coins)
     assert total == target + chosen.change + chosen.fee, "conserves value"
-    assert len({each.outpoint for each in chosen.coins}) == len(chosen.coins), "no coin twice"
+    assert len({(each.txid, each.vout) for each in chosen.coins}) == len(chosen.coins), "no coin twice"
     assert set(chosen.coins) <= set(candidates)
     assert chosen.change == 0 or chosen.change >= wanted.minimum_change, "no dust"
     assert chosen.fee >= wanted.fee(len(chosen.coins), with_change=chosen.change > 0), "never underpays"

@@ -13,7 +13,7 @@ from sqlalchemy import event, insert, select, text
 
 from custody.schemas.proposals import ProposalStatus
 from custody.server.domain.caller import Caller, WorkspaceAccess
-from custody.server.domain.selection import MAX_INPUTS, Candidate, Tier
+from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies
 from custody.server.service.limits.usage import Whose, most_of, most_of_vault, most_question
@@ -47,7 +47,7 @@ from custody.server.store.models import (
     Vault,
 )
 from custody.server.store.statements import SETTINGS, ask_ahead
-from multisig import FeeRate, OutPoint, Sats
+from multisig import FeeRate, Sats
 from multisig.tokens.machine import Cell
 from tests.support.custody import Desk, ok
 from tests.support.flood import flood
@@ -405,7 +405,7 @@ def test_what_is_asked_beside_a_walk_is_planned_as_ever(old):
         pytest.skip("SQLite is told nothing")
     with store.read() as db:
         coins = db.scalars(select(ChainCoin).where(ChainCoin.vault_id == old.vault["id"]).limit(3)).all()
-        held = [Holding(Candidate(OutPoint(c.txid, c.vout), Sats(1), 1), 0, 0, c.height) for c in coins]
+        held = [Holding(c.txid, c.vout, Sats(1), c.height, 0, 0) for c in coins]
     free = free_question(old.vault["chain"], held)
     sums = most_question(Whose(old.workspace_id, 1, START, old.vault["id"], START))
     plans, told = [], []

@@ -18,7 +18,7 @@ from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, Stat
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.replacing import Priced, fee_for_parents
-from custody.server.domain.selection import Candidate, RandomSource, Selection
+from custody.server.domain.selection import RandomSource, Selection
 from custody.server.domain.timing import choose_locktime
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
@@ -28,6 +28,7 @@ from custody.server.service.network.market import Market
 from custody.server.service.proposals.coins import (
     Holding,
     coins_to_spend,
+    holding_of,
     is_locked,
     lock_coins,
     require_makers_stay,
@@ -41,7 +42,7 @@ from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.webhooks.telling import told_of
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
-from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, OutPoint, Sats
+from multisig import CHANGE, RECEIVE, ChangeTo, FeeRate, Sats
 
 # Core's DEFAULT_ANCESTOR_LIMIT: no mempool holds a longer chain of unconfirmed ones.
 MAX_ANCESTORS = 25
@@ -89,16 +90,16 @@ class Accelerating:
         plan = plan_of(policy_of(vault), NOTHING, read_rate(request, quote))
         vsize = plan.vsize(1, True)  # noqa: FBT003 - the shape Plan asks for
         fee = _fee(_unconfirmed(db, vault, parent), vsize, plan.rate)
-        if coin.candidate.amount - fee < plan.minimum_change:
+        if coin.amount - fee < plan.minimum_change:
             raise InsufficientFunds(
-                f"Its change of {coin.candidate.amount} sat does not pay the {fee} sat that it takes."
+                f"Its change of {coin.amount} sat does not pay the {fee} sat that it takes."
             )
-        selection = Selection((coin.candidate,), Sats(coin.candidate.amount - fee), fee)
+        selection = Selection((coin,), Sats(coin.amount - fee), fee)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         branch, index = _way_back(coin, vault)
         back = ChangeTo(selection.change, branch, index)
         parts = Parts(policy_of(vault), tuple(coins_to_spend(db, vault.chain, [coin])), (back,), lock)
-        draft = Draft(parts.build(), (coin,), selection, vsize, parts)
+        draft = Draft(parts.build(), selection, vsize, parts)
         return Child(parent.id, draft.distinct(db, quote.tip.height))
 
     def create(
@@ -149,8 +150,7 @@ def _free_change(db: Session, vault: Vault, parent: Proposal) -> Holding:
     row = None if change is None else db.scalars(_unspent(vault, parent, change.vout)).one_or_none()
     if row is None:
         raise StateConflict("It has no unconfirmed change that is free to pay for it: replace it instead.")
-    candidate = Candidate(OutPoint(row.txid, row.vout), Sats(row.amount_sats), 0, own_change=True)
-    return Holding(candidate, row.branch, row.address_index, None)
+    return holding_of(row)
 
 
 def _unspent(vault: Vault, parent: Proposal, vout: int) -> Select[ChainCoin]:

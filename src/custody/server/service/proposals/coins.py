@@ -17,7 +17,6 @@ from custody.server.domain.selection import (
     FOREIGN_DEPTH,
     MAX_INPUTS,
     OWN_CHANGE_DEPTH,
-    Candidate,
     Plan,
     Tier,
     input_cost,
@@ -28,7 +27,6 @@ from custody.server.store.statements import Change, Query, Question
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
 _Coins = Select[str, int, int, int | None, int, int]
-_Row = tuple[str, int, int, int | None, int, int]
 _Asked = Query[str, int, int, int | None, int, int]
 _Question = Question[str, int, int, int | None, int, int]
 # Consensus: COINBASE_MATURITY.
@@ -44,16 +42,25 @@ NO_INDEX = -1
 
 
 class Holding(NamedTuple):
-    """A candidate, where in the vault it is, and at which height it was seen."""
+    """A coin, the height at which it was seen, and where in the vault it is.
 
-    candidate: Candidate
+    As a question answers it, for a draft chooses among some sixty: whatever is worked out of one is worked out when somebody asks.
+    """
+
+    txid: str
+    vout: int
+    amount: Sats
+    height: int | None
     branch: int
     address_index: int
-    height: int | None
 
     @property
     def outpoint(self) -> OutPoint:
-        return self.candidate.outpoint
+        return OutPoint(self.txid, self.vout)
+
+
+def holding_of(coin: ChainCoin) -> Holding:
+    return Holding(coin.txid, coin.vout, Sats(coin.amount_sats), coin.height, coin.branch, coin.address_index)
 
 
 @dataclass(frozen=True)
@@ -85,10 +92,10 @@ class Purse:
         most, *others = self._questions(tier, plan, count, with_locked=with_locked)
         largest = most.all(db)
         if len(largest) < count or with_locked:
-            return self._holdings(largest)
+            return _holdings(largest)
         # One snapshot: a coin that is found twice is the same row.
         rest = [row for question in others for row in question.all(db)]
-        return self._holdings(dict.fromkeys((*largest, *rest)))
+        return _holdings(dict.fromkeys((*largest, *rest)))
 
     def questions(self, plan: Plan) -> list[_Question]:
         """What the first of the `pools` asks, of the first tier."""
@@ -117,19 +124,9 @@ class Purse:
         avoided = 0 if self.avoids_address else NO_INDEX
         return {"vault_id": self.vault_id, "avoided": avoided, **heights}
 
-    def _holdings(self, found: Iterable[_Row]) -> list[Holding]:
-        return [
-            Holding(
-                Candidate(OutPoint(txid, vout), Sats(amount), self._confirmations(height)),
-                branch,
-                address_index,
-                height,
-            )
-            for txid, vout, amount, height, branch, address_index in found
-        ]
 
-    def _confirmations(self, height: int | None) -> int:
-        return 0 if height is None else max(1, self.tip_height - height + 1)
+def _holdings(rows: Iterable[tuple[str, int, int, int | None, int, int]]) -> list[Holding]:
+    return [Holding._make(row) for row in rows]
 
 
 # The statements are put together once: every draft asks some of them.
@@ -152,7 +149,7 @@ def _spendable() -> Query[int]:
 
 
 def _candidates(tier: Tier) -> _Coins:
-    """Of at least so much."""
+    """Of at least so much: a `Holding` each."""
     return select(
         ChainCoin.txid,
         ChainCoin.vout,
@@ -225,7 +222,7 @@ def require_unchanged(db: Session, chain: str, chosen: Sequence[Holding]) -> Non
 
     Raises Outdated.
     """
-    seen = {(holding.outpoint.txid, holding.outpoint.vout, holding.height) for holding in chosen}
+    seen = {(holding.txid, holding.vout, holding.height) for holding in chosen}
     if {*free_question(chain, chosen).all(db)} != seen:
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
@@ -234,7 +231,7 @@ def free_question(chain: str, chosen: Sequence[Holding]) -> Question[str, int, i
     """What `require_unchanged` asks."""
     values: dict[str, object] = {"chain": chain}
     for number, holding in enumerate(chosen):
-        values |= {f"txid_{number}": holding.outpoint.txid, f"vout_{number}": holding.outpoint.vout}
+        values |= {f"txid_{number}": holding.txid, f"vout_{number}": holding.vout}
     return _free(len(chosen)).of(values)
 
 
@@ -258,7 +255,7 @@ def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
 
     Raises Outdated.
     """
-    makers = sorted({holding.outpoint.txid for holding in chosen if holding.height is None})
+    makers = sorted({holding.txid for holding in chosen if holding.height is None})
     if not makers:
         return
     query = select(Proposal.id).where(
@@ -286,14 +283,14 @@ _LOCK = Change(insert(table_of(CoinLock)))
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[CoinToSpend]:
     """The chosen coins with their places in the wallet and the transactions that made them."""
-    previous = _previous_transactions(db, chain, {holding.outpoint.txid for holding in chosen})
+    previous = _previous_transactions(db, chain, {holding.txid for holding in chosen})
     return [
         CoinToSpend(
             outpoint=holding.outpoint,
-            amount=holding.candidate.amount,
+            amount=holding.amount,
             chain=holding.branch,
             index=holding.address_index,
-            previous_transaction=previous[holding.outpoint.txid],
+            previous_transaction=previous[holding.txid],
         )
         for holding in chosen
     ]

@@ -12,8 +12,8 @@ from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, Lock
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.ports import Clock
 from custody.server.domain.selection import (
+    BY_PLACE,
     MAX_INPUTS,
-    Candidate,
     Plan,
     RandomSource,
     Selection,
@@ -49,14 +49,13 @@ from multisig import Vault as Policy
 
 @dataclass(frozen=True)
 class Draft:
-    """A transaction that is ready to be proposed. ``holdings``: its coins, in the order of its inputs.
+    """A transaction that is ready to be proposed. ``selection``: its coins, in the order of its inputs.
 
     ``kept``: a coin that has to stay where it is while these are spent. ``raw`` and ``txid`` are the PSBT's, worked out with the draft: nobody waits for them in the writers' turn.
     """
 
     psbt: Psbt
-    holdings: tuple[Holding, ...]
-    selection: Selection
+    selection: Selection[Holding]
     vsize: int
     parts: "Parts"
     kept: Holding | None = None
@@ -66,6 +65,10 @@ class Draft:
     def __post_init__(self) -> None:
         object.__setattr__(self, "raw", self.psbt.to_bytes())
         object.__setattr__(self, "txid", self.psbt.tx.txid)
+
+    @property
+    def holdings(self) -> tuple[Holding, ...]:
+        return self.selection.coins
 
     @property
     def needed(self) -> tuple[Holding, ...]:
@@ -153,12 +156,12 @@ class Drafter:
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         pool, selection = _choose(db, purse, plan, self._rng, kept)
         try:
-            draft = self._build(db, vault, intent, plan, quote, pool, selection, kept)
+            draft = self._build(db, vault, intent, plan, quote, selection, kept)
         except PsbtTooLarge:
             # Whoever pays the vault chooses how large the previous transactions are that the devices must see.
-            fewest = select_fewest(_candidates(pool), plan) or selection
+            fewest = select_fewest(pool, plan) or selection
             try:
-                draft = self._build(db, vault, intent, plan, quote, pool, fewest, kept)
+                draft = self._build(db, vault, intent, plan, quote, fewest, kept)
             except PsbtTooLarge as error:
                 sentence = f"{len(fewest.coins)} coins and the transactions that made them are more than a device takes: {error}"
                 raise Invalid(sentence, faults=(Fault("/amounts_sats", sentence, error.code),)) from error
@@ -171,24 +174,21 @@ class Drafter:
         intent: Intent,
         plan: Plan,
         quote: Quote,
-        pool: Sequence[Holding],
-        selection: Selection,
+        selection: Selection[Holding],
         kept: Holding | None,
     ) -> Draft:
         require_sane_fee(selection)
-        places = {holding.outpoint: holding for holding in pool}
-        holdings = tuple(places[coin.outpoint] for coin in selection.coins)
         parts = Parts(
             policy_of(vault),
-            tuple(coins_to_spend(db, vault.chain, holdings)),
+            tuple(coins_to_spend(db, vault.chain, selection.coins)),
             self._outputs(intent.outputs, selection, vault.next_change_index),
             choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng),
         )
-        vsize = plan.vsize(len(holdings), selection.change > 0)
-        return Draft(parts.build(), holdings, selection, vsize, parts, kept)
+        vsize = plan.vsize(len(selection.coins), selection.change > 0)
+        return Draft(parts.build(), selection, vsize, parts, kept)
 
     def _outputs(
-        self, outputs: Sequence[TxOut], selection: Selection, change_index: int
+        self, outputs: Sequence[TxOut], selection: Selection[Holding], change_index: int
     ) -> tuple[TxOut | ChangeTo, ...]:
         """The change stands anywhere among the others, so that its place tells nothing."""
         placed: list[TxOut | ChangeTo] = list(outputs)
@@ -198,7 +198,7 @@ class Drafter:
         return tuple(placed)
 
 
-_Choice = tuple[list[Holding], Selection]
+_Choice = tuple[list[Holding], Selection[Holding]]
 
 
 def choose_coins(db: Session, purse: Purse, plan: Plan, rng: RandomSource) -> _Choice:
@@ -219,7 +219,7 @@ def _choose(db: Session, purse: Purse, plan: Plan, rng: RandomSource, kept: Hold
         return found
     choose_coins(db, purse, plan, rng)
     raise InsufficientFunds(
-        f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.candidate.amount} sat that the "
+        f"{plan.target} sat and the fee can only be paid with {kept.outpoint}, the coin of {kept.amount} sat that the "
         "vault keeps at its address for its tokens. Pay something back to that address with the same send, or less."
     )
 
@@ -229,8 +229,10 @@ def _try_to_choose(
 ) -> _Choice | None:
     for tier in Tier:
         for pool in purse.pools(db, tier, plan):
-            ours = [holding for holding in pool if kept is None or holding.outpoint != kept.outpoint]
-            selection = select_from(_candidates(ours), plan, rng)
+            ours = (
+                pool if kept is None else [holding for holding in pool if BY_PLACE(holding) != BY_PLACE(kept)]
+            )
+            selection = select_from(ours, plan, rng)
             if selection is not None:
                 return ours, selection
     return None
@@ -255,7 +257,7 @@ def plan_of(policy: Policy, intent: Intent, rate: FeeRate) -> Plan:
     )
 
 
-def require_sane_fee(selection: Selection) -> None:
+def require_sane_fee(selection: Selection[Holding]) -> None:
     if selection.fee > MAX_FEE:
         sentence = f"The fee of {selection.fee} sat is above the cap of {MAX_FEE} sat."
         raise Invalid(sentence, faults=(Fault("/fee_rate", sentence, "fee-too-high"),))
@@ -263,7 +265,7 @@ def require_sane_fee(selection: Selection) -> None:
 
 def _too_little(db: Session, purse: Purse, plan: Plan) -> LockedFunds | InsufficientFunds:
     everything = purse.pool(db, Tier.OWN_UNCONFIRMED, plan, with_locked=True)
-    if select_fewest(_candidates(everything), plan) is not None:
+    if select_fewest(everything, plan) is not None:
         return LockedFunds(f"The coins for {plan.target} sat are held by other proposals.")
     spendable = purse.spendable(db)
     if spendable < plan.target:
@@ -275,7 +277,3 @@ def _too_little(db: Session, purse: Purse, plan: Plan) -> LockedFunds | Insuffic
         f"{plan.target} sat and the fee are more than one transaction can bring together of the {spendable} sat that can be "
         f"spent: it takes {MAX_INPUTS} coins at most, and none that costs more than it holds."
     )
-
-
-def _candidates(holdings: Sequence[Holding]) -> list[Candidate]:
-    return [holding.candidate for holding in holdings]

@@ -171,7 +171,7 @@ class Forwarding:
         now, proposal_id = self._clock(), new_id(self._random)
         lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
         fee = Sats(
-            sum(holding.candidate.amount for holding in draft.holdings)
+            sum(holding.amount for holding in draft.holdings)
             - sum(output.amount for output in draft.psbt.outputs)
         )
         values = {
@@ -251,10 +251,10 @@ def _choose(
     db: Session, purse: ProfilePurse, wish: Wish, sizes: Sizes
 ) -> tuple[tuple[Holding, ...], Allocation]:
     """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards; InsufficientFunds."""
-    pool = {holding.outpoint: holding for holding in purse.pool(db)}
-    found = allocate([holding.candidate for holding in pool.values()], wish, sizes)
+    pool = purse.pool(db)
+    found = allocate([*pool], wish, sizes)
     if found is not None:
-        return tuple(pool[coin.outpoint] for coin in found.coins), found
+        return tuple(pool[coin] for coin in found.coins), found
     free, held = (
         purse.total(db, allow_unconfirmed=wish.allow_unconfirmed, locked=locked) for locked in (False, True)
     )

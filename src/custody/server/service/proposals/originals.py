@@ -13,8 +13,7 @@ from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
 from custody.server.domain.lifecycle import REPLACEABLE
 from custody.server.domain.replacing import Priced
-from custody.server.domain.selection import Candidate
-from custody.server.service.proposals.coins import Holding
+from custody.server.service.proposals.coins import Holding, holding_of
 from custody.server.service.proposals.families import Coin, coins_of, holding, members_of, newer_than
 from custody.server.service.proposals.payments import Intent, Payment, read_intent
 from custody.server.service.vaults.descriptors import policy_of
@@ -176,7 +175,7 @@ def family_holdings(db: Session, family: Family, *, cancel: bool) -> tuple[Holdi
     for row, lock in db.execute(_with_locks(family.vault.chain, wanted)):
         is_free = row.spent_by is None or row.spent_by in versions
         if is_free and lock in {None, family.original.family_id}:
-            found[row.txid, row.vout] = _holding(row)
+            found[row.txid, row.vout] = holding_of(row)
     if own - set(found) and not (cancel and _are_gone(db, family, own - set(found), set(found))):
         raise StateConflict(
             "A coin of the proposal is not on the chain, or was spent: nothing can replace it now."
@@ -203,14 +202,6 @@ def _with_locks(chain: str, coins: set[Coin]) -> Select[ChainCoin, str | None]:
     txids = sorted({txid for txid, _ in coins})
     query = select(ChainCoin, CoinLock.family_id).outerjoin(CoinLock, lock)
     return query.where(ChainCoin.chain == chain, ChainCoin.txid.in_(txids))
-
-
-def _holding(row: ChainCoin) -> Holding:
-    confirmations = 0 if row.height is None else 1
-    candidate = Candidate(
-        OutPoint(row.txid, row.vout), Sats(row.amount_sats), confirmations, own_change=False
-    )
-    return Holding(candidate, row.branch, row.address_index, row.height)
 
 
 class ChangeOutput(NamedTuple):

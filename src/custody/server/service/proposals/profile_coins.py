@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session, aliased
 
 from custody.server.domain.selection import MAX_INPUTS, Candidate
 from custody.server.service.network.profile_watching import ProfileScripts
-from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
+from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, holding_of, is_locked
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput
-from multisig import CHANGE, OutPoint, Sats
+from multisig import CHANGE, Sats
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,15 @@ class ProfilePurse:
     scripts: ProfileScripts
     tip_height: int
 
-    def pool(self, db: Session) -> list[Holding]:
+    def pool(self, db: Session) -> dict[Candidate, Holding]:
         """Those that no proposal holds: the largest confirmed ones, changes of our own, and unconfirmed deposits."""
         waiting, own = ChainCoin.height.is_(None), self._is_own_change()
         kinds = (~waiting, and_(waiting, own), and_(waiting, ~own))
-        return [holding for kind in kinds for holding in self._largest(db, kind, own)]
+        return {
+            self._candidate(coin, is_own=is_own): holding_of(coin)
+            for kind in kinds
+            for coin, is_own in self._largest(db, kind, own)
+        }
 
     def total(self, db: Session, *, allow_unconfirmed: bool, locked: bool) -> Sats:
         """What a forward could spend. ``locked``: of what proposals hold instead."""
@@ -36,19 +40,20 @@ class ProfilePurse:
         query = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
         return Sats(int(db.scalar(query.where(*self._unspent(), held, *may_spend)) or 0))
 
-    def _largest(self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]) -> list[Holding]:
+    def _largest(
+        self, db: Session, kind: ColumnElement[bool], own: ColumnElement[bool]
+    ) -> list[tuple[ChainCoin, bool]]:
         query = (
             select(ChainCoin, own)
             .where(*self._unspent(), ~is_locked(), kind)
             .order_by(ChainCoin.amount_sats.desc(), ChainCoin.txid, ChainCoin.vout)
             .limit(MAX_INPUTS)
         )
-        return [self._holding(coin, is_own=bool(is_own)) for coin, is_own in db.execute(query)]
+        return [(coin, bool(is_own)) for coin, is_own in db.execute(query)]
 
-    def _holding(self, coin: ChainCoin, *, is_own: bool) -> Holding:
+    def _candidate(self, coin: ChainCoin, *, is_own: bool) -> Candidate:
         depth = 0 if coin.height is None else max(1, self.tip_height - coin.height + 1)
-        candidate = Candidate(OutPoint(coin.txid, coin.vout), Sats(coin.amount_sats), depth, is_own)
-        return Holding(candidate, coin.branch, coin.address_index, coin.height)
+        return Candidate(coin.txid, coin.vout, Sats(coin.amount_sats), depth, is_own)
 
     def _unspent(self) -> tuple[ColumnElement[bool], ...]:
         matured = self.tip_height + 1 - COINBASE_MATURITY

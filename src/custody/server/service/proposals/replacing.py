@@ -16,7 +16,7 @@ from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, Stat
 from custody.server.domain.fees import MAX_FEE
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.replacing import Priced, Settled, least_rate, settle_replacement
-from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier
+from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier, largest_first
 from custody.server.domain.timing import choose_locktime
 from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
@@ -170,7 +170,7 @@ class Replacing:
         spare: Sequence[Holding] = ()
         chosen, rivals = held, family.rivals
         while True:
-            total = sum(holding.candidate.amount for holding in chosen)
+            total = sum(holding.amount for holding in chosen)
             # A token's transaction always leaves something at the vault's address: the next call begins with it.
             may_drop_change = bool(intent.outputs) and not family.is_of_token
             settled = settle_replacement(total, len(chosen), plan, rivals, pays=may_drop_change)
@@ -205,14 +205,14 @@ class Replacing:
             outputs.insert(self._rng.randrange(len(outputs) + 1), ChangeTo(settled.change, branch, index))
         coins = tuple(coins_to_spend(db, vault.chain, chosen))
         parts = Parts(policy_of(vault), coins, tuple(outputs), locktime)
-        selection = Selection(tuple(h.candidate for h in chosen), settled.change, settled.fee)
+        selection = Selection(chosen, settled.change, settled.fee)
         try:
             psbt = parts.build()
         except PsbtTooLarge as error:
             raise _invalid(
                 "/replaces_psbt_id", f"With more coins it is more than a device takes: {error}"
             ) from error
-        return Draft(psbt, chosen, selection, plan.vsize(len(chosen), settled.change > 0), parts)
+        return Draft(psbt, selection, plan.vsize(len(chosen), settled.change > 0), parts)
 
     def _still_good(
         self, db: Session, vault: Vault, original: Proposal, request: CreatePsbtRequest, version: Version
@@ -280,8 +280,7 @@ def _spare(
     own = {holding.outpoint for holding in held}
     purse = Purse(vault.id, tip_height, avoids_address=has_tokens(db, vault))
     pool = purse.pool(db, Tier.CONFIRMED, plan)
-    others = (holding for holding in pool if holding.outpoint not in own)
-    return sorted(others, key=lambda holding: (-holding.candidate.amount, str(holding.outpoint)))
+    return largest_first(holding for holding in pool if holding.outpoint not in own)
 
 
 def _require_outbidding(plan: Plan, inputs: int, rivals: Iterable[Priced]) -> None:

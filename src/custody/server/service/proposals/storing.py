@@ -122,9 +122,9 @@ def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:
     return {
         "proposal_id": proposal_id,
         "input_index": index,
-        "txid": holding.outpoint.txid,
-        "vout": holding.outpoint.vout,
-        "amount_sats": holding.candidate.amount,
+        "txid": holding.txid,
+        "vout": holding.vout,
+        "amount_sats": holding.amount,
         "branch": holding.branch,
         "address_index": holding.address_index,
     }

@@ -15,13 +15,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from custody.server.domain.selection import MAX_INPUTS, Candidate
+from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell
 from custody.server.store.statements import Query, Question
-from multisig import RECEIVE, OutPoint, Sats, TxOut
+from multisig import RECEIVE, Sats, TxOut
 from multisig.tokens.machine import Cell
 
 # A deposit to the vault's record of an address goes here; its change never does, but for that of a token's transactions.
@@ -73,7 +73,7 @@ def kept_for_tokens(
     if any(output.script_pubkey == own for output in outputs):
         return None
     coins = token_coins(db, vault, tip_height)
-    enough = [holding for holding in coins if holding.candidate.amount >= WORTH_KEEPING]
+    enough = [holding for holding in coins if holding.amount >= WORTH_KEEPING]
     return next(iter(enough[-1:] or coins), None)
 
 
@@ -96,15 +96,9 @@ def tokens_question(vault: Moved) -> Question[bool]:
 def _at_address(db: Session, vault: Moved, tip_height: int) -> Sequence[tuple[Holding, bool]]:
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
     return [
-        (_holding(OutPoint(txid, vout), amount, height, tip_height), is_held)
+        (Holding(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
         for txid, vout, amount, height, is_held in _AT_ADDRESS.all(db, values)
     ]
-
-
-def _holding(outpoint: OutPoint, amount: int, height: int | None, tip_height: int) -> Holding:
-    assert height is not None, "mined ones are asked for"
-    depth = max(1, tip_height - height + 1)
-    return Holding(Candidate(outpoint, Sats(amount), depth, own_change=False), RECEIVE, ADDRESS_INDEX, height)
 
 
 def _unspent_at_address() -> tuple[ColumnElement[bool], ...]:

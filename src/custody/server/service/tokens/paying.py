@@ -20,6 +20,7 @@ from custody.server.domain.selection import (
     Selection,
     Tier,
     input_cost,
+    largest_first,
     settle,
 )
 from custody.server.domain.timing import choose_locktime
@@ -55,17 +56,17 @@ class TokenDrafter:
         """
         intent = Intent((), payload)
         plan = plan_of(policy_of(vault), intent, rate)
-        holdings, selection = self._choose(db, vault, plan, quote.tip.height, vault_at)
+        selection = self._choose(db, vault, plan, quote.tip.height, vault_at)
         require_sane_fee(selection)
         outputs: list[TxOut | ChangeTo] = list(intent.outputs)
         back = ChangeTo(selection.change, RECEIVE, ADDRESS_INDEX)
         outputs.insert(self._rng.randrange(len(outputs) + 1), back)
         lock = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
-        coins = tuple(coins_to_spend(db, vault.chain, holdings))
+        coins = tuple(coins_to_spend(db, vault.chain, selection.coins))
         parts = Parts(policy_of(vault), coins, tuple(outputs), lock)
-        vsize = plan.vsize(len(holdings), True)  # noqa: FBT003 - the shape Plan asks for
+        vsize = plan.vsize(len(selection.coins), True)  # noqa: FBT003 - the shape Plan asks for
         try:
-            draft = Draft(parts.build(), holdings, selection, vsize, parts)
+            draft = Draft(parts.build(), selection, vsize, parts)
         except PsbtTooLarge as error:
             sentence = f"The coins at the vault's address are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault(vault_at, sentence, error.code),)) from error
@@ -73,23 +74,21 @@ class TokenDrafter:
 
     def _choose(
         self, db: Session, vault: Vault, plan: Plan, tip_height: int, vault_at: str
-    ) -> tuple[tuple[Holding, ...], Selection]:
+    ) -> Selection[Holding]:
         """One coin at the address where one suffices, the smallest that does; else as few others as the fee takes."""
-        own = [
-            coin for coin in token_coins(db, vault, tip_height) if coin.candidate.amount > input_cost(plan)
-        ]
+        own = [coin for coin in token_coins(db, vault, tip_height) if coin.amount > input_cost(plan)]
         if not own:
             raise _no_coin(db, vault, plan, tip_height, vault_at)
         for coin in reversed(own):
             alone = _settle([coin], plan)
             if alone is not None:
-                return (coin,), alone
+                return alone
         others = self._others(db, vault, plan, tip_height, own[1:])
         for count in range(1, min(len(others), MAX_INPUTS - 1) + 1):
             holdings = (own[0], *others[:count])
             together = _settle(holdings, plan)
             if together is not None:
-                return holdings, together
+                return together
         raise InsufficientFunds(
             "The vault's confirmed coins that no proposal holds do not pay the fee and leave something at its address."
         )
@@ -99,13 +98,12 @@ class TokenDrafter:
     ) -> list[Holding]:
         """Confirmed ones, the largest first; those at the address last, for each of them can begin a call."""
         pool = Purse(vault.id, tip_height, avoids_address=True).pool(db, Tier.CONFIRMED, plan)
-        pool.sort(key=lambda holding: (-holding.candidate.amount, str(holding.outpoint)))
-        return [*pool, *own]
+        return [*largest_first(pool), *own]
 
 
-def _settle(holdings: Sequence[Holding], plan: Plan) -> Selection | None:
+def _settle(holdings: Sequence[Holding], plan: Plan) -> Selection[Holding] | None:
     """With change: the next call begins with it."""
-    selection = settle([holding.candidate for holding in holdings], plan)
+    selection = settle(holdings, plan)
     return selection if selection is not None and selection.change else None
 
 

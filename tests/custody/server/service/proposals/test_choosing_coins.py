@@ -81,7 +81,8 @@ def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
     mine = set(db.scalars(select(Proposal.txid_expected)))
     everything = [
         Candidate(
-            OutPoint(coin.txid, coin.vout),
+            coin.txid,
+            coin.vout,
             Sats(coin.amount_sats),
             0 if coin.height is None else TIP - coin.height + 1,
             coin.txid in mine,
@@ -89,7 +90,7 @@ def in_memory(db, rows) -> tuple[list[Candidate], list[Candidate]]:
         for coin in found
     ]
     assert len(everything) == len(rows)
-    return everything, [coin for coin in everything if coin.outpoint.txid not in locked]
+    return everything, [coin for coin in everything if coin.txid not in locked]
 
 
 @pytest.fixture
@@ -130,11 +131,8 @@ def test_what_all_coins_can_pay_the_coins_that_are_read_can_pay(desk, rows, targ
         else:
             assert unbounded is not None
             assert len(pool) <= FEW + 2 + 1
-            # Whose they are is not told: the database has decided by it.
-            assert {holding.candidate for holding in pool} <= {
-                each._replace(own_change=False) for each in free
-            }
-            assert set(chosen.coins) <= {holding.candidate for holding in pool}
+            assert {each[:3] for each in pool} <= {each[:3] for each in free}
+            assert set(chosen.coins) <= set(pool)
             assert sum(coin.amount for coin in chosen.coins) == target + chosen.change + chosen.fee
 
 
