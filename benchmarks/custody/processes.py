@@ -70,10 +70,10 @@ def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> N
     """What a request does between its door and its answer."""
     services = platform.services
     place = place_question(caller.user_id, request.workspace_id)
-    with services.store.read(place, vault_question(request.wallet_id)) as db:
+    with services.store.read(lambda: (place, vault_question(request.wallet_id))) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         prepared = services.proposals.draft(db, caller, access, request)
-    with services.store.write(place, *prepared.questions) as db:
+    with services.store.write(lambda: (place, *prepared.questions)) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         services.proposals.create(db, caller, access, request, prepared)
 
@@ -82,11 +82,11 @@ def approve(platform: Platform, caller: Caller, request: SignPsbtRequest) -> Non
     """The same for a signed PSBT."""
     services = platform.services
     place = place_question(caller.user_id, request.workspace_id)
-    with services.store.read(place, *services.signing.questions(caller, request)) as db:
+    with services.store.read(lambda: (place, *services.signing.questions(caller, request))) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         sought = services.signing.expect(db, caller, access, request)
     verified = verify_returned(read_returned(request, sought.txid), sought)
-    with services.store.write(place, *sought.questions_for(verified)) as db:
+    with services.store.write(lambda: (place, *sought.questions_for(verified))) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         services.signing.submit(db, caller, access, request, verified)
 

@@ -27,8 +27,12 @@ class Compiled:
         self._fixed = {key: bind.value for key, bind in binds.items() if not bind.required}
         self._lists = [key for key in lists if key not in self._fixed]
         self._texts: dict[tuple[int, ...], Text] = {}
+        # Without lists there is one.
+        self._only = None if self._lists else self._expanded({})
 
     def text(self, values: Values) -> "Text":
+        if self._only is not None:
+            return self._only
         lengths = tuple([len(cast("Sequence[object]", values[key])) for key in self._lists])
         known = self._texts.get(lengths)
         if known is not None:

@@ -1,96 +1,39 @@
-"""What is sent together: writes that nobody waits for with whatever is sent next, and questions before they are asked.
+"""Sends statements by a session's way to the database, with what was kept back until then."""
 
-To PostgreSQL every question is a way there and back, which takes both sides longer than most answers do. SQLite is no way off:
-there each statement goes by itself, at once.
-"""
-
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.exc import IntegrityError, InvalidRequestError
 from sqlalchemy.orm import Session
 
-from custody.server.store.connection import own_connection
-from custody.server.store.wire import Rows, Statement, answers_of, exchange
+from custody.server.store.way import Way, way_of
+from custody.server.store.wire import WIRE, Outcome, Rows, Statement, Wire
 
-_AHEAD: Final = "what goes together"
-
-
-class Asker(Protocol):
-    """Whose answers are kept: a statement without its values."""
-
-    @property
-    def tables(self) -> frozenset[str]: ...
-
-    def __hash__(self) -> int: ...
+# A primary key or another index that takes each value once: PostgreSQL's manual, Appendix A; https://sqlite.org/rescode.html.
+_DUPLICATES: Final = frozenset({"23505", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE"})
 
 
-class Ahead:
-    """One transaction's: writes that nobody waits for, and answers that are there before anybody asks."""
-
-    def __init__(self, opening: Sequence[str]) -> None:
-        self._kept = [Statement(sql) for sql in opening]
-        # By who asks: for each of the values, the answer.
-        self._answers: dict[Asker, list[tuple[Mapping[str, object], Rows]]] = {}
-
-    def keep(self, statement: Statement) -> None:
-        self._kept.append(statement)
-        self.forget(statement.tables)
-
-    @property
-    def kept(self) -> Sequence[Statement]:
-        """What has to be sent before anything else is."""
-        return tuple(self._kept)
-
-    def sent(self) -> None:
-        """Whatever became of it, it is not sent again."""
-        self._kept.clear()
-
-    def learn(self, asker: Asker, values: Mapping[str, object], rows: Rows) -> None:
-        self._answers.setdefault(asker, []).append((values, rows))
-
-    def answer(self, asker: Asker, values: Mapping[str, object]) -> Rows | None:
-        for known, rows in self._answers.get(asker, ()):
-            if known == values:
-                return rows
-        return None
-
-    def forget(self, tables: frozenset[str]) -> None:
-        """What somebody has changed. An empty set: whatever it was."""
-        for asker in list(self._answers):
-            if not tables or not tables.isdisjoint(asker.tables):
-                del self._answers[asker]
-
-
-def ahead_of(db: Session) -> Ahead | None:
-    """None where nothing is gained by sending statements together."""
-    ahead: Ahead | None = db.info.get(_AHEAD)
-    return ahead
-
-
-def sends_together(db: Session, opening: Sequence[str]) -> None:
-    """To the end of the session's transaction, which ``opening`` begins: it goes with what is sent first."""
-    db.info[_AHEAD] = Ahead(opening)
-
-
-def send(db: Session, *statements: Statement) -> Sequence[Rows]:
+def send(way: Way, *statements: Statement) -> Sequence[Rows]:
     """What each of them answers, once what was kept back is done. Raises what SQLAlchemy raises, from that too: the first error
     that there is. What stands after it was not done.
 
     Raises InvalidRequestError where the transaction is over, by an error that somebody let pass: what came after it would stand by itself.
     """
-    connection, ahead = own_connection(db), ahead_of(db)
-    if not connection.in_transaction():
+    ahead = way.ahead
+    if not way.connection.in_transaction():
         raise InvalidRequestError("The transaction is over: nothing more belongs to it.")
+    if ahead is None and len(statements) == 1 and statements[0].around is None:
+        # Nothing goes with it, as nearly always on SQLite.
+        return _answers_of(way.connection, statements, _exchange(way, statements))
     every = list(ahead.kept) if ahead is not None else []
     places = _told_around(statements, every)
     if not every:
         return ()
-    outcome = exchange(connection, every)
+    outcome = _exchange(way, every)
     if ahead is not None and outcome.was_sent:
         ahead.sent()
-    answers = answers_of(connection, every, outcome)
+    answers = _answers_of(way.connection, every, outcome)
     return [answers[place] for place in places]
 
 
@@ -104,7 +47,8 @@ def _told_around(statements: Sequence[Statement], every: list[Statement]) -> lis
             around = statement.around
         places.append(len(every))
         every.append(statement)
-    every.extend(_told(around, 1))
+    if around is not None:
+        every.extend(_told(around, 1))
     return places
 
 
@@ -114,11 +58,54 @@ def _told(around: tuple[str, str] | None, place: int) -> list[Statement]:
 
 def send_kept(db: Session) -> None:
     """Whatever was kept back, if anything was."""
-    ahead = ahead_of(db)
-    if ahead is not None and ahead.kept:
-        send(db)
+    way = way_of(db)
+    if way.ahead is not None and way.ahead.kept:
+        send(way)
 
 
 def ask_alone(connection: Connection, statement: Statement) -> Rows:
     """In no transaction but its own. Raises what SQLAlchemy raises."""
-    return answers_of(connection, [statement], exchange(connection, [statement]))[0]
+    return _answers_of(connection, [statement], _exchange(Way(connection), [statement]))[0]
+
+
+def _exchange(way: Way, statements: Sequence[Statement]) -> Outcome:
+    """Whoever listens to SQLAlchemy's ``before_cursor_execute`` hears of each first, without a cursor."""
+    connection = way.connection
+    for hear in way.heard:
+        for statement in statements:
+            hear(connection, None, statement.sql, statement.given, None, False)  # noqa: FBT003 - the listener's shape
+    wire: Wire = connection.info[WIRE]
+    try:
+        return wire.exchange(statements)
+    except BaseException:
+        if wire.is_broken:
+            # Or SQLAlchemy would roll back what is gone, and raise that instead.
+            connection.invalidate()
+        raise
+
+
+def _answers_of(connection: Connection, statements: Sequence[Statement], outcome: Outcome) -> Sequence[Rows]:
+    """Raises what SQLAlchemy raises, or what the statement that failed says instead."""
+    if outcome.error is not None:
+        # Where the connection breaks after the last answer, it is not certain that it was the last word.
+        failed = statements[min(len(outcome.answers), len(statements) - 1)]
+        try:
+            _raise(connection, outcome.error, failed.sql)
+        except IntegrityError as error:
+            if failed.refused is None or _code(error.orig) not in _DUPLICATES:
+                raise
+            raise failed.refused() from error
+    return outcome.answers
+
+
+def _code(error: BaseException | None) -> object:
+    return getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None)
+
+
+def _raise(connection: Connection, error: Exception, sql: str) -> NoReturn:
+    """The driver's errors as SQLAlchemy raises them: named, without what was stored, the connection given up where it is broken."""
+    driver: Any = connection.dialect.dbapi
+    if not isinstance(error, driver.Error):
+        raise error
+    handle = connection._handle_dbapi_exception  # noqa: SLF001 - there is no public door to it
+    handle(error, sql, None, None, None)

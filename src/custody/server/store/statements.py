@@ -5,7 +5,7 @@ several times as long as the driver does over it, so none of that happens here, 
 whoever listens to its ``before_cursor_execute`` (ADR 24).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVarTuple, cast
 
@@ -16,8 +16,8 @@ from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from custody.server.store.compiled import Compiled, Read, Text, Values, reader, tables_of
-from custody.server.store.connection import connection_of
-from custody.server.store.sending import ahead_of, ask_alone, send
+from custody.server.store.sending import ask_alone, send
+from custody.server.store.way import Way, flushed_way, way_of
 from custody.server.store.wire import Refusal, Statement
 
 Columns = TypeVarTuple("Columns")
@@ -63,12 +63,13 @@ class Query(Generic[*Columns]):
         return Question(self, values)
 
     def all(self, db: Session, values: Values = _NOTHING) -> list[tuple[*Columns]]:
-        connection, ahead = connection_of(db), ahead_of(db)
+        way = flushed_way(db)
+        ahead = way.ahead
         known = None if ahead is None else ahead.answer(self, values)
         if known is not None:
             return cast("list[tuple[*Columns]]", known)
-        statement, read = self.ready(connection.dialect, values)
-        (rows,) = send(db, statement)
+        statement, read = self.ready(way.connection.dialect, values)
+        (rows,) = send(way, statement)
         if ahead is not None and self.changes:
             ahead.forget(self.tables)
         return cast("list[tuple[*Columns]]", rows if read is None else read(rows))
@@ -121,28 +122,36 @@ class Question(Generic[*Columns]):
 
 
 AnyQuestion = Question[*tuple[Any, ...]]
+Asked = Callable[[], Iterable[AnyQuestion]]
+
+
+def nothing() -> Iterable[AnyQuestion]:
+    return ()
 
 
 def asks_ahead(db: Session) -> bool:
     """Whether anything is gained by `ask_ahead`, and by working out what to ask."""
-    return ahead_of(db) is not None
+    return way_of(db).ahead is not None
 
 
-def ask_ahead(db: Session, *questions: AnyQuestion) -> None:
+def ask_ahead(db: Session, asked: Asked) -> None:
     """Has them answered together. Whoever asks one of them later in the transaction has the answer there, unless something was
     changed since in a table that it reads.
 
-    For what is asked in any case, and on the way there again and again.
+    For what is asked in any case, and on the way there again and again. Where nothing is gained, nobody works out what to ask.
     """
-    ahead = ahead_of(db)
+    way = way_of(db)
+    ahead = way.ahead
     if ahead is None:
         return
+    questions = tuple(asked())
     assert not any(question.query.changes for question in questions), (
         "an answer is asked ahead, and no change"
     )
-    connection = connection_of(db)
-    ready = [question.query.ready(connection.dialect, question.values) for question in questions]
-    answers = send(db, *[statement for statement, _ in ready])
+    db.flush()
+    dialect = way.connection.dialect
+    ready = [question.query.ready(dialect, question.values) for question in questions]
+    answers = send(way, *[statement for statement, _ in ready])
     for question, (_, read), rows in zip(questions, ready, answers, strict=True):
         ahead.learn(question.query, question.values, rows if read is None else read(rows))
 
@@ -163,22 +172,23 @@ class Change:
     def run(self, db: Session, *rows: Values, refused: Refusal | None = None) -> None:
         """Once for each of them; all have the same keys. ``refused``: what is raised where there is such a row already."""
         if rows:
-            send(db, *self._ready(db, rows, refused))
-            ahead = ahead_of(db)
-            if ahead is not None:
-                ahead.forget(self._tables)
+            way = flushed_way(db)
+            send(way, *self._ready(way, rows, refused))
+            if way.ahead is not None:
+                way.ahead.forget(self._tables)
 
     def later(self, db: Session, *rows: Values, refused: Refusal | None = None) -> None:
         """The same, of which nobody waits for the end: where it fails, whatever is done next does, the commit at the latest."""
-        ahead = ahead_of(db)
-        if ahead is None or not rows:
+        way = way_of(db)
+        if way.ahead is None or not rows:
             self.run(db, *rows, refused=refused)
             return
-        for statement in self._ready(db, rows, refused):
-            ahead.keep(statement)
+        db.flush()
+        for statement in self._ready(way, rows, refused):
+            way.ahead.keep(statement)
 
-    def _ready(self, db: Session, rows: Sequence[Values], refused: Refusal | None) -> list[Statement]:
-        text = self._text(connection_of(db).dialect, frozenset(rows[0]))
+    def _ready(self, way: Way, rows: Sequence[Values], refused: Refusal | None) -> list[Statement]:
+        text = self._text(way.connection.dialect, frozenset(rows[0]))
         return [Statement(text.sql, text.given(row), self._tables, refused=refused) for row in rows]
 
     def _text(self, dialect: Dialect, keys: frozenset[str]) -> Text:

@@ -25,7 +25,7 @@ from custody.server.store.line import Line
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
 from custody.server.store.sending import send_kept
-from custody.server.store.statements import AnyQuestion, Columns, Query, Question, ask_ahead
+from custody.server.store.statements import Asked, Columns, Query, Question, ask_ahead, nothing
 from custody.server.store.unit import committed, settle, unit_of
 
 log = structlog.get_logger()
@@ -63,7 +63,7 @@ class Store:
         return store
 
     @contextmanager
-    def write(self, *asked: AnyQuestion) -> Iterator[Session]:
+    def write(self, asked: Asked = nothing) -> Iterator[Session]:
         """One transaction that holds the write lock from its start; commits at the end, rolls back on an exception.
         ``asked``: what it will ask first (`ask_ahead`).
 
@@ -81,7 +81,7 @@ class Store:
             committed(session)
 
     @contextmanager
-    def read(self, *asked: AnyQuestion) -> Iterator[Session]:
+    def read(self, asked: Asked = nothing) -> Iterator[Session]:
         """One consistent snapshot. The database refuses writes in it. ``asked``: as for `write`. Raises DatabaseUnavailable."""
         with (
             self._trouble_named(),
@@ -135,12 +135,12 @@ class Store:
         self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
     @contextmanager
-    def _turn_begun(self, asked: Sequence[AnyQuestion]) -> Iterator[_Begun]:
+    def _turn_begun(self, asked: Asked) -> Iterator[_Begun]:
         """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
         database = self._database
         with ExitStack() as stack:
             try:
-                begun = self._begun(database.writing, database.to_write, (_REVISION, *asked))
+                begun = self._begun(database.writing, database.to_write, lambda: (_REVISION, *asked()))
                 transaction, session = stack.enter_context(begun)
                 with self._trouble_named():
                     is_own = _has_own_tables(session)
@@ -184,9 +184,7 @@ class Store:
             return _on_whole_connection(lambda: _ask_once(self._database.reading, question))
 
     @contextmanager
-    def _begun(
-        self, engine: Engine, opening: Sequence[str] | None, asked: Sequence[AnyQuestion]
-    ) -> Iterator[_Begun]:
+    def _begun(self, engine: Engine, opening: Sequence[str] | None, asked: Asked) -> Iterator[_Begun]:
         with self._trouble_named():
             stack, begun = _on_whole_connection(lambda: _begin(engine, opening, asked))
         # Its end is a word to the database, too.
@@ -229,16 +227,14 @@ def _ask_once(engine: Engine, question: Question[*Columns]) -> list[tuple[*Colum
         return question.alone(connection)
 
 
-def _begin(
-    engine: Engine, opening: Sequence[str] | None, asked: Sequence[AnyQuestion]
-) -> tuple[ExitStack, _Begun]:
+def _begin(engine: Engine, opening: Sequence[str] | None, asked: Asked) -> tuple[ExitStack, _Begun]:
     """Whoever closes the stack ends the transaction: a rollback, where it was not committed."""
     with ExitStack() as stack:
         connection = stack.enter_context(engine.connect())
         connection.info[BEGINS_ITSELF] = True
         transaction = connection.begin()
         session = stack.enter_context(unit_of(transaction, opening))
-        ask_ahead(session, *asked)
+        ask_ahead(session, asked)
         # Whatever was asked, or nothing: from here on the transaction is open.
         send_kept(session)
         return stack.pop_all(), (transaction, session)

@@ -8,8 +8,8 @@ from sqlalchemy import CursorResult, RootTransaction, event
 from sqlalchemy.orm import ORMExecuteState, Session
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
-from custody.server.store.connection import connection_of, kept_connection
-from custody.server.store.sending import ahead_of, send_kept, sends_together
+from custody.server.store.sending import send_kept
+from custody.server.store.way import flushed_way, kept_way, way_of
 
 Columns = TypeVarTuple("Columns")
 _AT_LAST: Final = "before it is committed"
@@ -28,9 +28,7 @@ def unit_of(transaction: RootTransaction, opening: Sequence[str] | None) -> Iter
     ``opening``: where statements wait for one another to be sent, what the database has to be told first.
     """
     connection = transaction.connection
-    with Unit(connection) as session, kept_connection(session, connection):
-        if opening is not None:
-            sends_together(session, opening)
+    with Unit(connection) as session, kept_way(session, connection, opening):
         yield session
 
 
@@ -51,7 +49,7 @@ def execute_plain(
     db: Session, statement: TypedReturnsRows[*Columns], values: Mapping[str, object] | None = None
 ) -> CursorResult[*Columns]:
     """By the session's own connection, past the session."""
-    connection = connection_of(db)
+    connection = flushed_way(db).connection
     _before_change(db, _ANYTHING)
     return connection.execute(statement, values)
 
@@ -82,6 +80,6 @@ def _before_statement(state: ORMExecuteState) -> None:
 
 def _before_change(db: Session, tables: frozenset[str]) -> None:
     send_kept(db)
-    ahead = ahead_of(db)
+    ahead = way_of(db).ahead
     if ahead is not None:
         ahead.forget(tables)

@@ -111,8 +111,11 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
 
 
 def _look(call: Call[SignPsbtRequest]) -> Sought:
-    entering = call.questions(call.body.workspace_id)
-    with call.services.store.read(*entering, *call.services.signing.questions(call.caller, call.body)) as db:
+    def asked() -> tuple[AnyQuestion, ...]:
+        seat = call.services.signing.questions(call.caller, call.body)
+        return (*call.questions(call.body.workspace_id), *seat)
+
+    with call.services.store.read(asked) as db:
         return _expect(call, db)
 
 
@@ -122,8 +125,10 @@ def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
 
 
 def _record(call: Call[SignPsbtRequest], sought: Sought, verified: Verified | None) -> SignPsbtResponse:
-    asked = *call.questions(call.body.workspace_id), *sought.questions_for(verified)
-    with call.services.store.write(*asked) as db:
+    def asked() -> tuple[AnyQuestion, ...]:
+        return (*call.questions(call.body.workspace_id), *sought.questions_for(verified))
+
+    with call.services.store.write(asked) as db:
         return _submit(call, db, verified)
 
 

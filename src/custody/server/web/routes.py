@@ -223,7 +223,7 @@ class Runner:
     def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
         """What was prepared in vain several times is prepared once more where nobody else can write: it ends in any case."""
         for tries in range(MAX_TRIES):
-            with call.services.store.read(*self._asked(call)) as db:
+            with call.services.store.read(lambda: self._asked(call)) as db:
                 ready = self._let_in(replace(call, tries=tries), db)
                 if scope is not None:
                     known = call.services.idempotency.known(db, scope, _canonical(call.body))
@@ -241,7 +241,7 @@ class Runner:
         )
 
     def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
-        with call.services.store.write(*self._asked(call)) as db:
+        with call.services.store.write(lambda: self._asked(call)) as db:
             # Let in first: a stored answer is no way around a permission that was taken away (P23).
             ready = self._let_in(call, db)
             if scope is None:

@@ -6,6 +6,7 @@ missing, it cannot.
 
 import re
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from psycopg import RawCursor
@@ -410,11 +411,10 @@ def test_what_is_asked_beside_a_walk_is_planned_as_ever(old):
     sums = most_question(Whose(old.workspace_id, 1, START, old.vault["id"], START))
     plans, told = [], []
     for asked in ((sums, free), (free, sums)):
-        with store.write() as db:
+        with heard_by(store._database.writing) as seen, store.write() as db:
             connection = db.connection()
-            with heard_by(store._database.writing) as seen:
-                ask_ahead(db, *asked)
-            for statement, given in seen:
+            ask_ahead(db, partial(tuple, asked))
+            for statement, given in list(seen):
                 raw = RawCursor(connection.connection.dbapi_connection)
                 if "set_config" in statement:
                     told.append(raw.execute(statement).fetchone())

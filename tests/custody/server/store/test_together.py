@@ -20,7 +20,7 @@ import custody.server
 from custody.server.domain.errors import Outdated
 from custody.server.store import Store
 from custody.server.store.models import Base, Job, Organisation, User, table_of
-from custody.server.store.statements import AnyQuestion, Change, Query, ask_ahead
+from custody.server.store.statements import AnyQuestion, Change, Query, ask_ahead, nothing
 from custody.server.store.unit import after_commit, before_commit, execute_plain
 from custody.server.store.wire import WIRE
 
@@ -85,7 +85,7 @@ def test_what_is_asked_ahead_is_asked_once_and_answered_the_same(two: Store) -> 
     with two.read() as db:
         alone = [question.all(db) for question in QUESTIONS]
     for unit in (two.read, two.write):
-        with heard(two) as said, unit(*QUESTIONS) as db:
+        with heard(two) as said, unit(lambda: QUESTIONS) as db:
             assert [question.all(db) for question in QUESTIONS] == alone
             assert NAMES.all(db) == alone[0]
             # Whatever it is called with: these have their own values.
@@ -113,7 +113,7 @@ CHANGES: dict[str, Callable[[Session], object]] = {
 def test_an_answer_is_forgotten_with_whatever_changes_its_table(
     two: Store, change: Callable[[Session], object]
 ) -> None:
-    with two.write(*QUESTIONS, JOBS.of({})) as db:
+    with two.write(lambda: [*QUESTIONS, JOBS.of({})]) as db:
         assert surname_of(db, A) == "one"
         change(db)
         assert surname_of(db, A) == "two"
@@ -123,7 +123,7 @@ def test_an_answer_is_forgotten_with_whatever_changes_its_table(
 
 
 def test_a_row_that_goes_may_take_others_with_it(two: Store) -> None:
-    with heard(two) as said, two.write(JOBS.of({}), NAMES.of({})) as db:
+    with heard(two) as said, two.write(lambda: [JOBS.of({}), NAMES.of({})]) as db:
         REMOVE.run(db, {"whose": A})
         assert JOBS.all(db) == []
         assert NAMES.all(db) == [(B, None)]
@@ -131,7 +131,7 @@ def test_a_row_that_goes_may_take_others_with_it(two: Store) -> None:
 
 
 def test_a_change_of_another_table_leaves_the_answer(two: Store) -> None:
-    with heard(two) as said, two.write(NAMES.of({})) as db:
+    with heard(two) as said, two.write(lambda: [NAMES.of({})]) as db:
         db.add(Organisation(name="o", created_at=NOW))
         db.flush()
         Change(insert(table_of(Organisation))).run(db, {"name": "p", "created_at": NOW})
@@ -142,7 +142,7 @@ def test_a_change_of_another_table_leaves_the_answer(two: Store) -> None:
 FOLLOWING: dict[str, Callable[[Session], object]] = {
     "nothing": lambda _db: None,
     "a question": NAMES.all,
-    "one that is asked ahead": lambda db: ask_ahead(db, JOBS.of({})),
+    "one that is asked ahead": lambda db: ask_ahead(db, lambda: [JOBS.of({})]),
     "a change": lambda db: ADD.run(db, user("d@example.org")),
     "several": lambda db: ADD.run(db, user("d@example.org"), user("e@example.org")),
     "one that answers": lambda db: RENAME.all(db, {"whose": "c@example.org", "said": "x"}),
@@ -199,7 +199,7 @@ def test_the_statement_that_failed_is_named(two: Store) -> None:
 
     def write() -> None:
         with two.write() as db:
-            ask_ahead(db, NAMES.of({}), nowhere.of({}), JOBS.of({}))
+            ask_ahead(db, lambda: [NAMES.of({}), nowhere.of({}), JOBS.of({})])
             nowhere.all(db)
 
     with pytest.raises(DBAPIError, match="nowhere") as caught:
@@ -317,7 +317,7 @@ def test_where_there_is_nothing_to_ask_nothing_is_sent(two: Store) -> None:
     for unit in (two.read, two.write):
         with unit() as db:
             with heard(two) as said:
-                ask_ahead(db)
+                ask_ahead(db, nothing)
                 ADD.run(db)
             assert said == []
             assert surname_of(db, A) == "one"
@@ -327,7 +327,7 @@ def test_no_change_is_asked_ahead(two: Store) -> None:
     with two.write() as db:
         if two._database.together:
             with pytest.raises(AssertionError, match="no change"):
-                ask_ahead(db, RENAME.of({"whose": A, "said": "two"}))
+                ask_ahead(db, lambda: [RENAME.of({"whose": A, "said": "two"})])
         assert surname_of(db, A) == "one"
 
 
@@ -395,14 +395,14 @@ def test_what_is_asked_of_tables_that_a_newer_version_has_changed_is_outdated(tw
     with two.write() as db:
         db.execute(text("UPDATE alembic_version SET version_num = 'newer'"))
         db.execute(text("ALTER TABLE users RENAME COLUMN surname TO family_name"))
-    with pytest.raises(Outdated), two.write(NAMES.of({})):
+    with pytest.raises(Outdated), two.write(lambda: [NAMES.of({})]):
         pass
 
 
 def test_a_newer_versions_types_are_outdated_too(two: Store, database: str) -> None:
     """Of a statement that was prepared, PostgreSQL says that its plan does not fit."""
     for _ in range(2):
-        with two.write(NAMES.of({})) as db:
+        with two.write(lambda: [NAMES.of({})]) as db:
             assert len(NAMES.all(db)) == 2
     newer = Store.open(database)
     with newer.write() as db:
@@ -410,7 +410,7 @@ def test_a_newer_versions_types_are_outdated_too(two: Store, database: str) -> N
         if newer._database.together:
             db.execute(text("ALTER TABLE users ALTER COLUMN surname TYPE varchar(300)"))
     newer.close()
-    with pytest.raises(Outdated), two.write(NAMES.of({})):
+    with pytest.raises(Outdated), two.write(lambda: [NAMES.of({})]):
         pass
 
 
@@ -456,7 +456,7 @@ def test_whoever_is_interrupted_hears_of_that_and_of_nothing_else(
 def test_a_question_of_ours_that_is_wrong_is_no_newer_version(two: Store) -> None:
     with two.write() as db:
         db.execute(text("ALTER TABLE users RENAME COLUMN surname TO family_name"))
-    with pytest.raises(DBAPIError), two.write(NAMES.of({})) as db:
+    with pytest.raises(DBAPIError), two.write(lambda: [NAMES.of({})]) as db:
         NAMES.all(db)
 
 

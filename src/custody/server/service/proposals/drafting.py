@@ -29,7 +29,7 @@ from custody.server.service.proposals.token_coins import kept_for_tokens, tokens
 from custody.server.service.proposals.twins import free_locktime
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.service.vaults.moving import Moved
-from custody.server.store.statements import AnyQuestion, ask_ahead
+from custody.server.store.statements import Asked, ask_ahead
 from multisig import (
     CHANGE,
     ChangeTo,
@@ -140,7 +140,7 @@ class Drafter:
         rate: FeeRate,
         quote: Quote,
         *,
-        beside: Sequence[AnyQuestion],
+        beside: Asked,
         distinct: bool,
     ) -> Draft:
         """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
@@ -152,7 +152,7 @@ class Drafter:
         """
         plan = plan_of(policy_of(vault), intent, rate)
         purse = Purse(vault.id, quote.tip.height)
-        ask_ahead(db, *beside, tokens_question(vault), *purse.questions(plan))
+        ask_ahead(db, lambda: (*beside(), tokens_question(vault), *purse.questions(plan)))
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         pool, selection = _choose(db, purse, plan, self._rng, kept)
         try:

@@ -118,8 +118,11 @@ class Proposals:
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         derive_ahead(vault)
+
+        def beside() -> tuple[AnyQuestion, ...]:
+            return _own_scripts(vault, intent), *self._limits.policy_questions(access, vault.id)
+
         try:
-            beside = _own_scripts(vault, intent), *self._limits.policy_questions(access, vault.id)
             draft = self._drafter.draft(db, vault, intent, rate, quote, beside=beside, distinct=tries > 0)
         except CustodyError:
             paid = _paid_elsewhere(db, vault, intent)

@@ -58,13 +58,13 @@ class Signing:
             seat.policy,
             seat.fingerprint,
             proposal.m,
-            (
+            lambda: (
                 *seat_questions(caller, proposal),
                 others_question(proposal.id, proposal.family_id),
                 listening_question(access.workspace_id),
                 head_question(access),
             ),
-            (open_question(BROADCAST, proposal.id),),
+            lambda: (open_question(BROADCAST, proposal.id),),
         )
 
     @staticmethod

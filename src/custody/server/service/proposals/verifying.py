@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from custody.schemas import proposals as wire
 from custody.server.domain.errors import Fault, Invalid, NotASigner, PsbtDiffers, SignatureInvalid
 from custody.server.service.proposals.finalising import final_transaction
-from custody.server.store.statements import AnyQuestion
+from custody.server.store.statements import AnyQuestion, Asked
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -37,12 +37,12 @@ class Sought:
     policy: Policy
     fingerprint: Fingerprint
     m: int
-    questions: tuple[AnyQuestion, ...]
-    last_questions: tuple[AnyQuestion, ...]
+    questions: Asked
+    last_questions: Asked
 
     def questions_for(self, verified: "Verified | None") -> tuple[AnyQuestion, ...]:
         is_last = verified is not None and verified.final is not None
-        return self.questions + self.last_questions if is_last else self.questions
+        return (*self.questions(), *(self.last_questions() if is_last else ()))
 
 
 @dataclass(frozen=True)
