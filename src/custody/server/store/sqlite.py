@@ -32,6 +32,7 @@ TURN_SECONDS = 0.000_2
 # How long it does, by the connection's ``info``.
 PATIENCE_MS: Final = "patience_ms"
 _BEGIN: Final = "BEGIN IMMEDIATE"
+_SNAPSHOT: Final = "BEGIN"
 # The low byte is the error, the rest says more about it (https://sqlite.org/rescode.html).
 _PRIMARY = 0xFF
 
@@ -102,7 +103,11 @@ def _create_private(path: Path) -> None:
 
 
 def _take_snapshot(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
+    try:
+        connection.connection.cursor().execute(_SNAPSHOT)
+    except sqlite3.Error:
+        # By SQLAlchemy, which says why not.
+        connection.exec_driver_sql(_SNAPSHOT)
 
 
 def _take_turn(connection: Connection) -> None:

@@ -3,11 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Self, TypeVar
 
 import structlog
-from sqlalchemy import Engine, RootTransaction, String, Transaction, column, select, table
+from sqlalchemy import Engine, String, Transaction, column, select, table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session
@@ -15,7 +16,6 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
 from custody.server.store.database import (
-    BEGINS_ITSELF,
     BUSY_TIMEOUT_MS,
     CannotOpen,
     Database,
@@ -26,10 +26,9 @@ from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
 from custody.server.store.sending import send_kept
 from custody.server.store.statements import Asked, Columns, Query, Question, ask_ahead, nothing
-from custody.server.store.unit import committed, settle, unit_of
+from custody.server.store.unit import Opened, committed, settle
 
 log = structlog.get_logger()
-_Begun = tuple[RootTransaction, Session]
 
 
 class Store:
@@ -44,6 +43,7 @@ class Store:
         self._database = database
         # Of the whole platform: whoever works on the store counts what it does in them.
         self.meters = meters or Meters()
+        self._named = _Named(database, self.meters)
         self._turn = threading.Lock()
         # Of those who first work out what they write: to be stood in outside of any transaction.
         self.line = Line(database.abreast)
@@ -71,28 +71,42 @@ class Store:
         Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
         """
         asked_at = time.perf_counter()
-        with self._my_turn():
-            with self._turn_begun(asked) as (transaction, session), self._turn_timed(asked_at):
-                with self._trouble_named():
-                    yield session
-                    settle(session)
-                self._commit(transaction)
+        if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
+            self._named.count(Trouble.BUSY)
+            raise DatabaseUnavailable(Trouble.BUSY.value)
+        try:
+            opened = self._turn_begun(asked)
+            try:
+                began_at = time.perf_counter()
+                self.meters.write_wait_seconds.observe(began_at - asked_at)
+                try:
+                    with self._named:
+                        yield opened.session
+                        settle(opened.session)
+                    self._commit(opened.transaction)
+                finally:
+                    self.meters.write_hold_seconds.observe(time.perf_counter() - began_at)
+            finally:
+                self._end(opened)
             # In the turn still: what is told of commits is told in their order.
-            committed(session)
+            committed(opened.session)
+        finally:
+            self._turn.release()
 
     @contextmanager
     def read(self, asked: Asked = nothing) -> Iterator[Session]:
         """One consistent snapshot. The database refuses writes in it. ``asked``: as for `write`. Raises DatabaseUnavailable."""
-        with (
-            self._trouble_named(),
-            self._begun(self._database.reading, self._database.to_read, asked) as (transaction, session),
-        ):
-            yield session
-            # Whatever was put off is refused as it would have been at once.
-            send_kept(session)
-            # Nothing was changed: it is ended in one way as well as in the other.
-            if transaction.is_active:
-                transaction.commit()
+        with self._named:
+            opened = self._begun(self._database.reading, self._database.to_read, asked)
+            try:
+                yield opened.session
+                # Whatever was put off is refused as it would have been at once.
+                send_kept(opened.session)
+                # Nothing was changed: it is ended in one way as well as in the other.
+                if opened.transaction.is_active:
+                    opened.transaction.commit()
+            finally:
+                opened.end()
 
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
@@ -121,79 +135,51 @@ class Store:
                 "Check that it runs, and that CUSTODY_DATABASE_URL names it.",
             ) from error
 
-    @contextmanager
-    def _my_turn(self) -> Iterator[None]:
-        if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
-            self._count(Trouble.BUSY)
-            raise DatabaseUnavailable(Trouble.BUSY.value)
-        try:
-            yield
-        finally:
-            self._turn.release()
-
-    def _count(self, trouble: Trouble) -> None:
-        self.meters.database_troubles.labels(trouble.name.lower()).inc()
-
-    @contextmanager
-    def _turn_begun(self, asked: Asked) -> Iterator[_Begun]:
+    def _turn_begun(self, asked: Asked) -> Opened:
         """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
+        opened = self._begun_in_own_tables(asked)
+        if opened is None:
+            raise Outdated("A newer version of the platform has migrated the database.")
+        return opened
+
+    def _begun_in_own_tables(self, asked: Asked) -> Opened | None:
+        """None where they are a newer version's."""
         database = self._database
-        with ExitStack() as stack:
+        try:
+            opened = self._begun(database.writing, database.to_write, lambda: (_REVISION, *asked()))
             try:
-                begun = self._begun(database.writing, database.to_write, lambda: (_REVISION, *asked()))
-                transaction, session = stack.enter_context(begun)
-                with self._trouble_named():
-                    is_own = _has_own_tables(session)
-            except DBAPIError as error:
-                # What else was asked may be gone from the new tables, or of another type there.
-                if database.trouble_of(error.orig) is not None or not self.is_outdated():
-                    raise
-                is_own = False
-            if not is_own:
-                raise Outdated("A newer version of the platform has migrated the database.")
-            yield transaction, session
-
-    @contextmanager
-    def _turn_timed(self, asked_at: float) -> Iterator[None]:
-        began_at = time.perf_counter()
-        self.meters.write_wait_seconds.observe(began_at - asked_at)
-        try:
-            yield
-        finally:
-            self.meters.write_hold_seconds.observe(time.perf_counter() - began_at)
-
-    @contextmanager
-    def _trouble_named(self) -> Iterator[None]:
-        """Before COMMIT was sent: whatever happens to the database, the transaction is gone."""
-        try:
-            yield
-        except NoConnectionFree as error:
-            self._count(Trouble.BUSY)
-            raise DatabaseUnavailable(Trouble.BUSY.value) from error
-        except DBAPIError as error:
-            trouble = self._database.trouble_of(error.orig)
-            if trouble is None:
+                with self._named:
+                    is_own = _has_own_tables(opened.session)
+            except BaseException:
+                self._end(opened)
                 raise
-            self._count(trouble)
-            log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
-            raise DatabaseUnavailable(trouble.value) from error
+        except DBAPIError as error:
+            # What else was asked may be gone from the new tables, or of another type there.
+            if database.trouble_of(error.orig) is not None or not self.is_outdated():
+                raise
+            return None
+        if is_own:
+            return opened
+        self._end(opened)
+        return None
 
     def ask(self, question: Question[*Columns]) -> list[tuple[*Columns]]:
         """What one statement answers, which is a snapshot by itself. Raises DatabaseUnavailable."""
-        with self._trouble_named():
+        with self._named:
             return _on_whole_connection(lambda: _ask_once(self._database.reading, question))
 
-    @contextmanager
-    def _begun(self, engine: Engine, opening: Sequence[str] | None, asked: Asked) -> Iterator[_Begun]:
-        with self._trouble_named():
-            stack, begun = _on_whole_connection(lambda: _begin(engine, opening, asked))
-        # Its end is a word to the database, too.
-        with self._trouble_named(), stack:
-            yield begun
+    def _begun(self, engine: Engine, opening: Sequence[str] | None, asked: Asked) -> Opened:
+        with self._named:
+            return _on_whole_connection(lambda: _begin(engine, opening, asked))
+
+    def _end(self, opened: Opened) -> None:
+        """Its end is a word to the database, too."""
+        with self._named:
+            opened.end()
 
     def _commit(self, transaction: Transaction) -> None:
         try:
-            with self._trouble_named():
+            with self._named:
                 transaction.commit()
         except DatabaseUnavailable as unavailable:
             error = unavailable.__cause__
@@ -227,17 +213,42 @@ def _ask_once(engine: Engine, question: Question[*Columns]) -> list[tuple[*Colum
         return question.alone(connection)
 
 
-def _begin(engine: Engine, opening: Sequence[str] | None, asked: Asked) -> tuple[ExitStack, _Begun]:
-    """Whoever closes the stack ends the transaction: a rollback, where it was not committed."""
-    with ExitStack() as stack:
-        connection = stack.enter_context(engine.connect())
-        connection.info[BEGINS_ITSELF] = True
-        transaction = connection.begin()
-        session = stack.enter_context(unit_of(transaction, opening))
-        ask_ahead(session, asked)
+def _begin(engine: Engine, opening: Sequence[str] | None, asked: Asked) -> Opened:
+    opened = Opened(engine, opening)
+    try:
+        ask_ahead(opened.session, asked)
         # Whatever was asked, or nothing: from here on the transaction is open.
-        send_kept(session)
-        return stack.pop_all(), (transaction, session)
+        send_kept(opened.session)
+    except BaseException:
+        opened.end()
+        raise
+    return opened
+
+
+class _Named:
+    """Before COMMIT was sent: whatever happens to the database, the transaction is gone. One for all who enter it, at whatever time."""
+
+    def __init__(self, database: Database, meters: Meters) -> None:
+        self._database = database
+        self._meters = meters
+
+    def count(self, trouble: Trouble) -> None:
+        self._meters.database_troubles.labels(trouble.name.lower()).inc()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _where: TracebackType | None
+    ) -> None:
+        match error:
+            case NoConnectionFree():
+                self.count(Trouble.BUSY)
+                raise DatabaseUnavailable(Trouble.BUSY.value) from error
+            case DBAPIError() if trouble := self._database.trouble_of(error.orig):
+                self.count(trouble)
+                log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
+                raise DatabaseUnavailable(trouble.value) from error
 
 
 _REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version"))).of({})

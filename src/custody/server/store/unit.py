@@ -1,15 +1,15 @@
 """The session of a unit of work: one transaction and no more, with what may be done beside SQLAlchemy's own way."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVarTuple
 
-from sqlalchemy import CursorResult, RootTransaction, event
+from sqlalchemy import CursorResult, Engine, event
 from sqlalchemy.orm import ORMExecuteState, Session
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
+from custody.server.store.database import BEGINS_ITSELF
 from custody.server.store.sending import send_kept
-from custody.server.store.way import flushed_way, kept_way, way_of
+from custody.server.store.way import flushed_way, lose_way, set_way, way_of
 
 Columns = TypeVarTuple("Columns")
 _AT_LAST: Final = "before it is committed"
@@ -21,15 +21,32 @@ class Unit(Session):
     """Whatever goes through SQLAlchemy finds done what was to be done by then, and makes nobody believe an old answer."""
 
 
-@contextmanager
-def unit_of(transaction: RootTransaction, opening: Sequence[str] | None) -> Iterator[Session]:
-    """It joins the transaction that the connection is in.
+class Opened:
+    """A transaction that is open, and the session that joins it.
 
     ``opening``: where statements wait for one another to be sent, what the database has to be told first.
     """
-    connection = transaction.connection
-    with Unit(connection) as session, kept_way(session, connection, opening):
-        yield session
+
+    __slots__ = ("_connection", "session", "transaction")
+
+    def __init__(self, engine: Engine, opening: Sequence[str] | None) -> None:
+        self._connection = connection = engine.connect()
+        try:
+            connection.info[BEGINS_ITSELF] = True
+            self.transaction = connection.begin()
+            self.session = Unit(connection)
+            set_way(self.session, connection, opening)
+        except BaseException:
+            connection.close()
+            raise
+
+    def end(self) -> None:
+        """A rollback, where it was not committed."""
+        try:
+            lose_way(self.session)
+            self.session.close()
+        finally:
+            self._connection.close()
 
 
 def settle(db: Session) -> None:

@@ -1,7 +1,6 @@
 """A session's way to the database: the one connection of its one transaction, found without SQLAlchemy's bookkeeping."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -38,14 +37,14 @@ def way_of(db: Session) -> Way:
     return Way(db.connection()) if known is None else known
 
 
-@contextmanager
-def kept_way(db: Session, connection: Connection, opening: Sequence[str] | None) -> Iterator[None]:
+def set_way(db: Session, connection: Connection, opening: Sequence[str] | None) -> None:
     """For a session that is one transaction and no more.
 
     ``opening``: where statements wait for one another to be sent, what the database has to be told first.
     """
     db.info[_WAY] = Way(connection, None if opening is None else Ahead(opening))
-    try:
-        yield
-    finally:
-        del db.info[_WAY]
+
+
+def lose_way(db: Session) -> None:
+    """Its transaction is over: whoever goes on with it has no connection."""
+    db.info.pop(_WAY, None)
