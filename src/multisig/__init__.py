@@ -2,7 +2,7 @@
 
 from multisig.accounts import multisig_account_path, profile_account_path
 from multisig.address import decode_address, encode_address
-from multisig.builder import ChangeTo, CoinToSpend, build_psbt
+from multisig.builder import Built, ChangeTo, CoinToSpend, build_psbt, built_psbt
 from multisig.descriptor import SortedMulti, checksum
 from multisig.ecdsa import signature_fault, verify_ecdsa
 from multisig.errors import (
@@ -60,6 +60,7 @@ from multisig.script import (
 )
 from multisig.signatures import (
     InputSignatures,
+    ProvenSpend,
     SignatureReport,
     SignerProgress,
     accept_signatures,
@@ -92,6 +93,7 @@ __all__ = [
     "RECEIVE",
     "SIGHASH_ALL",
     "BadSignature",
+    "Built",
     "Change",
     "ChangeTo",
     "CoinToSpend",
@@ -126,6 +128,7 @@ __all__ = [
     "Payment",
     "Policy",
     "Profile",
+    "ProvenSpend",
     "Psbt",
     "PsbtInput",
     "PsbtLimits",
@@ -147,6 +150,7 @@ __all__ = [
     "accept_signatures",
     "bsms_record",
     "build_psbt",
+    "built_psbt",
     "checksum",
     "classify",
     "combine",

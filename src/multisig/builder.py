@@ -7,6 +7,7 @@ account xpubs, by which a Trezor and a Ledger recognise the quorum.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from multisig.errors import InvalidPsbt
 from multisig.proofs import Place, derive, policy_keys
@@ -39,6 +40,13 @@ class ChangeTo:
     index: int
 
 
+class Built(NamedTuple):
+    """A PSBT and its bytes, by which it was read again."""
+
+    psbt: Psbt
+    raw: bytes
+
+
 def build_psbt(
     policy: Policy,
     coins: Sequence[CoinToSpend],
@@ -47,7 +55,19 @@ def build_psbt(
     sequence: int = SEQUENCE,
     version: int = 2,
 ) -> Psbt:
-    """The unsigned PSBT that spends these coins into these outputs, in the given order.
+    """The unsigned PSBT that spends these coins into these outputs, in the given order. Raises as `built_psbt`."""
+    return built_psbt(policy, coins, outputs, locktime, sequence, version).psbt
+
+
+def built_psbt(
+    policy: Policy,
+    coins: Sequence[CoinToSpend],
+    outputs: Sequence[TxOut | ChangeTo],
+    locktime: int,
+    sequence: int = SEQUENCE,
+    version: int = 2,
+) -> Built:
+    """The same, for whoever needs its bytes.
 
     Raises InvalidPsbt for a coin that its previous transaction contradicts, a coin given twice, and
     outputs beyond the coins; WrongNetwork and the like come from the policy.
@@ -70,7 +90,8 @@ def build_psbt(
         xpubs=tuple((key.xpub, key.origin) for key in policy_keys(policy)),
     )
     # What leaves has passed the same door as what comes in.
-    return Psbt.parse(psbt.to_bytes())
+    raw = psbt.to_bytes()
+    return Built(Psbt.parse(raw), raw)
 
 
 def _check_amounts(coins: Sequence[CoinToSpend], outputs: Sequence[PsbtOutput]) -> None:

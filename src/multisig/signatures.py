@@ -80,6 +80,51 @@ class SigningInput:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ProvenSpend:
+    """A PSBT whose every input is proven to be a coin of the policy: once, for all that is then done about its signatures.
+
+    `inputs` are what `signing_inputs` says of it: of its transaction and its coins, whatever signatures it has.
+    """
+
+    psbt: Psbt
+    policy: Policy
+    inputs: tuple[SigningInput, ...]
+
+    @classmethod
+    def of(cls, psbt: Psbt, policy: Policy) -> "ProvenSpend":
+        """Raises PsbtMismatch where an amount or the ownership is not proven."""
+        return cls(psbt, policy, signing_inputs(psbt, policy))
+
+    def accept(self, returned: Psbt, signer: Fingerprint | None) -> "ProvenSpend":
+        """As `accept_signatures`, with this as the base."""
+        _require_same_transaction(self.psbt, returned)
+        new = {
+            signing.index: _new_signatures(ours, theirs, signing, signer)
+            for ours, theirs, signing in zip(self.psbt.inputs, returned.inputs, self.inputs, strict=True)
+        }
+        return replace(self, psbt=self.psbt.with_signatures(new))
+
+    def report(self) -> SignatureReport:
+        """As `verify_signatures`."""
+        return SignatureReport(
+            tuple(
+                _verified_input(item, signing)
+                for item, signing in zip(self.psbt.inputs, self.inputs, strict=True)
+            )
+        )
+
+    def finalise(self) -> Transaction:
+        """As `finalise`."""
+        needed, tx = policy_threshold(self.policy), self.psbt.tx
+        witnesses = [
+            _witness(item, signing, needed)
+            for item, signing in zip(self.psbt.inputs, self.inputs, strict=True)
+        ]
+        inputs = (replace(item, witness=witness) for item, witness in zip(tx.inputs, witnesses, strict=True))
+        return replace(tx, inputs=tuple(inputs))
+
+
 def signing_inputs(psbt: Psbt, policy: Policy) -> tuple[SigningInput, ...]:
     """Every input of the PSBT, proven to be a coin of the policy.
 
@@ -157,12 +202,7 @@ def verify_signatures(psbt: Psbt, policy: Policy) -> SignatureReport:
     Raises BadSignature with the input's index for any signature that is invalid, foreign, not SIGHASH_ALL, high
     S or not strict DER; PsbtMismatch where an input is not proven to be the policy's.
     """
-    return SignatureReport(
-        tuple(
-            _verified_input(item, signing)
-            for item, signing in zip(psbt.inputs, signing_inputs(psbt, policy), strict=True)
-        )
-    )
+    return ProvenSpend.of(psbt, policy).report()
 
 
 def _verified_input(item: PsbtInput, signing: SigningInput) -> InputSignatures:
@@ -194,15 +234,7 @@ def accept_signatures(base: Psbt, returned: Psbt, policy: Policy, signer: Finger
     Raises PsbtMismatch for another unsigned transaction; BadSignature with the input's index for any
     signature that does not verify, ForeignSignature for one by another key. Then nothing is taken.
     """
-    _require_same_transaction(base, returned)
-    return base.with_signatures(
-        {
-            signing.index: _new_signatures(ours, theirs, signing, signer)
-            for ours, theirs, signing in zip(
-                base.inputs, returned.inputs, signing_inputs(base, policy), strict=True
-            )
-        }
-    )
+    return ProvenSpend.of(base, policy).accept(returned, signer).psbt
 
 
 def _require_same_transaction(base: Psbt, other: Psbt) -> None:
@@ -269,13 +301,7 @@ def finalise(psbt: Psbt, policy: Policy) -> Transaction:
 
     Raises NotFinalisable where an input has too few; else as `verify_signatures`.
     """
-    needed = policy_threshold(policy)
-    witnesses = [
-        _witness(item, signing, needed)
-        for item, signing in zip(psbt.inputs, signing_inputs(psbt, policy), strict=True)
-    ]
-    inputs = (replace(item, witness=witness) for item, witness in zip(psbt.tx.inputs, witnesses, strict=True))
-    return replace(psbt.tx, inputs=tuple(inputs))
+    return ProvenSpend.of(psbt, policy).finalise()
 
 
 def _witness(item: PsbtInput, signing: SigningInput, needed: int) -> tuple[bytes, ...]:

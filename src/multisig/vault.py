@@ -2,9 +2,9 @@
 
 import base64
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Self
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any, Self
 
 from multisig.accounts import account_of, multisig_account_path, profile_account_path
 from multisig.address import encode_address
@@ -20,6 +20,9 @@ CHANGE = 1
 # Beyond it a device warns or refuses, and a wallet that scans would not find the coins again: an absurd index is a way
 # to hold coins to ransom (S9). The figure is Trezor's (trezor-firmware, core/src/apps/common/paths.py).
 MAX_INDEX = 1_000_000
+
+# Of each vault, beside its keys (`multisig.derivation`).
+_SCRIPTS_KEPT = 32
 
 # 160 bits: two quorums with the same code would cost 2^80 tries, as two scripts of one P2SH address do.
 _CODE_BYTES = 20
@@ -49,6 +52,10 @@ class Vault:
             _require_account(key, self.network, multisig_account_path)
         _require_distinct([key.xpub.public_key for key in self.cosigners], "key")
         _require_distinct([key.fingerprint for key in self.cosigners], "fingerprint")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What crosses a process border is the policy, without what was worked out of it."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @classmethod
     def from_descriptor(cls, text: str, network: Network, *, strict: bool = True) -> Self:
@@ -82,8 +89,16 @@ class Vault:
 
     def witness_script(self, chain: int, index: int) -> bytes:
         """The multisig script at /chain/index, keys sorted (BIP-67). Raises InvalidPath."""
+        return self._witness_scripts(chain, index)
+
+    # The same few are asked for again by whoever builds, watches, checks and finalises.
+    @cached_property
+    def _witness_scripts(self) -> Callable[[int, int], bytes]:
+        return lru_cache(_SCRIPTS_KEPT)(self._derived_script)
+
+    def _derived_script(self, chain: int, index: int) -> bytes:
         _require_in_bounds(chain, index)
-        keys = sorted(key.xpub.derive_public_key(chain, index) for key in self.cosigners)
+        keys = sorted([key.xpub.derive_public_key(chain, index) for key in self.cosigners])
         return multisig_script(self.threshold, keys)
 
     def script_pubkey(self, chain: int, index: int) -> bytes:

@@ -7,6 +7,7 @@ those about as large as what is paid, and a few small ones.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import starmap
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, false, func, insert, or_, select, true
@@ -126,7 +127,7 @@ class Purse:
 
 
 def _holdings(rows: Iterable[tuple[str, int, int, int | None, int, int]]) -> list[Holding]:
-    return [Holding._make(row) for row in rows]
+    return list(starmap(Holding, rows))
 
 
 # The statements are put together once: every draft asks some of them.

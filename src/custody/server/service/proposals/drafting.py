@@ -32,6 +32,7 @@ from custody.server.service.vaults.moving import Moved
 from custody.server.store.statements import Asked, ask_ahead
 from multisig import (
     CHANGE,
+    Built,
     ChangeTo,
     CoinToSpend,
     FeeRate,
@@ -39,7 +40,7 @@ from multisig import (
     PsbtTooLarge,
     Sats,
     TxOut,
-    build_psbt,
+    built_psbt,
     dust_threshold,
     estimate_vsize,
 )
@@ -51,20 +52,28 @@ from multisig import Vault as Policy
 class Draft:
     """A transaction that is ready to be proposed. ``selection``: its coins, in the order of its inputs.
 
-    ``kept``: a coin that has to stay where it is while these are spent. ``raw`` and ``txid`` are the PSBT's, worked out with the draft: nobody waits for them in the writers' turn.
+    ``kept``: a coin that has to stay where it is while these are spent. ``txid`` is worked out with the draft: nobody waits for
+    it in the writers' turn.
     """
 
-    psbt: Psbt
+    built: Built
     selection: Selection[Holding]
     vsize: int
     parts: "Parts"
     kept: Holding | None = None
-    raw: bytes = field(init=False, repr=False)
     txid: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "raw", self.psbt.to_bytes())
         object.__setattr__(self, "txid", self.psbt.tx.txid)
+
+    @property
+    def psbt(self) -> Psbt:
+        return self.built.psbt
+
+    @property
+    def raw(self) -> bytes:
+        """The PSBT's bytes."""
+        return self.built.raw
 
     @property
     def holdings(self) -> tuple[Holding, ...]:
@@ -87,12 +96,12 @@ class Draft:
     def with_change_at(self, index: int) -> "Draft":
         """The same, with the change at another of the vault's addresses: the one meant was taken meanwhile."""
         parts = self.parts.with_change_at(index)
-        return replace(self, psbt=parts.build(), parts=parts)
+        return replace(self, built=parts.build(), parts=parts)
 
     def distinct(self, db: Session, tip_height: int) -> "Draft":
         """The same, as a transaction that no proposal is yet."""
         parts = self.parts.distinct(db, self.psbt, tip_height)
-        return self if parts is self.parts else replace(self, psbt=parts.build(), parts=parts)
+        return self if parts is self.parts else replace(self, built=parts.build(), parts=parts)
 
 
 @dataclass(frozen=True)
@@ -118,9 +127,9 @@ class Parts:
         locktime = free_locktime(db, psbt.tx, tip_height)
         return self if locktime == self.locktime else replace(self, locktime=locktime)
 
-    def build(self) -> Psbt:
+    def build(self) -> Built:
         """Raises PsbtTooLarge."""
-        return build_psbt(self.policy, self.coins, self.outputs, self.locktime, SEQUENCE)
+        return built_psbt(self.policy, self.coins, self.outputs, self.locktime, SEQUENCE)
 
 
 def _is_change(item: TxOut | ChangeTo) -> TypeGuard[ChangeTo]:

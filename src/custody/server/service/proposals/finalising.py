@@ -11,7 +11,7 @@ from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.store.models import Proposal
-from multisig import Policy, Psbt, Transaction, TxOut, finalise
+from multisig import ProvenSpend, Psbt, Transaction, TxOut
 
 BROADCAST = "broadcast"
 
@@ -47,14 +47,14 @@ class Finaliser:
         enqueue(db, BROADCAST, proposal.id, self._clock())
 
 
-def final_transaction(psbt: Psbt, policy: Policy) -> Transaction:
-    """Of a PSBT whose every input has M verified signatures. It needs no database.
+def final_transaction(signed: ProvenSpend) -> Transaction:
+    """Of one whose every input has M verified signatures. It needs no database.
 
     Raises InvalidSpend where the consensus engine refuses what our own checks let pass: a fault of ours, which
     must never reach the network.
     """
-    transaction = finalise(psbt, policy)
-    verify_transaction(transaction, _spent_outputs(psbt))
+    transaction = signed.finalise()
+    verify_transaction(transaction, _spent_outputs(signed.psbt))
     return transaction
 
 

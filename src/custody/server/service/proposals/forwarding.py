@@ -128,13 +128,13 @@ class Forwarding:
         locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         parts = Parts(policy, tuple(coins_to_spend(db, vault.chain, holdings)), tuple(outputs), locktime)
         try:
-            psbt = parts.build()
+            psbt = parts.build().psbt
         except PsbtTooLarge as error:
             # Whoever pays the profile chooses how large the previous transactions are that the device must see.
             sentence = f"{len(holdings)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amount_sats", sentence, error.code),)) from error
         own = parts.distinct(db, psbt, quote.tip.height)
-        return psbt if own is parts else own.build()
+        return psbt if own is parts else own.build().psbt
 
     def create(
         self,

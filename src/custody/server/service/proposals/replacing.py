@@ -207,12 +207,12 @@ class Replacing:
         parts = Parts(policy_of(vault), coins, tuple(outputs), locktime)
         selection = Selection(chosen, settled.change, settled.fee)
         try:
-            psbt = parts.build()
+            built = parts.build()
         except PsbtTooLarge as error:
             raise _invalid(
                 "/replaces_psbt_id", f"With more coins it is more than a device takes: {error}"
             ) from error
-        return Draft(psbt, selection, plan.vsize(len(chosen), settled.change > 0), parts)
+        return Draft(built, selection, plan.vsize(len(chosen), settled.change > 0), parts)
 
     def _still_good(
         self, db: Session, vault: Vault, original: Proposal, request: CreatePsbtRequest, version: Version

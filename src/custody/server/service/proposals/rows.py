@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.orm import Session, make_transient_to_detached
-from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.orm.attributes import instance_dict, manager_of_class, set_committed_value
 from sqlalchemy.orm.util import identity_key
 
 from custody.server.service.proposals.twins import proposed_before
@@ -46,7 +46,9 @@ def _in_session(db: Session, values: Mapping[str, Any]) -> Proposal:
     """As though the session had read it."""
     proposal = db.identity_map.get(identity_key(Proposal, values["id"]))
     if proposal is None:
-        proposal = Proposal(**values)
+        # Its constructor would note each column as a change that somebody made.
+        proposal = manager_of_class(Proposal).new_instance()
+        instance_dict(proposal).update(values)
         make_transient_to_detached(proposal)
         db.add(proposal)
     else:

@@ -15,13 +15,12 @@ from multisig import (
     ForeignSignature,
     InvalidPsbt,
     Policy,
+    ProvenSpend,
     Psbt,
     PsbtMismatch,
     PsbtTooLarge,
     SignerProgress,
     Transaction,
-    accept_signatures,
-    verify_signatures,
 )
 
 
@@ -84,19 +83,19 @@ def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
     """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid; InvalidSpend, which is a fault of ours."""
     if returned is None:
         return None
-    base = Psbt.parse(sought.psbt)
-    signed = _accept(base, returned, sought)
-    report = verify_signatures(signed, sought.policy)
+    base = ProvenSpend.of(Psbt.parse(sought.psbt), sought.policy)
+    signed = _accept(base, returned, sought.fingerprint)
+    report = signed.report()
     progress = report.of_signer(sought.fingerprint)
     if not progress.signed:
         raise SignatureInvalid("The PSBT carries no signature of your key.")
     return Verified(
         base=sought.psbt,
-        signed=signed.to_bytes(),
-        new=_new_signatures(base, signed),
+        signed=signed.psbt.to_bytes(),
+        new=_new_signatures(base.psbt, signed.psbt),
         progress=progress,
         collected=report.progress,
-        final=final_transaction(signed, sought.policy) if report.progress >= sought.m else None,
+        final=final_transaction(signed) if report.progress >= sought.m else None,
     )
 
 
@@ -117,9 +116,9 @@ def _parse(text: str) -> Psbt:
         raise Invalid(sentence, faults=(Fault("/psbt_base64", sentence, error.code),)) from error
 
 
-def _accept(base: Psbt, returned: Psbt, sought: Sought) -> Psbt:
+def _accept(base: ProvenSpend, returned: Psbt, signer: Fingerprint) -> ProvenSpend:
     try:
-        return accept_signatures(base, returned, sought.policy, sought.fingerprint)
+        return base.accept(returned, signer)
     except PsbtMismatch as error:
         raise PsbtDiffers(str(error)) from error
     except ForeignSignature as error:
