@@ -74,6 +74,8 @@ class Parameters:
         described = route.dependant
         self._path, self._query = described.path_params, described.query_params
         self._headers, self._body = described.header_params, route.body_field
+        assert not any(field.field_info.is_required() for field in self._headers), "none has to be there"
+        self._header_names = [field.alias for field in self._headers]
 
     @property
     def has_body(self) -> bool:
@@ -81,10 +83,14 @@ class Parameters:
 
     def read(self, request: Request, body: Any) -> dict[str, Any]:
         """Raises RequestValidationError, with every fault there is."""
-        values, faults = request_params_to_args(self._path, request.path_params)
+        values: dict[str, Any] = {}
+        faults: list[Any] = []
+        if self._path:
+            _merge(values, faults, request_params_to_args(self._path, request.path_params))
         if self._query:
             _merge(values, faults, request_params_to_args(self._query, request.query_params))
-        if self._headers:
+        # Nearly no call has one.
+        if any(map(request.headers.__contains__, self._header_names)):
             _merge(values, faults, request_params_to_args(self._headers, request.headers))
         if self._body is not None:
             _merge(values, faults, self._validated(self._body, body))
