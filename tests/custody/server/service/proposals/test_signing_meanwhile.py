@@ -114,7 +114,7 @@ def test_where_others_sign_before_each_turn_it_is_verified_in_the_turn(
     )
 
 
-@pytest.mark.parametrize("step", ["verify_signatures", "final_transaction"])
+@pytest.mark.parametrize("step", ["_accept", "final_transaction"])
 def test_others_write_while_signatures_are_verified_and_the_engine_runs(funded, psbt_id, monkeypatch, step):
     funded.approve("alice", psbt_id)
     real = getattr(verifying, step)
