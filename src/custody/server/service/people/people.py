@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import cast
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import users as wire
@@ -152,37 +152,36 @@ def place_question(user_id: int, workspace_id: int) -> Question[int, str, str, i
 
 
 def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
-    rows = place_question(user_id, workspace_id).all(db)
-    if not rows:
+    place = place_question(user_id, workspace_id).first(db)
+    if place is None:
         return None
-    organisation_id, network, chain, role_id, _ = rows[0]
+    organisation_id, network, chain, role_id, carried = place
     return WorkspaceAccess(
         workspace_id=workspace_id,
         organisation_id=organisation_id,
         network=network,
         chain=chain,
         role_id=role_id,
-        permissions=_permissions(tuple(permission for *_, permission in rows)),
+        permissions=_permissions(carried),
     )
 
 
 @lru_cache(maxsize=1_000)
-def _permissions(names: tuple[str | None, ...]) -> Permissions:
-    """Kept: hashing an enumeration's members takes longer than the question which there are."""
-    return frozenset(PermissionName(name) for name in names if name is not None)
+def _permissions(carried: str | None) -> Permissions:
+    """Kept: hashing an enumeration's members takes longer than the question which there are. None: there are none."""
+    return frozenset(PermissionName(name) for name in (carried or "").split(_BETWEEN) if name)
 
 
-# Put together once, for every call asks it. A row for each permission; one without any where the role carries none.
+_BETWEEN = ","
+# Put together once, for every call asks it: one row, for each takes as long to hand over as a small question.
+_CARRIED = (
+    select(func.aggregate_strings(RolePermission.permission, _BETWEEN))
+    .where(RolePermission.role_id == Membership.role_id)
+    .scalar_subquery()
+)
 _PLACE = Query(
-    select(
-        Workspace.organisation_id,
-        Workspace.network,
-        Workspace.chain,
-        Membership.role_id,
-        RolePermission.permission,
-    )
+    select(Workspace.organisation_id, Workspace.network, Workspace.chain, Membership.role_id, _CARRIED)
     .join(Membership, Membership.workspace_id == Workspace.id)
-    .outerjoin(RolePermission, RolePermission.role_id == Membership.role_id)
     .where(Workspace.id == bindparam("workspace_id"), Membership.user_id == bindparam("user_id"))
 )
 
