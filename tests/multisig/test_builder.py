@@ -14,6 +14,7 @@ from multisig import (
     OutPoint,
     Psbt,
     build_psbt,
+    built_psbt,
     sats,
 )
 from tests.support.wallets import ALICE, fund, make_vault, pay
@@ -76,6 +77,20 @@ def test_the_default_allows_replacement_and_a_locktime():
 def test_what_is_built_is_what_is_read():
     psbt = build_psbt(VAULT, [COIN], OUTPUTS, 0)
     assert Psbt.parse(psbt.to_bytes()) == psbt
+
+
+def test_what_is_built_has_the_bytes_that_it_was_read_by():
+    """Of one coin, of two in either order, with change and without: what is stored is what was looked at."""
+    other = fund(VAULT, 50_000, index=9)
+    for coins, outputs in (
+        ([COIN], OUTPUTS),
+        ([COIN, other], OUTPUTS),
+        ([other, COIN], [*reversed(OUTPUTS)]),
+        ([COIN], OUTPUTS[:1]),
+    ):
+        psbt, raw = built_psbt(VAULT, coins, outputs, 7)
+        assert raw == psbt.to_bytes()
+        assert psbt == build_psbt(VAULT, coins, outputs, 7) == Psbt.parse(raw)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from multisig import (
     ForeignSignature,
     NotFinalisable,
     OutPoint,
+    ProvenSpend,
     Psbt,
     PsbtMismatch,
     accept_signatures,
@@ -342,6 +343,21 @@ def test_combine_commutes_and_repeats_change_nothing(parts):
     assert combine(parts[::-1], VAULT) == combined
     assert combine([combined, *parts], VAULT) == combined
     assert combined.to_bytes() == combine(parts[::-1], VAULT).to_bytes()
+
+
+def test_a_spend_that_is_proven_once_is_judged_as_one_that_is_proven_anew():
+    proven = ProvenSpend.of(SPEND, VAULT).accept(ALICE.sign(SPEND), ALICE.fingerprint)
+    assert proven.psbt == accept(ALICE.sign(SPEND), ALICE)
+    assert proven.report() == verify_signatures(proven.psbt, VAULT)
+    with pytest.raises(NotFinalisable):
+        proven.finalise()
+    for signature in BAD.values():
+        with pytest.raises(BadSignature):
+            proven.accept(SPEND.with_signatures({0: {key_of(CAROL): signature}}), None)
+    whole = proven.accept(BOB.sign(SPEND), BOB.fingerprint)
+    assert whole.finalise() == finalise(whole.psbt, VAULT)
+    with pytest.raises(PsbtMismatch):
+        ProvenSpend.of(with_input(SPEND, 0, non_witness_utxo=None), VAULT)
 
 
 def test_combine_of_nothing_is_refused():

@@ -313,14 +313,28 @@ def test_what_a_refusal_means_is_said_of_a_row_that_is_there_and_of_nothing_else
             write({**user("new"), "created_at": None}, later=later)
 
 
+def test_what_to_ask_ahead_is_worked_out_only_where_that_gains_anything(two: Store) -> None:
+    asked: list[str] = []
+
+    def foreseen() -> list[AnyQuestion]:
+        asked.append("once")
+        return [NAMES.of({})]
+
+    for unit in (two.read, two.write):
+        with unit(foreseen) as db:
+            ask_ahead(db, foreseen)
+    assert len(asked) == (4 if two._database.together else 0)
+
+
 def test_where_there_is_nothing_to_ask_nothing_is_sent(two: Store) -> None:
     for unit in (two.read, two.write):
-        with unit() as db:
-            with heard(two) as said:
-                ask_ahead(db, nothing)
-                ADD.run(db)
+        with heard(two) as said, unit() as db:
+            said.clear()
+            ask_ahead(db, nothing)
+            ADD.run(db)
             assert said == []
             assert surname_of(db, A) == "one"
+            assert said
 
 
 def test_no_change_is_asked_ahead(two: Store) -> None:
