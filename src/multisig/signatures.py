@@ -80,46 +80,47 @@ class SigningInput:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class ProvenSpend:
     """A PSBT whose every input is proven to be a coin of the policy: once, for all that is then done about its signatures.
 
-    `inputs` are what `signing_inputs` says of it: of its transaction and its coins, whatever signatures it has.
+    What was proven and what is then judged cannot be changed one without the other: there is no way to another PSBT but `accept`.
     """
 
-    psbt: Psbt
-    policy: Policy
-    inputs: tuple[SigningInput, ...]
+    __slots__ = ("_inputs", "_policy", "_psbt")
 
-    @classmethod
-    def of(cls, psbt: Psbt, policy: Policy) -> "ProvenSpend":
+    def __init__(self, psbt: Psbt, policy: Policy) -> None:
         """Raises PsbtMismatch where an amount or the ownership is not proven."""
-        return cls(psbt, policy, signing_inputs(psbt, policy))
+        self._psbt, self._policy = psbt, policy
+        self._inputs = signing_inputs(psbt, policy)
+
+    @property
+    def psbt(self) -> Psbt:
+        return self._psbt
 
     def accept(self, returned: Psbt, signer: Fingerprint | None) -> "ProvenSpend":
         """As `accept_signatures`, with this as the base."""
-        _require_same_transaction(self.psbt, returned)
+        _require_same_transaction(self._psbt, returned)
         new = {
             signing.index: _new_signatures(ours, theirs, signing, signer)
-            for ours, theirs, signing in zip(self.psbt.inputs, returned.inputs, self.inputs, strict=True)
+            for ours, theirs, signing in zip(self._psbt.inputs, returned.inputs, self._inputs, strict=True)
         }
-        return replace(self, psbt=self.psbt.with_signatures(new))
+        spend = object.__new__(ProvenSpend)
+        # Nothing but signatures is new: it is the same transaction, and it spends the same coins.
+        spend._psbt = self._psbt.with_signatures(new)
+        spend._policy, spend._inputs = self._policy, self._inputs
+        return spend
 
     def report(self) -> SignatureReport:
         """As `verify_signatures`."""
-        return SignatureReport(
-            tuple(
-                _verified_input(item, signing)
-                for item, signing in zip(self.psbt.inputs, self.inputs, strict=True)
-            )
-        )
+        inputs = zip(self._psbt.inputs, self._inputs, strict=True)
+        return SignatureReport(tuple([_verified_input(item, signing) for item, signing in inputs]))
 
     def finalise(self) -> Transaction:
         """As `finalise`."""
-        needed, tx = policy_threshold(self.policy), self.psbt.tx
+        needed, tx = policy_threshold(self._policy), self._psbt.tx
         witnesses = [
             _witness(item, signing, needed)
-            for item, signing in zip(self.psbt.inputs, self.inputs, strict=True)
+            for item, signing in zip(self._psbt.inputs, self._inputs, strict=True)
         ]
         inputs = (replace(item, witness=witness) for item, witness in zip(tx.inputs, witnesses, strict=True))
         return replace(tx, inputs=tuple(inputs))
@@ -202,7 +203,7 @@ def verify_signatures(psbt: Psbt, policy: Policy) -> SignatureReport:
     Raises BadSignature with the input's index for any signature that is invalid, foreign, not SIGHASH_ALL, high
     S or not strict DER; PsbtMismatch where an input is not proven to be the policy's.
     """
-    return ProvenSpend.of(psbt, policy).report()
+    return ProvenSpend(psbt, policy).report()
 
 
 def _verified_input(item: PsbtInput, signing: SigningInput) -> InputSignatures:
@@ -234,7 +235,7 @@ def accept_signatures(base: Psbt, returned: Psbt, policy: Policy, signer: Finger
     Raises PsbtMismatch for another unsigned transaction; BadSignature with the input's index for any
     signature that does not verify, ForeignSignature for one by another key. Then nothing is taken.
     """
-    return ProvenSpend.of(base, policy).accept(returned, signer).psbt
+    return ProvenSpend(base, policy).accept(returned, signer).psbt
 
 
 def _require_same_transaction(base: Psbt, other: Psbt) -> None:
@@ -301,7 +302,7 @@ def finalise(psbt: Psbt, policy: Policy) -> Transaction:
 
     Raises NotFinalisable where an input has too few; else as `verify_signatures`.
     """
-    return ProvenSpend.of(psbt, policy).finalise()
+    return ProvenSpend(psbt, policy).finalise()
 
 
 def _witness(item: PsbtInput, signing: SigningInput, needed: int) -> tuple[bytes, ...]:

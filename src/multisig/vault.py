@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
 from multisig.accounts import account_of, multisig_account_path, profile_account_path
@@ -94,12 +94,7 @@ class Vault:
     # The same few are asked for again by whoever builds, watches, checks and finalises.
     @cached_property
     def _witness_scripts(self) -> Callable[[int, int], bytes]:
-        return lru_cache(_SCRIPTS_KEPT)(self._derived_script)
-
-    def _derived_script(self, chain: int, index: int) -> bytes:
-        _require_in_bounds(chain, index)
-        keys = sorted([key.xpub.derive_public_key(chain, index) for key in self.cosigners])
-        return multisig_script(self.threshold, keys)
+        return lru_cache(_SCRIPTS_KEPT, typed=True)(partial(_witness_script, self.threshold, self.cosigners))
 
     def script_pubkey(self, chain: int, index: int) -> bytes:
         """Raises InvalidPath."""
@@ -146,6 +141,12 @@ class Profile:
 
 
 Policy = Vault | Profile
+
+
+def _witness_script(threshold: int, cosigners: Sequence[OriginKey], chain: int, index: int) -> bytes:
+    _require_in_bounds(chain, index)
+    keys = sorted([key.xpub.derive_public_key(chain, index) for key in cosigners])
+    return multisig_script(threshold, keys)
 
 
 def _address(script: bytes, network: Network) -> str:

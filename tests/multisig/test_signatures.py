@@ -346,7 +346,7 @@ def test_combine_commutes_and_repeats_change_nothing(parts):
 
 
 def test_a_spend_that_is_proven_once_is_judged_as_one_that_is_proven_anew():
-    proven = ProvenSpend.of(SPEND, VAULT).accept(ALICE.sign(SPEND), ALICE.fingerprint)
+    proven = ProvenSpend(SPEND, VAULT).accept(ALICE.sign(SPEND), ALICE.fingerprint)
     assert proven.psbt == accept(ALICE.sign(SPEND), ALICE)
     assert proven.report() == verify_signatures(proven.psbt, VAULT)
     with pytest.raises(NotFinalisable):
@@ -357,7 +357,9 @@ def test_a_spend_that_is_proven_once_is_judged_as_one_that_is_proven_anew():
     whole = proven.accept(BOB.sign(SPEND), BOB.fingerprint)
     assert whole.finalise() == finalise(whole.psbt, VAULT)
     with pytest.raises(PsbtMismatch):
-        ProvenSpend.of(with_input(SPEND, 0, non_witness_utxo=None), VAULT)
+        ProvenSpend(with_input(SPEND, 0, non_witness_utxo=None), VAULT)
+    with pytest.raises(AttributeError):
+        proven.psbt = with_output(SPEND, 0, amount=sats(1))
 
 
 def test_combine_of_nothing_is_refused():

@@ -131,6 +131,14 @@ def test_policies_cross_a_process_border(policy):
     assert sent.script_pubkey(1, 5) == policy.script_pubkey(1, 5)
 
 
+def test_what_is_no_index_is_none_after_one_that_is_equal_either():
+    """1.0 and true are equal to 1, whose script is kept."""
+    assert VAULT.witness_script(0, 1)
+    for chain, index in ((0, 1.0), (0, True), (0.0, 1), (False, 1)):
+        with pytest.raises(InvalidPath):
+            VAULT.witness_script(chain, index)
+
+
 def test_cosigner_for():
     assert VAULT.cosigner_for(B.fingerprint) == B
     assert VAULT.cosigner_for(Fingerprint(b"none")) is None

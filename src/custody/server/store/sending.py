@@ -25,7 +25,7 @@ def send(way: Way, *statements: Statement) -> Sequence[Rows]:
         raise InvalidRequestError("The transaction is over: nothing more belongs to it.")
     if ahead is None and len(statements) == 1 and statements[0].around is None:
         # Nothing goes with it, as nearly always on SQLite.
-        return _answers_of(way.connection, statements, _exchange(way, statements))
+        return _answers_of(way, statements, _exchange(way, statements))
     every = list(ahead.kept) if ahead is not None else []
     places = _told_around(statements, every)
     if not every:
@@ -33,7 +33,7 @@ def send(way: Way, *statements: Statement) -> Sequence[Rows]:
     outcome = _exchange(way, every)
     if ahead is not None and outcome.was_sent:
         ahead.sent()
-    answers = _answers_of(way.connection, every, outcome)
+    answers = _answers_of(way, every, outcome)
     return [answers[place] for place in places]
 
 
@@ -65,7 +65,8 @@ def send_kept(db: Session) -> None:
 
 def ask_alone(connection: Connection, statement: Statement) -> Rows:
     """In no transaction but its own. Raises what SQLAlchemy raises."""
-    return _answers_of(connection, [statement], _exchange(Way(connection), [statement]))[0]
+    way = Way(connection)
+    return _answers_of(way, [statement], _exchange(way, [statement]))[0]
 
 
 def _exchange(way: Way, statements: Sequence[Statement]) -> Outcome:
@@ -84,13 +85,16 @@ def _exchange(way: Way, statements: Sequence[Statement]) -> Outcome:
         raise
 
 
-def _answers_of(connection: Connection, statements: Sequence[Statement], outcome: Outcome) -> Sequence[Rows]:
+def _answers_of(way: Way, statements: Sequence[Statement], outcome: Outcome) -> Sequence[Rows]:
     """Raises what SQLAlchemy raises, or what the statement that failed says instead."""
     if outcome.error is not None:
+        if outcome.is_over and (transaction := way.connection.get_transaction()) is not None:
+            # What comes next is refused.
+            transaction.rollback()
         # Where the connection breaks after the last answer, it is not certain that it was the last word.
         failed = statements[min(len(outcome.answers), len(statements) - 1)]
         try:
-            _raise(connection, outcome.error, failed.sql)
+            _raise(way.connection, outcome.error, failed.sql)
         except IntegrityError as error:
             if failed.refused is None or _code(error.orig) not in _DUPLICATES:
                 raise

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
+from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from custody.server.store.database import (
@@ -45,9 +46,11 @@ def open_sqlite(url: URL) -> Database:
             "Write it like sqlite:////var/lib/custody/custody.db.",
         )
     _create_private(Path(url.database))
+    # Takes SQLite's write lock at once: a transaction that reads first and writes later may find it taken.
+    writing = _engine(url, begin=_take_turn, query_only=False, pool_size=1)
+    event.listen(writing, "commit", _require_open)
     return Database(
-        # Takes SQLite's write lock at once: a transaction that reads first and writes later may find it taken.
-        writing=_engine(url, begin=_take_turn, query_only=False, pool_size=1),
+        writing=writing,
         reading=_engine(url, begin=_take_snapshot, query_only=True, pool_size=READ_POOL),
         prepare=_nothing,
         trouble_of=trouble_of,
@@ -89,8 +92,16 @@ class _Wire:
             # A statement in the middle of its rows would hold the snapshot that it reads.
             self._cursor.close()
             self._cursor = self._driver.cursor()
-            return Outcome(answers, error)
+            # Where the disk is full, say, SQLite rolls back all of it, and would take what comes next for statements by themselves.
+            return Outcome(answers, error, is_over=not self._driver.in_transaction)
         return Outcome(answers)
+
+
+def _require_open(connection: Connection) -> None:
+    """What SQLite has rolled back by itself is not committed, and the driver calls that no error."""
+    driver: Any = connection.connection.dbapi_connection
+    if not driver.in_transaction:
+        raise InvalidRequestError("SQLite has rolled back this transaction: nothing of it can be committed.")
 
 
 def _nothing(_connection: Connection) -> None:

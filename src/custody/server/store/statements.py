@@ -122,6 +122,7 @@ class Question(Generic[*Columns]):
 
 
 AnyQuestion = Question[*tuple[Any, ...]]
+# Cheap, and the same each time: it is worked out in the turn that it is for, and again where a connection broke while it was idle.
 Asked = Callable[[], Iterable[AnyQuestion]]
 
 

@@ -25,13 +25,14 @@ class Statement(NamedTuple):
 class Outcome(NamedTuple):
     """What came of statements: the answers of those that were done, each without rows where it is of no question.
 
-    ``error``: of the one after those. Whatever stands behind it was not done, unless it was the answer that could not be read.
+    ``is_over``: with the error the database has ended the transaction by itself. ``error``: of the one after those. Whatever stands behind it was not done, unless it was the answer that could not be read.
     ``was_sent``: whether anything was, at all.
     """
 
     answers: Sequence[Rows]
     error: Exception | None = None
     was_sent: bool = True
+    is_over: bool = False
 
 
 class Wire(Protocol):

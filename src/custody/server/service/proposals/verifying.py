@@ -83,8 +83,8 @@ def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
     """None for a decline. Raises PsbtDiffers; NotASigner (another's signature); SignatureInvalid; InvalidSpend, which is a fault of ours."""
     if returned is None:
         return None
-    base = ProvenSpend.of(Psbt.parse(sought.psbt), sought.policy)
-    signed = _accept(base, returned, sought.fingerprint)
+    base = Psbt.parse(sought.psbt)
+    signed = _accept(base, returned, sought)
     report = signed.report()
     progress = report.of_signer(sought.fingerprint)
     if not progress.signed:
@@ -92,7 +92,7 @@ def verify_returned(returned: Psbt | None, sought: Sought) -> Verified | None:
     return Verified(
         base=sought.psbt,
         signed=signed.psbt.to_bytes(),
-        new=_new_signatures(base.psbt, signed.psbt),
+        new=_new_signatures(base, signed.psbt),
         progress=progress,
         collected=report.progress,
         final=final_transaction(signed) if report.progress >= sought.m else None,
@@ -116,9 +116,9 @@ def _parse(text: str) -> Psbt:
         raise Invalid(sentence, faults=(Fault("/psbt_base64", sentence, error.code),)) from error
 
 
-def _accept(base: ProvenSpend, returned: Psbt, signer: Fingerprint) -> ProvenSpend:
+def _accept(base: Psbt, returned: Psbt, sought: Sought) -> ProvenSpend:
     try:
-        return base.accept(returned, signer)
+        return ProvenSpend(base, sought.policy).accept(returned, sought.fingerprint)
     except PsbtMismatch as error:
         raise PsbtDiffers(str(error)) from error
     except ForeignSignature as error:
