@@ -9,7 +9,7 @@ from sqlalchemy.sql.selectable import TypedReturnsRows
 
 from custody.server.store.database import BEGINS_ITSELF
 from custody.server.store.sending import send_kept
-from custody.server.store.way import flushed_way, lose_way, set_way, way_of
+from custody.server.store.way import flushed_way, set_way, way_of
 
 Columns = TypeVarTuple("Columns")
 _AT_LAST: Final = "before it is committed"
@@ -41,9 +41,8 @@ class Opened:
             raise
 
     def end(self) -> None:
-        """A rollback, where it was not committed."""
+        """A rollback, where it was not committed. Whoever goes on with the session has no transaction."""
         try:
-            lose_way(self.session)
             self.session.close()
         finally:
             self._connection.close()

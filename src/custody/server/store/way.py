@@ -43,8 +43,3 @@ def set_way(db: Session, connection: Connection, opening: Sequence[str] | None) 
     ``opening``: where statements wait for one another to be sent, what the database has to be told first.
     """
     db.info[_WAY] = Way(connection, None if opening is None else Ahead(opening))
-
-
-def lose_way(db: Session) -> None:
-    """Its transaction is over: whoever goes on with it has no connection."""
-    db.info.pop(_WAY, None)
