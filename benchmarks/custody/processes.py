@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +67,21 @@ def beside(state: str, url: str) -> Platform:
 
 
 def propose(platform: Platform, caller: Caller, request: CreatePsbtRequest) -> None:
-    """What a request does between its door and its answer."""
+    """What a request does between its door and its answer: again, where another took the coin or made the same transaction."""
+    for tries in count():
+        try:
+            _propose(platform, caller, request, tries)
+        except Outdated:
+            continue
+        return
+
+
+def _propose(platform: Platform, caller: Caller, request: CreatePsbtRequest, tries: int) -> None:
     services = platform.services
     place = place_question(caller.user_id, request.workspace_id)
     with services.store.read(lambda: (place, vault_question(request.wallet_id))) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
-        prepared = services.proposals.draft(db, caller, access, request)
+        prepared = services.proposals.draft(db, caller, access, request, tries=tries)
     with services.store.write(lambda: (place, *prepared.questions)) as db:
         access = services.people.enter(db, caller, request.workspace_id, frozenset())
         services.proposals.create(db, caller, access, request, prepared)
@@ -133,11 +142,7 @@ class _Work:
 def _until(seconds: float, work: Callable[[], object]) -> int:
     done, ends_at = 0, time.perf_counter() + seconds
     while time.perf_counter() < ends_at:
-        try:
-            work()
-        except Outdated:
-            # Another process took the coin: a server drafts again.
-            continue
+        work()
         done += 1
     return done
 
