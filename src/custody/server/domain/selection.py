@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
     vout: int
     amount: Sats
     confirmations: int
-    own_change: bool = False
+    own_change: bool
 
 
 @dataclass(frozen=True)
