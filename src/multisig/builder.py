@@ -5,6 +5,7 @@ the witness script, and the origins of all keys; each change output its script a
 account xpubs, by which a Trezor and a Ledger recognise the quorum.
 """
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -45,6 +46,10 @@ class Built(NamedTuple):
 
     psbt: Psbt
     raw: bytes
+
+    @property
+    def base64(self) -> str:
+        return b64encode(self.raw).decode("ascii")
 
 
 def build_psbt(

@@ -1,6 +1,5 @@
 """From an intent to the coins, the change, the fee and the unsigned PSBT. Everything here reads; a snapshot is enough."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -86,7 +85,7 @@ class Draft:
 
     @property
     def base64(self) -> str:
-        return b64encode(self.raw).decode("ascii")
+        return self.built.base64
 
     @property
     def change_index(self) -> int | None:

@@ -43,11 +43,11 @@ from custody.server.store.models import Proposal, Vault
 from multisig import (
     CHANGE,
     RECEIVE,
+    Built,
     ChangeTo,
     FeeRate,
     MultisigError,
     Network,
-    Psbt,
     PsbtTooLarge,
     Sats,
     TxOut,
@@ -67,7 +67,7 @@ class ForwardDraft:
     holdings: tuple[Holding, ...]
     payment: Sats
     vsize: int
-    psbt: Psbt
+    built: Built
 
 
 class Forwarding:
@@ -107,9 +107,9 @@ class Forwarding:
         sizes, wish = _sizes(policy, pays), _wish(request)
         require_sensible(wish, sizes)
         holdings, found = _choose(db, ProfilePurse(vault.chain, own.scripts, quote.tip.height), wish, sizes)
-        psbt = self._build(db, vault, policy, pays, holdings, found, quote)
+        built = self._build(db, vault, policy, pays, holdings, found, quote)
         return ForwardDraft(
-            own.key.id, vault.next_receive_index, holdings, found.payment, found.vsize(sizes), psbt
+            own.key.id, vault.next_receive_index, holdings, found.payment, found.vsize(sizes), built
         )
 
     def _build(
@@ -121,20 +121,20 @@ class Forwarding:
         holdings: Sequence[Holding],
         found: Allocation,
         quote: Quote,
-    ) -> Psbt:
+    ) -> Built:
         outputs: list[TxOut | ChangeTo] = [TxOut(found.payment, pays)]
         if found.change:
             outputs.insert(self._rng.randrange(2), ChangeTo(found.change, CHANGE, CHANGE_INDEX))
         locktime = choose_locktime(quote.tip.height, self._clock().timestamp() - quote.tip.time, self._rng)
         parts = Parts(policy, tuple(coins_to_spend(db, vault.chain, holdings)), tuple(outputs), locktime)
         try:
-            psbt = parts.build().psbt
+            built = parts.build()
         except PsbtTooLarge as error:
             # Whoever pays the profile chooses how large the previous transactions are that the device must see.
             sentence = f"{len(holdings)} coins and the transactions that made them are more than a device takes: {error}"
             raise Invalid(sentence, faults=(Fault("/amount_sats", sentence, error.code),)) from error
-        own = parts.distinct(db, psbt, quote.tip.height)
-        return psbt if own is parts else own.build().psbt
+        own = parts.distinct(db, built.psbt, quote.tip.height)
+        return built if own is parts else own.build()
 
     def create(
         self,
@@ -165,14 +165,14 @@ class Forwarding:
             access=access,
             told=told_of(proposal),
         )
-        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.psbt.to_base64())
+        return CreatePsbtResponse(psbt_id=proposal.id, psbt_base64=draft.built.base64)
 
     def _insert(self, db: Session, caller: Caller, vault: Vault, draft: ForwardDraft) -> Proposal:
         now, proposal_id = self._clock(), new_id(self._random)
         lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
         fee = Sats(
             sum(holding.amount for holding in draft.holdings)
-            - sum(output.amount for output in draft.psbt.outputs)
+            - sum(output.amount for output in draft.built.psbt.outputs)
         )
         values = {
             "id": proposal_id,
@@ -183,8 +183,8 @@ class Forwarding:
             "tx_type": TxType.FORWARD.value,
             "status": ProposalStatus.PENDING.value,
             "created_by": caller.user_id,
-            "psbt": draft.psbt.to_bytes(),
-            "txid_expected": draft.psbt.tx.txid,
+            "psbt": draft.built.raw,
+            "txid_expected": draft.built.psbt.tx.txid,
             "recipients": [policy_of(vault).address(RECEIVE, draft.receive_index)],
             "amounts_sats": [int(draft.payment)],
             "fee_sats": fee,
