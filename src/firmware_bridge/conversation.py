@@ -82,7 +82,9 @@ class Conversation:
 
     async def read_xpubs(self, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
         answer = await self.call(
-            "xpubs", {"paths": [str(path) for path in paths]}, deadline=self.house.deadlines.read
+            "xpubs",
+            {"paths": [str(path) for path in paths]},
+            deadline=self.house.deadlines.reading(len(paths)),
         )
         fingerprint, texts = answers.xpubs(answer, len(paths))
         self.house.roster.identify(self.record, fingerprint)

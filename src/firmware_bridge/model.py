@@ -242,6 +242,8 @@ class Deadlines:
     probe: float = 10.0
     read: float = 30.0
     """Keys and fingerprints: no person is asked."""
+    per_key: float = 1.0
+    """Added for each key to read: a signer with many vaults registers a hundred."""
     person: float = 600.0
     """A person reads, compares and decides."""
     per_input: float = 2.0
@@ -254,6 +256,9 @@ class Deadlines:
     """Between two probes of a device that is locked, busy or failed."""
     retry_shared: float = 30.0
     """The same, where a probe takes the device's one session away from a program that may be using it."""
+
+    def reading(self, keys: int) -> float:
+        return self.read + self.per_key * keys
 
     def signing(self, inputs: int) -> float:
         return self.person + self.per_input * inputs

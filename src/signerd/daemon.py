@@ -22,6 +22,7 @@ from signerd.addresses import Addresses
 from signerd.apps import PairedApps
 from signerd.brought import BroughtPsbts
 from signerd.core import events
+from signerd.core.accounts import Accounts
 from signerd.core.audit import Note
 from signerd.core.effects import REGISTRATION
 from signerd.core.review import Review
@@ -275,7 +276,7 @@ class Daemon:
     async def preview_registration(self, device_id: str | None = None) -> RegistrationPreview:
         """Read the keys that would be registered; nothing is sent anywhere. Raises leaves of DeviceError."""
         device, offer = await self._offer(device_id)
-        return preview_view(offer, device)
+        return preview_view(offer, device, self.keys.accounts_of(offer.base.fingerprint).known)
 
     async def register(self, device_id: str, digest: str, *, replace: bool = False) -> Registered:
         """Register exactly what the preview with this digest showed; the device signs a proof.
@@ -304,6 +305,7 @@ class Daemon:
         )
         self.runner.perform(effects)
         self.runner.perform(self.journal.reconsider())
+        self.keys.due.set()
         return Registered(
             key_id=plain(key.id),
             network=str(self.journal.network),
@@ -379,7 +381,15 @@ class Daemon:
         async def read(paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
             return await self.doing.keys(device.id, paths)
 
-        return device, await read_offer(self.journal.network, read)
+        return device, await read_offer(self.journal.network, await self._accounts_wanted(device), read)
+
+    async def _accounts_wanted(self, device: Device) -> int:
+        """As the platform's list says now, where it can be had: a vault may have taken the last account a moment ago."""
+        if self.account.signed_in.is_set():
+            with contextlib.suppress(PlatformError, SignedOut):
+                await self.keys.read_now()
+        accounts = Accounts() if device.fingerprint is None else self.keys.accounts_of(device.fingerprint)
+        return accounts.wanted
 
     def _teller(self, subject: str) -> Callable[[Progress], None]:
         return lambda progress: self.feed.add(subject, "progress", plain(progress.text))

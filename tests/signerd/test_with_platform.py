@@ -8,12 +8,14 @@ import pytest
 
 from custody.server.service.people.setup import NewPerson
 from firmware_bridge import Family
+from multisig import Network, multisig_account_path
 from signerd.account.platform import Platform
 from signerd.account.session import Account
+from signerd.core.accounts import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon import Daemon
 from signerd.errors import PlatformRefused
-from tests.support.custody import Desk, ok
+from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
 from tests.support.platform import PASSWORD, open_world, register_key, seed
 from tests.support.real_signer import pin, register, signer
@@ -103,6 +105,50 @@ async def test_a_decline_and_data_are_understood_by_both_sides(desk: Desk) -> No
             await until(
                 lambda: [s["decision"] for s in desk.proposal(psbt_id)["signers"]].count("reject") == 1
             )
+
+
+async def test_a_workspace_of_a_hundred_vaults(desk: Desk) -> None:
+    """Before a signer's keys run out the person is asked once, told why, and approves once for many; the paths are the bound."""
+    everyone = [{"account": number, "xpub": carols_xpub(desk, number)} for number in range(ALL_ACCOUNTS)]
+    ok(register_key(desk.signers["carol"], desk.devices["carol"], vault_accounts=everyone))
+    with short_folder() as name:
+        trezor = make_rig(Family.TREZOR, Path(name), seed=desk.devices["alice"])
+        approvals: list[str] = []
+        trezor.panel.watch(
+            lambda event: approvals.append(event.prompt.kind) if event.happening == "approved" else None
+        )
+        async with signer(desk, "alice", trezor, Path(name)) as alice:
+            await register(alice)
+            members = [desk.user_ids[name] for name in ("alice", "carol")]
+            registrations, asked_with_free = 1, []
+            for number in range(ALL_ACCOUNTS):
+                desk.vault = ok(desk.create_vault(f"Vault {number}", signers=members))
+                await alice.keys.read_now()
+                advice = [note for note in (await alice.status()).notes if "run out" in note]
+                if advice:
+                    (key,) = await alice.platform.keys()
+                    asked_with_free.append(key.free_accounts)
+                    await register(alice)
+                    await alice.keys.read_now()
+                    registrations += 1
+                    assert not [note for note in (await alice.status()).notes if "run out" in note]
+            assert registrations == 4
+            assert asked_with_free == [FEW_ACCOUNTS] * 3
+            assert approvals.count("sign-message") == registrations
+            told = [line.text for line in alice.feed.since(0, "registration") if "run out" in line.text]
+            assert len(told) == 3
+            await pin(alice, desk.vault["id"])
+            refused(desk.create_vault("One more", signers=members), 409, "KEY_ACCOUNTS_EXHAUSTED")
+
+        elsewhere = make_rig(Family.TREZOR, Path(name) / "elsewhere", seed=desk.devices["alice"])
+        (Path(name) / "other").mkdir()
+        async with signer(desk, "alice", elsewhere, Path(name) / "other") as other:
+            await register(other)
+            await pin(other, desk.vault["id"])
+
+
+def carols_xpub(desk: Desk, account: int) -> str:
+    return str(desk.devices["carol"].xpub(multisig_account_path(Network.REGTEST, account), Network.REGTEST))
 
 
 async def test_a_second_device_is_not_registered_in_silence(desk: Desk) -> None:

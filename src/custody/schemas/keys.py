@@ -21,7 +21,7 @@ FingerprintText = Annotated[
 MessageSignature = Annotated[str, StringConstraints(min_length=88, max_length=88)]
 # BIP-48 accounts 0 to 100 are the paths that a Trezor expects.
 MAX_ACCOUNT = 100
-MAX_ACCOUNTS_PER_CALL = 32
+MAX_ACCOUNTS_PER_CALL = MAX_ACCOUNT + 1
 
 
 class VaultAccount(Request):
@@ -96,6 +96,14 @@ class Key(Shape):
     net: ApiNetwork = Field(alias="Net")
     # Ours beside the specification's: why it was revoked, so that a daemon can tell its person.
     revoked_reason: NullString = Field(default=NullString(valid=False), alias="RevokedReason")
+    # Ours too. Each vault takes one account of each signer: the signer's daemon registers more before they run out.
+    # How many registered accounts no vault uses yet, and the number above the highest registered account.
+    free_accounts: Annotated[int, Field(ge=0, le=MAX_ACCOUNT + 1)] | None = Field(
+        default=None, alias="FreeVaultAccounts"
+    )
+    next_account: Annotated[int, Field(ge=0, le=MAX_ACCOUNT + 1)] | None = Field(
+        default=None, alias="NextVaultAccount"
+    )
     created_at: Timestamp = Field(alias="CreatedAt")
     updated_at: Timestamp = Field(alias="UpdatedAt")
 

@@ -1,6 +1,7 @@
-"""Reading how our registered key stands at the platform: after a sign-in, now and then, and when it speaks of it as revoked.
+"""Reading our keys at the platform: whether the registered one still counts, and how many of its accounts are free.
 
-The list has no tag and rarely changes: an idle daemon asks for it six times an hour.
+Read after a sign-in, before a registration, when the platform speaks of a revoked key, and six times an hour: the list
+has no tag and rarely changes.
 """
 
 import asyncio
@@ -9,9 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from custody.schemas.keys import Key
+from multisig import Fingerprint
 from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
+from signerd.core.accounts import Accounts
 from signerd.core.effects import REGISTRATION
 from signerd.core.standing import ListedKey, revocation_of
 from signerd.core.text import said
@@ -40,6 +43,7 @@ class KeyWatch:
     sleep: Sleep = asyncio.sleep
     every: float = KEYS_EVERY_SECONDS
     reads: int = field(default=0, init=False)
+    _listed: tuple[Key, ...] = field(default=(), init=False)
 
     async def run(self) -> None:
         pause = Backoff(self.jitter)
@@ -52,21 +56,33 @@ class KeyWatch:
                 self._tell(error)
                 await self.sleep(pause.next())
                 continue
-            self.troubles.stand(KEYS, {})
             pause.reset()
             await self._until_due()
 
     async def read_now(self) -> None:
         """Raises leaves of PlatformError, SignedOut."""
+        network = self.journal.network.api_name
+        self._listed = tuple(key for key in await self.platform.keys() if key.net == network)
+        self.reads += 1
         key_id, base = self.journal.keys.platform_key_id(), self._base()
         if key_id is None or base is None:
+            self.troubles.stand(KEYS, {})
             return
-        network = self.journal.network.api_name
-        listed = [listed_key(key) for key in await self.platform.keys() if key.net == network]
-        self.reads += 1
-        told = revocation_of(base, key_id, listed, self.now())
+        told = revocation_of(base, key_id, [listed_key(key) for key in self._listed], self.now())
         if told is not None:
             self.sink.perform(self.journal.revoke(told))
+        advice = None if told else self.accounts_of(base.key.fingerprint).advice
+        self.troubles.stand(KEYS, {} if advice is None else {REGISTRATION: advice})
+
+    def accounts_of(self, fingerprint: Fingerprint) -> Accounts:
+        """The vault accounts of the device with this fingerprint: here, and at the platform when it was last read."""
+        known = sum(
+            own.purpose == "vault" and own.key.fingerprint == fingerprint for own in self.journal.own_keys()
+        )
+        for key in self._listed:
+            if key.status == "active" and key.master_fingerprint.value == str(fingerprint):
+                return Accounts(known, key.next_account or 0, key.free_accounts)
+        return Accounts(known)
 
     def _tell(self, error: PlatformError | SignedOut) -> None:
         """Of a platform that gives no answer, and of nobody being signed in, the status speaks already."""

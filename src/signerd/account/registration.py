@@ -30,8 +30,6 @@ from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformRefused, RegistrationStale
 from signerd.journal import Journal
 
-# "The first eight, topped up later": one vault takes one account.
-FIRST_ACCOUNTS = 8
 # What the challenge is signed at, below the key that is registered: Trezor forbids the bare account path.
 PROOF_BELOW = "0/0"
 
@@ -53,7 +51,7 @@ class Registrar(Protocol):
 
 @dataclass(frozen=True)
 class Offer:
-    """What would be registered: ``vault_keys`` are the BIP-48 accounts 0 to 7, ``profile`` the BIP-84 account."""
+    """What would be registered: ``vault_keys`` are the BIP-48 accounts from 0 on, ``profile`` the BIP-84 account."""
 
     network: Network
     vault_keys: tuple[OriginKey, ...]
@@ -78,9 +76,9 @@ class Offer:
         return [(str(key.origin.path), str(key.xpub)) for key in (*self.vault_keys, self.profile)]
 
 
-async def read_offer(network: Network, read_keys: ReadKeys) -> Offer:
-    """Ask the device for its keys, in one conversation. Raises what ``read_keys`` raises."""
-    paths = [multisig_account_path(network, account) for account in range(FIRST_ACCOUNTS)]
+async def read_offer(network: Network, accounts: int, read_keys: ReadKeys) -> Offer:
+    """Ask the device for its keys, in one conversation; ``accounts``: so many from 0 on. Raises what ``read_keys`` raises."""
+    paths = [multisig_account_path(network, account) for account in range(accounts)]
     *vault_keys, profile = await read_keys([*paths, profile_account_path(network)])
     return Offer(network, tuple(vault_keys), profile)
 

@@ -90,7 +90,8 @@ def device_view(device: Device) -> DeviceView:
     )
 
 
-def preview_view(offer: Offer, device: Device) -> RegistrationPreview:
+def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPreview:
+    """``known``: so many of the device's vault accounts are on this machine already."""
     return RegistrationPreview(
         network=str(offer.network),
         device_id=device.id,
@@ -100,7 +101,7 @@ def preview_view(offer: Offer, device: Device) -> RegistrationPreview:
         digest=offer.digest,
         firmware=_firmware(device),
         advisories=_advisories(device),
-        notes=_notes(device),
+        notes=(*_more_accounts(known, len(offer.vault_keys)), *_notes(device)),
     )
 
 
@@ -125,6 +126,12 @@ def _advisory(flaw: Advisory) -> AdvisoryView:
     return AdvisoryView(
         id=flaw.id, severity=str(flaw.severity), text=flaw.text, advice=flaw.advice, sources=flaw.sources
     )
+
+
+def _more_accounts(known: int, offered: int) -> tuple[str, ...]:
+    if not 0 < known < offered:
+        return ()
+    return (f"Vault accounts {known} to {offered - 1} are new: each vault takes one.",)
 
 
 def _notes(device: Device) -> tuple[str, ...]:

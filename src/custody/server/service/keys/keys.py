@@ -86,7 +86,7 @@ class Keys:
     def list_own(self, db: Session, caller: Caller) -> list[wire.Key]:
         """The caller's keys, the oldest first, revoked ones too."""
         query = select(Key).where(Key.user_id == caller.user_id).order_by(Key.created_at, Key.id)
-        return [key_shape(key) for key in db.scalars(query)]
+        return [key_shape(db, key) for key in db.scalars(query)]
 
     def _check_challenge_budget(self, db: Session, caller: Caller, now: datetime) -> None:
         mine = KeyChallenge.user_id == caller.user_id
@@ -155,7 +155,7 @@ class Keys:
             "KEY_REGISTERED",
             f"key {key.id}, {key.network}, fingerprint {key.master_fingerprint}, {added} accounts",
         )
-        return key_shape(key)
+        return key_shape(db, key)
 
     def _top_up(self, db: Session, caller: Caller, key: Key, offered: OfferedKey) -> wire.Key:
         if key.master_fingerprint != offered.fingerprint.hex:
@@ -167,7 +167,7 @@ class Keys:
             self._audit.record(
                 db, caller, Category.KEYS, "KEY_ACCOUNTS_ADDED", f"key {key.id}, {added} accounts"
             )
-        return key_shape(key)
+        return key_shape(db, key)
 
     def _add_accounts(self, db: Session, key: Key, offered: OfferedKey) -> int:
         """Adds the accounts that are new, except those a vault took when the device was registered before."""
@@ -245,7 +245,11 @@ def _check_accounts_free(db: Session, key: Key, offered: OfferedKey) -> None:
         raise StateConflict("One of the accounts is registered by another account holder.")
 
 
-def key_shape(key: Key) -> wire.Key:
+def key_shape(db: Session, key: Key) -> wire.Key:
+    counted = select(
+        func.count() - func.count(KeyAccount.vault_id), func.coalesce(func.max(KeyAccount.account) + 1, 0)
+    ).where(KeyAccount.key_id == key.id)
+    free, following = db.execute(counted).one()
     return wire.Key.model_validate(
         {
             "id": key.id,
@@ -259,6 +263,8 @@ def key_shape(key: Key) -> wire.Key:
             "label": NullString.of(key.label),
             "net": key.network,
             "revoked_reason": NullString.of(key.revoked_reason),
+            "free_accounts": free,
+            "next_account": following,
             "created_at": key.created_at,
             "updated_at": key.updated_at,
         }

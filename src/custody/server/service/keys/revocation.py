@@ -65,7 +65,7 @@ class KeyRevocation:
     def _revoke(self, db: Session, caller: Caller, key: Key, request: wire.RevokeKeyRequest) -> wire.Key:
         reason = reason_of(key)
         if not changes_anything(reason, request.reason):
-            return key_shape(key)
+            return key_shape(db, key)
         short = vaults_left_short(db, without_key=key.id)
         if not request.force:
             seer = None if caller is OPERATOR else caller.user_id
@@ -78,7 +78,7 @@ class KeyRevocation:
         self._audit.record(
             db, caller, Category.KEYS, "KEY_REVOKED", _described(key, [vault.id for vault in short])
         )
-        return key_shape(key)
+        return key_shape(db, key)
 
     def _withdraw_approvals(self, db: Session, caller: Caller, key: Key) -> None:
         """Nobody knows since when the device is in other hands: what it approved and is still pending is asked again.

@@ -107,7 +107,8 @@ class Vaults:
         ).first()
         if account is None:
             raise KeyAccountsExhausted(
-                f"Every account that user {user_id} registered is in use by another vault.",
+                f"Every vault account that user {user_id} has registered is used by another vault. "
+                "Each vault takes one of each signer's: ask that signer to register more, with `signerd register`.",
                 faults=(Fault(pointer, "No unused account is left.", "exhausted"),),
             )
         return key, account
