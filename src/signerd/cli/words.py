@@ -1,6 +1,6 @@
 """A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
 
-from signerd.core.text import amount
+from signerd.core.text import amount, place_words
 from signerd.loopback.shapes import (
     CheckView,
     DataView,
@@ -63,7 +63,10 @@ def money_lines(money: MoneyView | None, whose: str) -> list[str]:
     lines += [
         f"  pays   {amount(p.amount_sats)} to {p.address or f'script {p.script}'}" for p in money.payments
     ]
-    lines += [f"  back   {amount(c.amount_sats)} to {whose}, {c.address}" for c in money.change]
+    lines += [
+        f"  back   {amount(c.amount_sats)} to {whose}, {c.address} ({place_words(c.chain, c.index)})"
+        for c in money.change
+    ]
     lines += [line for output in money.data for line in _data(output)]
     lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
     lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")

@@ -25,6 +25,7 @@ from signerd.core.checks.locks import locktime
 from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee_limit
 from signerd.core.checks.neighbours import conflicting, paid_twice
 from signerd.core.checks.replacement import replacement
+from signerd.core.checks.returning import change_index
 from signerd.core.checks.tokens import token_call, token_effect, token_known, token_shape, token_twice
 from signerd.core.checks.vault import (
     key_stands,
@@ -61,6 +62,7 @@ AFTER_INSPECTION: After = (
     fee_rate_limit,
     fee_share_limit,
     locktime,
+    change_index,
     replacement,
     conflicting,
     paid_twice,
@@ -104,6 +106,7 @@ BROUGHT_AFTER_INSPECTION: After = (
     fee_rate_limit,
     fee_share_limit,
     locktime,
+    change_index,
     conflicting,
     paid_twice,
 )

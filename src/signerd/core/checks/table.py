@@ -73,7 +73,7 @@ _FINDINGS = (
     Check("fee-high", ("S7",), "The fee is no large share of what is spent."),
     Check("non-standard-version", (), "Nodes pass the version on."),
     Check("locked-by-time", ("S24",), "It waits for a height at most."),
-    Check("locked-by-age", ("S24",), "No coin must grow older first."),
+    Check("locked-by-age", ("S30",), "No coin must grow older first."),
 )
 
 _INSPECTED = (
@@ -85,7 +85,8 @@ _INSPECTED = (
     Check("fee-total", ("S7",), "The fee is within the configured limit."),
     Check("fee-rate", ("S7",), "The fee rate is within the configured limit."),
     Check("fee-share", ("S7",), "The fee is within the configured share of what is moved.", lowered=HOLD),
-    Check("locktime", (), "It need not wait long before it can be mined.", lowered=WARN),
+    Check("locktime", ("S30",), "It need not wait long before it can be mined.", lowered=WARN),
+    Check("change-index", ("S29",), "What comes back goes where a restored wallet finds it."),
     Check(
         "replacement",
         ("S11",),
