@@ -304,6 +304,7 @@ class Daemon:
         )
         self.runner.perform(effects)
         self.runner.perform(self.journal.reconsider())
+        self.runner.look()
         return Registered(
             key_id=plain(key.id),
             network=str(self.journal.network),

@@ -81,14 +81,20 @@ def _data(output: DataView) -> list[str]:
 
 
 def _token(token: TokenView) -> list[str]:
-    """The hex stands again on a line of its own: it is what the device prints, to be compared digit for digit."""
-    rows = (*token.details, ("token", _token_name(token)), ("on the device", token.hex))
+    """What the device prints of the hex stands on a line of its own, to be compared digit for digit."""
+    rows = (*token.details, ("token", _token_name(token)), ("on the device", _on_screen(token)))
     return [
         f"         A token's data: {token.sentence}",
         *(f"           {label}: {value}" for label, value in rows),
         *_listed(token),
         *(f"           {note}" for note in token.notes),
     ]
+
+
+def _on_screen(token: TokenView) -> str:
+    if token.on_screen is None:
+        return "not known"
+    return token.on_screen if token.on_screen == token.hex else f"{token.on_screen}.. and no more"
 
 
 def _listed(token: TokenView) -> list[str]:

@@ -10,6 +10,7 @@ from multisig.tokens import Bytecode
 from signerd.core.places import Places
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.screens import Screen
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.tokens import TokenClaim
 
@@ -213,6 +214,7 @@ class Surroundings:
     in words; empty where it has said nothing. ``lapsed``: the time is over in which the person is asked about what was brought.
     ``token``: that which its payload names, where bytes have proven it. ``pins``: every pinned vault, where that token's list may
     name one. ``places``: the addresses that are known to be used, by ``places.policy_code``.
+    ``screen``: that of the device which was last seen with our key of the vault; None where none was.
     """
 
     network: Network
@@ -233,3 +235,4 @@ class Surroundings:
     token: Bytecode | None = None
     pins: tuple[Pin, ...] = ()
     places: Mapping[str, Places] = field(default_factory=dict)
+    screen: Screen | None = None

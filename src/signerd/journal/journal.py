@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from multisig import Network
+from multisig import Fingerprint, Network
 from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
@@ -21,6 +21,7 @@ from signerd.core.events import Event, Polled, Reconsidered, Restarted
 from signerd.core.places import policy_code
 from signerd.core.review import Review, review
 from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.screens import Screen
 from signerd.core.signing import PROFILE
 from signerd.core.standing import Revocation
 from signerd.core.states import TABLE, Move, State
@@ -34,6 +35,7 @@ from signerd.journal.brought import BroughtBook
 from signerd.journal.figures import JournalFigures, figures_of
 from signerd.journal.keys import KeyBook
 from signerd.journal.places import PlaceBook
+from signerd.journal.screens import ScreenBook, screen_note
 from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
 from signerd.journal.tokens import TokenBook
@@ -94,6 +96,7 @@ class Journal:
         self._db = open_journal(folder, now())
         self._book = SpendingBook(self._db)
         self._places = PlaceBook(self._db)
+        self._screens = ScreenBook(self._db)
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
         self.apps = AppBook(self._db, self.noted)
@@ -313,6 +316,16 @@ class Journal:
         """In what the platform has shown a pinned vault otherwise since, while the person has not looked."""
         return self._vaults.changes(vault_id)
 
+    def see_screen(self, fingerprint: Fingerprint, screen: Screen) -> tuple[Effect, ...]:
+        """A device with this master key is there: keep what its screen shows, and judge anew what waits for the person.
+
+        What waits for the device is judged again before that is asked.
+        """
+        if self._screens.of(fingerprint) == screen:
+            return ()
+        self.note(screen_note(fingerprint, screen))
+        return self.reconsider()
+
     def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
         """Keep the token that these bytes prove, and judge anew what waits. Raises NotProven: nothing is kept."""
         with self._transaction("token"):
@@ -366,6 +379,7 @@ class Journal:
             except BaseException:
                 self._book.forget()
                 self._places.forget()
+                self._screens.forget()
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
@@ -427,6 +441,7 @@ class Journal:
             token=token,
             pins=self.pins() if token is not None and token.whitelist else (),
             places=self._places.of(_codes(pin, own_keys)),
+            screen=None if pin is None else self._screens.of(pin.own_key.fingerprint),
         )
 
     def _neighbours(self, snapshot: Snapshot) -> tuple[Neighbour, ...]:

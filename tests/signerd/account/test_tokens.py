@@ -26,7 +26,9 @@ def state(tmp_path: Path) -> Path:
 
 async def test_a_call_is_first_shown_in_the_decimals_of_its_token(state: Path, tmp_path: Path) -> None:
     platform = FakePlatform(tmp_path, {"t-1": token_snapshot(call())}, published={1: published(GOLD)})
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    # It shows a token's data whole.
+    bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
+    async with daemon_at(state, platform, bridge) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         notes = [entry.note.kind for entry in daemon.journal.audit()]
         assert notes.index("token-proven") < notes.index("judged")
@@ -50,7 +52,7 @@ async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(
     async with daemon_at(state, platform, FakeBridge()) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         view = await daemon.proposal("t-1")
-        assert view.to_acknowledge == ("token-effect",)
+        assert view.to_acknowledge == ("token-effect", "token-not-on-screen")
         (data,) = view.money.data
         assert (data.token.proven, data.token.name) == (True, "Gold of the House")
 

@@ -26,7 +26,14 @@ from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee
 from signerd.core.checks.neighbours import conflicting, paid_twice
 from signerd.core.checks.replacement import replacement
 from signerd.core.checks.returning import change_index
-from signerd.core.checks.tokens import token_call, token_effect, token_known, token_shape, token_twice
+from signerd.core.checks.tokens import (
+    token_call,
+    token_effect,
+    token_known,
+    token_on_screen,
+    token_shape,
+    token_twice,
+)
 from signerd.core.checks.vault import (
     key_stands,
     kind_known,
@@ -75,6 +82,7 @@ TOKEN_AFTER_INSPECTION: After = (
     token_shape,
     token_effect,
     token_listed,
+    token_on_screen,
     fee_matches,
     total_fee_limit,
     fee_rate_limit,

@@ -102,6 +102,7 @@ _TOKENS = (
     Check("token-shape", ("S12",), "The vault's address calls, and nobody is paid beside it."),
     Check("token-effect", ("S12",), "What cannot be taken back is named."),
     Check("token-listed", ("S12",), "Whom a new token lists from the start is named."),
+    Check("token-not-on-screen", ("S28",), "The device shows what the call gives, and to whom."),
     Check("token-twice", ("S6",), "No signed call or deployment from other coins is the same."),
 )
 

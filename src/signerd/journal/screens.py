@@ -1,0 +1,42 @@
+"""The screen of the device that was last seen with a key of ours, as the chain has it: each entry is read once."""
+
+import json
+import sqlite3
+
+from multisig import Fingerprint
+from signerd.core.audit import Note
+from signerd.core.screens import Screen
+
+KIND = "device-screen"
+_SEEN = "SELECT sequence, subject, facts FROM audit WHERE kind = 'device-screen' AND sequence > ? ORDER BY sequence"
+
+
+class ScreenBook:
+    """Over the one connection that writes the journal."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._read = 0
+        self._known: dict[str, Screen] = {}
+
+    def forget(self) -> None:
+        """Begin anew: a transaction was rolled back, and what was read within it never happened."""
+        self._read, self._known = 0, {}
+
+    def of(self, fingerprint: Fingerprint) -> Screen | None:
+        """None where no device with this master key was ever seen here."""
+        for row in self._db.execute(_SEEN, (self._read,)).fetchall():
+            self._read = row["sequence"]
+            self._known[row["subject"]] = _screen(row["facts"])
+        return self._known.get(str(fingerprint))
+
+
+def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
+    """``whole`` is -1 where it is not known: facts are text and whole numbers."""
+    whole = -1 if screen.whole is None else screen.whole
+    return Note(KIND, str(fingerprint), {"first": screen.first, "model": screen.name, "whole": whole})
+
+
+def _screen(facts: str) -> Screen:
+    read = json.loads(facts)
+    return Screen(read["model"], None if read["whole"] < 0 else read["whole"], read["first"])
