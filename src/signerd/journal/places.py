@@ -1,12 +1,11 @@
 """The addresses that transactions signed here used, as the chain of decisions has them: each entry is read once."""
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from signerd.core.places import NEW_POLICY, Places, joined
-
-_SIGNED = "SELECT sequence, facts FROM audit WHERE kind = 'signed' AND sequence > ? ORDER BY sequence"
+from signerd.journal import rows
 
 
 class PlaceBook:
@@ -23,15 +22,15 @@ class PlaceBook:
 
     def of(self, codes: Iterable[str]) -> Mapping[str, Places]:
         """By the policy's code; none for a policy of which nothing was signed here."""
-        for sequence, facts in self._db.execute(_SIGNED, (self._read,)).fetchall():
-            self._read = sequence
-            self._take(json.loads(facts))
+        self._read, found = rows.facts_since(self._db, "signed", self._read)
+        for _subject, facts in found:
+            self._take(facts)
         return {code: self._known[code] for code in codes if code in self._known}
 
-    def _take(self, facts: Mapping[str, list[list[list[int]]]]) -> None:
+    def _take(self, facts: Mapping[str, Any]) -> None:
         # Entries of earlier versions do not say it.
         if "places" not in facts:
             return
-        code = str(facts["policy"])
+        code = facts["policy"]
         receive, change = (tuple((first, last) for first, last in spans) for spans in facts["places"])
         self._known[code] = joined(self._known.get(code, NEW_POLICY), (receive, change))

@@ -1,14 +1,15 @@
 """The screen of the device that was last seen with a key of ours, as the chain has it: each entry is read once."""
 
-import json
 import sqlite3
+from collections.abc import Mapping
+from typing import Any
 
 from multisig import Fingerprint
 from signerd.core.audit import Note
 from signerd.core.screens import Screen
+from signerd.journal import rows
 
 KIND = "device-screen"
-_SEEN = "SELECT sequence, subject, facts FROM audit WHERE kind = 'device-screen' AND sequence > ? ORDER BY sequence"
 
 
 class ScreenBook:
@@ -25,9 +26,8 @@ class ScreenBook:
 
     def of(self, fingerprint: Fingerprint) -> Screen | None:
         """None where no device with this master key was ever seen here."""
-        for row in self._db.execute(_SEEN, (self._read,)).fetchall():
-            self._read = row["sequence"]
-            self._known[row["subject"]] = _screen(row["facts"])
+        self._read, found = rows.facts_since(self._db, KIND, self._read)
+        self._known.update((subject, _screen(facts)) for subject, facts in found)
         return self._known.get(str(fingerprint))
 
 
@@ -37,6 +37,5 @@ def screen_note(fingerprint: Fingerprint, screen: Screen) -> Note:
     return Note(KIND, str(fingerprint), {"first": screen.first, "model": screen.name, "whole": whole})
 
 
-def _screen(facts: str) -> Screen:
-    read = json.loads(facts)
-    return Screen(read["model"], None if read["whole"] < 0 else read["whole"], read["first"])
+def _screen(facts: Mapping[str, Any]) -> Screen:
+    return Screen(facts["model"], None if facts["whole"] < 0 else facts["whole"], facts["first"])
