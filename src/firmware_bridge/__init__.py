@@ -13,6 +13,7 @@ from firmware_bridge.advisories import Advisory, has_anti_exfil, known_flaws
 from firmware_bridge.blocking import BlockingBridge
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.conversation import Ask, OnProgress
+from firmware_bridge.data_screens import DataScreen, data_screen
 from firmware_bridge.errors import (
     AddressMismatch,
     BadDeviceSignature,
@@ -62,6 +63,7 @@ __all__ = [
     "BridgeError",
     "Busy",
     "Cancelled",
+    "DataScreen",
     "Deadlines",
     "Device",
     "DeviceEvent",
@@ -88,6 +90,7 @@ __all__ = [
     "WorkerCrashed",
     "WrongApp",
     "WrongDevice",
+    "data_screen",
     "has_anti_exfil",
     "known_flaws",
 ]

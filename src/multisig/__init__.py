@@ -39,6 +39,7 @@ from multisig.inspection import (
     inspect,
 )
 from multisig.keys import HARDENED, DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin, OriginKey
+from multisig.locks import RelativeLock, relative_lock
 from multisig.messages import message_hash, recover_message_key
 from multisig.network import Network, NetworkKind
 from multisig.psbt import Psbt, PsbtInput, PsbtLimits, PsbtOutput
@@ -135,6 +136,7 @@ __all__ = [
     "PsbtMismatch",
     "PsbtOutput",
     "PsbtTooLarge",
+    "RelativeLock",
     "Sats",
     "ScriptKind",
     "Severity",
@@ -179,6 +181,7 @@ __all__ = [
     "profile_account_path",
     "progress",
     "recover_message_key",
+    "relative_lock",
     "sats",
     "sha256",
     "sha256d",

@@ -306,6 +306,7 @@ class Daemon:
         self.runner.perform(effects)
         self.runner.perform(self.journal.reconsider())
         self.keys.due.set()
+        self.runner.look()
         return Registered(
             key_id=plain(key.id),
             network=str(self.journal.network),

@@ -21,11 +21,13 @@ from firmware_bridge import (
     Question,
     Unsupported,
     WrongApp,
+    data_screen,
 )
 from firmware_bridge.enrolment import fitting_name
 from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
 from signerd.core import events
 from signerd.core.effects import SignOnDevice
+from signerd.core.screens import Screen
 from signerd.core.text import plain, said
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
 from signerd.faults import FaultPoint, no_fault
@@ -260,6 +262,13 @@ class Devices:
     async def cancel(self, device_id: str) -> None:
         """Give up what runs on the device, if anything does."""
         await self.bridge.cancel(device_id)
+
+
+def screen_of(device: Device) -> Screen:
+    """What its screen shows of a token's data, as far as that is known of its model and firmware."""
+    name = plain(" ".join(filter(None, (device.model, device.firmware))))
+    known = data_screen(device.family, device.model, device.firmware)
+    return Screen(name, None) if known is None else Screen(name, known.whole, known.first)
 
 
 def _require_ready(device: Device) -> Device:

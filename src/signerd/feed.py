@@ -13,6 +13,8 @@ LINES_KEPT = 1_000
 # Of alarms as many are kept beside them: nothing that happens meanwhile pushes one out unread (L6).
 ALARM = "alarm"
 ALARMS_KEPT = 100
+# Of kind "ask": what is behind it is what the device will not show.
+WAITS = "This proposal waits for your decision."
 
 
 @dataclass(frozen=True)

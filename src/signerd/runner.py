@@ -27,9 +27,9 @@ from signerd.core.engine import Step
 from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
-from signerd.devices import Devices
+from signerd.devices import Devices, screen_of
 from signerd.errors import DeviceError, IllegalEvent
-from signerd.feed import Feed
+from signerd.feed import WAITS, Feed
 from signerd.journal import Journal
 from signerd.keeping import Keeper
 from signerd.troubles import Troubles
@@ -121,8 +121,8 @@ class Runner:
     def perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             match effect:
-                case AskPerson(psbt_id):
-                    self.feed.add(psbt_id, "ask", "This proposal waits for your decision.")
+                case AskPerson(psbt_id, screen):
+                    self.feed.add(psbt_id, "ask", f"{WAITS} {screen}".strip())
                 case FindDevice():
                     self._look.set()
                 case Submit(psbt_id) | SubmitDecline(psbt_id):
@@ -150,6 +150,7 @@ class Runner:
             self._look.clear()
             waiting = self.journal.records([State.WAITING_DEVICE])
             try:
+                await self._see_screens()
                 for record in waiting:
                     await self._offer(record.psbt_id)
             except DeviceError as error:
@@ -165,6 +166,17 @@ class Runner:
             except TimeoutError:
                 continue
 
+    def look(self) -> None:
+        """Look at the devices anew: which of them hold our key has changed."""
+        self._look.set()
+
+    async def _see_screens(self) -> None:
+        """How much of a token's data a device shows is told when the person is asked, before the device is."""
+        for fingerprint in {own.key.fingerprint for own in self.journal.own_keys()}:
+            device = await self._devices.ready(fingerprint)
+            if device is not None:
+                self.perform(self.journal.see_screen(fingerprint, screen_of(device)))
+
     async def _offer(self, psbt_id: str) -> None:
         (find,) = self.journal.standing_effects_of(psbt_id) or (None,)
         if not isinstance(find, FindDevice):
@@ -174,6 +186,8 @@ class Runner:
         if device is None or fingerprint in self._at_device:
             return
         assert self._tasks is not None, "only a task of the group comes here"
+        # Two devices may hold one seed: the last look is at what this one shows.
+        self.perform(self.journal.see_screen(fingerprint, screen_of(device)))
         task = self._tasks.create_task(self._sign(psbt_id, device.id, fingerprint))
         self._at_device[fingerprint] = task
 

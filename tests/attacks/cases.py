@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import Network, OriginKey, Policy, Profile, Psbt, Vault
 from multisig.tokens import Bytecode, Deploy
+from signerd.core.screens import Screen
 from signerd.core.states import State
 from signerd.core.tokens import NotProven, Published, TokenClaim, payload_of_bytes, prove_blob, prove_token
 from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Snapshot, Surroundings
@@ -122,7 +123,13 @@ class Proposal:
             neighbours=tuple(self._neighbour(n, other) for n, other in self._others()),
             vault_changes=tuple(around.get("changes", ())),
             token=proven(self.snapshot(), self.platform),
+            screen=self._screen(),
         )
+
+    def _screen(self) -> Screen | None:
+        """As a rule one that shows all; in the corpus as [name, whole, first]."""
+        told = self.around.get("screen", ["Ledger 2.4.6", 80, 0])
+        return None if told is None else Screen(*told)
 
     def _others(self) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from enumerate(self.around.get("neighbours", ()))

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from custody.schemas.proposals import ProposalStatus, TxType
+from firmware_bridge import Family
 from multisig import MultisigError, OriginKey, Psbt, Vault, signer_progress
 from signerd.client import DaemonClient
 from signerd.core.audit import Note
+from signerd.core.screens import Screen
 from signerd.core.states import State
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot
 from signerd.daemon import Daemon
 from signerd.errors import SignerdError, UnknownProposal
 from signerd.journal import Journal
 from signerd.loopback.shapes import ProposalView
-from tests.attacks.cases import Proposal, proposals, shown_of, snapshot
+from tests.attacks.cases import Proposal, proposals, shown_of, snapshot, sound
 from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
 from tests.support import rigs
@@ -67,6 +69,22 @@ class Desk:
     def shown(self) -> Shown:
         """What the device shows from now on."""
         return Shown(self.rig)
+
+    @property
+    def screen(self) -> Screen | None:
+        """What this machine knows of the device's screen."""
+        return self.served.on_loop(self._screen)
+
+    def _screen(self) -> Screen | None:
+        return self.served.service.journal.surroundings(sound().snapshot()).screen
+
+    def cut_off(self, view: ProposalView) -> set[str]:
+        """The hold where the device shows too little of a token's data: of the makes here a Trezor One alone does."""
+        tokens = () if view.money is None else (data.token for data in view.money.data if data.token)
+        hidden = {part for token in tokens for part in token.not_on_screen} - {"contract", "bytecode hash"}
+        if self.rig.family is not Family.TREZOR:
+            assert hidden == set()
+        return {"token-not-on-screen"} if hidden else set()
 
     def client(self) -> DaemonClient:
         return self.served.client()
@@ -181,7 +199,11 @@ def desk_with(
                 yield daemon
 
     with served(service(), state) as found:
-        yield Desk(found, hostile, rig)
+        desk = Desk(found, hostile, rig)
+        if seed is ALICE.seed and told.get("pinned", True) and "own" not in told:
+            # What the device shows is known before anything is proposed.
+            found.until(lambda: desk._screen() is not None)
+        yield desk
 
 
 def set_neighbours(desk: Desk, proposal: Proposal) -> None:

@@ -16,7 +16,10 @@ from tests.support import makes
 CLAIMED = frozenset({*NOT_COMPARED, "data", "forward-destination", "forward-profile", "kind-known"})
 # Of a token nothing is brought at all: ``data`` refuses it.
 OF_TOKENS = frozenset(
-    {"token-known", "token-call", "token-shape", "token-effect", "token-listed", "token-twice"}
+    {
+        *("token-known", "token-call", "token-shape", "token-effect", "token-listed", "token-twice"),
+        "token-not-on-screen",
+    }
 )
 
 

@@ -14,7 +14,8 @@ HONEST = tuple(p for p in PLAIN if p.honest)
 HOSTILE = tuple(p for p in PLAIN if not p.honest)
 # A change that was taken back is tried where it is kept, in `tests/signerd/journal`; a vault that was pinned with a key that
 # is not the device's, the journal does not even take.
-SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own"} & p.around.keys())
+# What a screen shows is tried in `test_token_screens.py`, with the devices that have it.
+SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own", "screen"} & p.around.keys())
 UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)
 APART = tuple(p for p in SPECIAL if p not in UNHEARD)
 LATER = proposals(lambda p: p.later is not None)
@@ -47,7 +48,8 @@ def test_an_honest_one_is_shown_on_the_device_signed_and_submitted(desk, proposa
 def assert_signed(desk, proposal) -> None:
     view = desk.offer(proposal.snapshot())
     shown = desk.shown
-    assert desk.approve(view) is None
+    assert set(view.to_acknowledge) == desk.cut_off(view)
+    assert desk.approve(view, *view.to_acknowledge) is None
     assert shown.prompts
     assert desk.submitted(proposal.psbt_id) == 1
 
@@ -67,7 +69,7 @@ def assert_stopped(desk, proposal) -> None:
     assert desk.approve(view) in (REFUSED if proposal.refusals else {NeedsAcknowledgement.code})
     assert proposal.refusals <= refused_by(view)
     assert view.allowed is not bool(proposal.refusals)
-    assert set(view.to_acknowledge) == set(proposal.held)
+    assert set(view.to_acknowledge) - desk.cut_off(view) == set(proposal.held)
     assert shown.prompts == []
     assert desk.submitted(proposal.psbt_id) == 0
 

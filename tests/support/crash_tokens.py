@@ -22,13 +22,15 @@ from tests.support.tokens import GOLD, call, published, token_snapshot
 
 
 async def live_tokens(folder: Path, fault: FaultPoint) -> None:
+    shown = token_snapshot(call(), psbt_id=PSBT_ID)
     platform = LastingPlatform(
         folder,
-        {PSBT_ID: token_snapshot(call(), psbt_id=PSBT_ID)},
+        {PSBT_ID: shown},
         published={1: published(GOLD)},
         fault=fault,
     )
-    bridge = FakeBridge(prompts=folder / "prompts")
+    # It shows a token's data whole: the call is held for nothing.
+    bridge = FakeBridge(prompts=folder / "prompts", model="Trezor Model T", firmware="2.8.9")
     store = FileMemory(folder / "session")
     async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
 
@@ -37,6 +39,7 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
 
         while state() is not State.SUBMITTED:
             await until(lambda: state() in (*ASKING, State.SUBMITTED))
+            await until(lambda: daemon.journal.surroundings(shown).screen is not None)
             if state() in ASKING:
                 add_one(folder / "yes")
                 await approve(daemon, PSBT_ID)

@@ -5,12 +5,15 @@ from dataclasses import replace
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.claims import VaultClaim
+from signerd.core.screens import Screen
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 
 VAULT = make_vault()
 VAULT_ID = "vault-1"
 NETWORK = Network.REGTEST
+# A device that shows every token's data whole.
+SCREEN = Screen("Ledger 2.4.6", 80)
 # The platform's whole word about it.
 CLAIM = VaultClaim(VAULT_ID, 1, "Treasury", VAULT.descriptor, 2, 3, VAULT.address(0, 0))
 
@@ -30,6 +33,7 @@ def surroundings(**changes: object) -> Surroundings:
         pin=make_pin(),
         claimed_descriptor=VAULT.descriptor,
         own_keys=own_keys(),
+        screen=SCREEN,
     )
     return replace(usual, **changes)
 

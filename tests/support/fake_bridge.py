@@ -41,6 +41,7 @@ class FakeBridge:
     gate: asyncio.Event | None = None
     state: DeviceState = DeviceState.READY
     firmware: str | None = None
+    model: str = "Fake device"
     alter: Callable[[Psbt], Psbt] = field(default=lambda psbt: psbt)
     # What it wants to know before it is unlocked, and the answer that it takes.
     secrets: dict[Question, str | None] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class FakeBridge:
     def device(self) -> Device:
         endpoint = Endpoint.parse("trezor:udp:127.0.0.1:1")
         return replace(
-            Device.at(endpoint, "Fake device"),
+            Device.at(endpoint, self.model),
             state=self.state,
             fingerprint=self.signer.fingerprint,
             firmware=self.firmware,

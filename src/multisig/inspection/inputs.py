@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from multisig.inspection.elsewhere import ADVICE, other_wallet
 from multisig.inspection.findings import Finding, FindingCode, found
 from multisig.inspection.model import InspectedInput
 from multisig.keys import Fingerprint
@@ -53,7 +54,7 @@ def _inspect(
     findings += _claimed_coin(item, spent, subject)
     ours = prover.prove(spent.script_pubkey, item.derivations)
     if ours is None:
-        findings.append(_not_ours(item, prover, subject))
+        findings.append(_not_ours(item, spent, prover, subject))
         return InspectedInput(index, item.outpoint, spent.amount, None, None, ()), findings
     findings += _claimed_script(item, ours, subject)
     signed_by, bad = _signatures(psbt, index, ours, spent.amount, cache)
@@ -96,12 +97,17 @@ def _claimed_coin(item: PsbtInput, spent: TxOut, subject: str) -> Iterator[Findi
         )
 
 
-def _not_ours(item: PsbtInput, prover: Prover, subject: str) -> Finding:
+def _not_ours(item: PsbtInput, spent: TxOut, prover: Prover, subject: str) -> Finding:
     if any(place.is_absurd for place in prover.claimed_places(item.derivations)):
         return found(
             FindingCode.ABSURD_PATH, "The coin is said to lie at an index where no wallet looks.", subject
         )
-    return found(FindingCode.INPUT_NOT_OURS, "The coin is not proven to belong to this vault.", subject)
+    other = other_wallet(spent.script_pubkey, item.witness_script, item.derivations, prover)
+    if other is None:
+        sentence = "The coin is not proven to belong to this vault."
+    else:
+        sentence = f"The coin is said to be of another wallet with the same keys: {other}. {ADVICE}"
+    return found(FindingCode.INPUT_NOT_OURS, sentence, subject)
 
 
 def _claimed_script(item: PsbtInput, ours: OurScript, subject: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from multisig.address import encode_address
 from multisig.errors import InvalidToken
+from multisig.inspection.elsewhere import ADVICE, other_wallet
 from multisig.inspection.findings import Finding, FindingCode, found
 from multisig.inspection.model import Change, OpReturn, Payment
 from multisig.network import Network
@@ -100,9 +101,13 @@ def _pretending(index: int, output: PsbtOutput, prover: Prover) -> Iterator[Find
             subject,
         )
     elif prover.is_named_in(output.derivations):
-        yield found(
-            FindingCode.FAKE_CHANGE, "The output is said to come back to this vault, but does not.", subject
+        other = other_wallet(output.script_pubkey, output.witness_script, output.derivations, prover)
+        sentence = (
+            "The output is said to come back to this vault, but does not."
+            if other is None
+            else f"The output does not come back here. It is said to be of another wallet with the same keys: {other}. {ADVICE}"
         )
+        yield found(FindingCode.FAKE_CHANGE, sentence, subject)
     if classify(output.script_pubkey) is ScriptKind.UNKNOWN:
         yield found(FindingCode.UNKNOWN_OUTPUT_SCRIPT, "The output pays a script of no known kind.", subject)
 

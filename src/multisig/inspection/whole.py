@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from multisig.inspection.findings import Finding, FindingCode, found
 from multisig.keys import HARDENED
+from multisig.locks import relative_lock
 from multisig.network import Network
 from multisig.proofs import policy_keys
 from multisig.psbt import Psbt
@@ -20,8 +21,6 @@ MAX_FEE = Sats(10_000_000)
 MAX_FEE_SHARE_PERCENT = 50
 WARN_FEE_SHARE_PERCENT = 5
 
-# BIP-68: from version 2 on, a sequence without this bit locks the input until its coin is old enough.
-_RELATIVE_LOCK_DISABLED = 1 << 31
 # BIP-125: any sequence below this one allows the transaction to be replaced.
 _LAST_NON_REPLACEABLE = 0xFFFFFFFE
 # BIP-65 and consensus: below it nLockTime is a height, from it on a time.
@@ -146,7 +145,6 @@ def _locks(psbt: Psbt) -> Iterator[Finding]:
             FindingCode.LOCKED_BY_TIME, "The transaction is locked until a point in time, not a height."
         )
     for index, item in enumerate(tx.inputs):
-        if tx.version >= 2 and not item.sequence & _RELATIVE_LOCK_DISABLED:
-            yield found(
-                FindingCode.LOCKED_BY_AGE, "The coin must reach a certain age first.", f"input {index}"
-            )
+        lock = relative_lock(item.sequence, tx.version)
+        if lock is not None:
+            yield found(FindingCode.LOCKED_BY_AGE, f"The coin must be {lock} old first.", f"input {index}")

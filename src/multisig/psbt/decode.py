@@ -57,7 +57,8 @@ def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -
     tx = Transaction.parse(raw, witness=False)
     if any(item.script_sig for item in tx.inputs):
         raise InvalidPsbt("The unsigned transaction of the PSBT carries signatures.")
-    # BIP-174 allows none; there is then nothing to sign, and the bytes read as two different transactions.
+    # BIP-174 allows none (two of its valid vectors have none); there is then nothing to sign, the 0 reads as the marker of BIP-144,
+    # and HWI cannot read it (tests/multisig/test_psbt.py).
     if not tx.inputs:
         raise InvalidPsbt("The PSBT spends nothing: it has no inputs.")
     if len(tx.inputs) > limits.max_inputs or len(tx.outputs) > limits.max_outputs:

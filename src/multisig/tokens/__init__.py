@@ -27,6 +27,7 @@ from multisig.tokens.payload import (
     decode_payload,
     encode_payload,
     is_token_payload,
+    payload_parts,
 )
 from multisig.tokens.words import TokenWords, listed_addresses, token_words
 
@@ -53,6 +54,7 @@ __all__ = [
     "is_token_payload",
     "listed_addresses",
     "parse_bytecode",
+    "payload_parts",
     "token_amount",
     "token_of",
     "token_of_script",

@@ -155,7 +155,12 @@ def decode_payload(data: bytes) -> Payload:
 
 def encode_payload(payload: Payload) -> bytes:
     """The data of an OP_RETURN output, at most 78 bytes."""
-    return _encode_deploy(payload) if isinstance(payload, Deploy) else _encode_call(payload)
+    return b"".join(data for _name, data in payload_parts(payload))
+
+
+def payload_parts(payload: Payload) -> tuple[tuple[str, bytes], ...]:
+    """What stands in the data, in order, each part with its name: a screen that cuts the data off hides the last ones."""
+    return _deploy_parts(payload) if isinstance(payload, Deploy) else _call_parts(payload)
 
 
 def _read(reader: Reader) -> Payload:
@@ -202,16 +207,27 @@ def _header(op: int) -> bytes:
     return MAGIC + bytes((VERSION << 4 | op,))
 
 
-def _encode_deploy(deploy: Deploy) -> bytes:
-    flags = deploy.decimals | (_WHITELIST_FLAG if deploy.whitelist_enabled else 0)
-    supplies = leb128(deploy.total_supply) + leb128(deploy.max_supply)
-    ticker = deploy.ticker.encode("ascii")
-    return b"".join(
-        (_header(_DEPLOY), deploy.bytecode_hash, bytes((flags,)), supplies, bytes((len(ticker),)), ticker)
+def _deploy_parts(deploy: Deploy) -> tuple[tuple[str, bytes], ...]:
+    flags, ticker = (
+        deploy.decimals | (_WHITELIST_FLAG if deploy.whitelist_enabled else 0),
+        deploy.ticker.encode("ascii"),
+    )
+    return (
+        ("function", _header(_DEPLOY)),
+        ("bytecode hash", deploy.bytecode_hash),
+        ("decimals", bytes((flags,))),
+        ("first supply", leb128(deploy.total_supply)),
+        ("largest supply", leb128(deploy.max_supply)),
+        ("ticker", bytes((len(ticker),)) + ticker),
     )
 
 
-def _encode_call(call: Call) -> bytes:
-    amount = b"" if call.amount is None else leb128(call.amount)
-    address = b"" if call.address is None else encode_holder(call.address)
-    return _header(call.function) + bytes.fromhex(call.contract_id) + amount + address
+def _call_parts(call: Call) -> tuple[tuple[str, bytes], ...]:
+    amount = () if call.amount is None else (("amount", leb128(call.amount)),)
+    address = () if call.address is None else (("recipient", encode_holder(call.address)),)
+    return (
+        ("function", _header(call.function)),
+        ("contract", bytes.fromhex(call.contract_id)),
+        *amount,
+        *address,
+    )

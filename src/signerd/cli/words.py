@@ -1,6 +1,6 @@
 """A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
 
-from signerd.core.text import amount
+from signerd.core.text import amount, place_words
 from signerd.loopback.shapes import (
     CheckView,
     DataView,
@@ -63,7 +63,10 @@ def money_lines(money: MoneyView | None, whose: str) -> list[str]:
     lines += [
         f"  pays   {amount(p.amount_sats)} to {p.address or f'script {p.script}'}" for p in money.payments
     ]
-    lines += [f"  back   {amount(c.amount_sats)} to {whose}, {c.address}" for c in money.change]
+    lines += [
+        f"  back   {amount(c.amount_sats)} to {whose}, {c.address} ({place_words(c.chain, c.index)})"
+        for c in money.change
+    ]
     lines += [line for output in money.data for line in _data(output)]
     lines.append(f"  fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB")
     lines.append(f"  takes  {amount(money.total_in_sats)} from {whose}, in {coins}")
@@ -78,14 +81,20 @@ def _data(output: DataView) -> list[str]:
 
 
 def _token(token: TokenView) -> list[str]:
-    """The hex stands again on a line of its own: it is what the device prints, to be compared digit for digit."""
-    rows = (*token.details, ("token", _token_name(token)), ("on the device", token.hex))
+    """What the device prints of the hex stands on a line of its own, to be compared digit for digit."""
+    rows = (*token.details, ("token", _token_name(token)), ("on the device", _on_screen(token)))
     return [
         f"         A token's data: {token.sentence}",
         *(f"           {label}: {value}" for label, value in rows),
         *_listed(token),
         *(f"           {note}" for note in token.notes),
     ]
+
+
+def _on_screen(token: TokenView) -> str:
+    if token.on_screen is None:
+        return "not known"
+    return token.on_screen if token.on_screen == token.hex else f"{token.on_screen}.. and no more"
 
 
 def _listed(token: TokenView) -> list[str]:

@@ -2,14 +2,16 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Any
 
-from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, signer_progress
+from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, inspect, signer_progress
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.brought import handed_over
 from signerd.core.effects import Level, Notify, SignOnDevice
 from signerd.core.following import ended, reconsidered
 from signerd.core.person import require_assent
+from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import Move, advance
@@ -55,7 +57,11 @@ def device_returned(record: Record, event: events.DeviceReturned, around: Surrou
         return _verify_failed(verifying, said(error))
     signature = Signature(signed, request_key("submit", record.psbt_id, signed))
     stored = replace(verifying, state=advance(verifying.state, Move.VERIFIED), signature=signature, reason="")
-    facts = {"idempotency_key": signature.idempotency_key, "psbt_sha256": hashlib.sha256(signed).hexdigest()}
+    facts = {
+        "idempotency_key": signature.idempotency_key,
+        "psbt_sha256": hashlib.sha256(signed).hexdigest(),
+        **_places(record, signing, around),
+    }
     step = Step(stored, standing_effects(stored, around), (Note("signed", record.psbt_id, facts),))
     return go_on(step, lambda r: handed_over(r) or ended(r))
 
@@ -68,6 +74,13 @@ def _with_verified_signatures(record: Record, returned: bytes, signing: Signing)
     if missing:
         raise NotFinalisable(f"the device left inputs unsigned: {', '.join(map(str, missing))}")
     return signed.to_bytes()
+
+
+def _places(record: Record, signing: Signing, around: Surroundings) -> dict[str, Any]:
+    """S29: the addresses that are known to be used from now on."""
+    code = policy_code(signing.policy)
+    inspection = inspect(Psbt.parse(record.snapshot.psbt), signing.policy, network=around.network)
+    return {"places": used_by(inspection, around.places.get(code, NEW_POLICY)), "policy": code}
 
 
 def _verify_failed(verifying: Record, why: str) -> Step:

@@ -8,9 +8,10 @@ from multisig import Fingerprint, Policy
 
 @dataclass(frozen=True)
 class AskPerson:
-    """Show the proposal and wait for a yes or a no."""
+    """Show the proposal and wait for a yes or a no. ``screen``: what the device will not show, in words; else empty."""
 
     psbt_id: str
+    screen: str = ""
 
 
 @dataclass(frozen=True)

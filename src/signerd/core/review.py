@@ -10,6 +10,7 @@ from signerd.core.checks.table import lower
 from signerd.core.checks.tokens import token_of_payload
 from signerd.core.listed import ListedAddress, listed_at_first
 from signerd.core.rules.judge import judge
+from signerd.core.screens import Screen
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
 from signerd.core.values import Pin, Snapshot, Surroundings
@@ -25,6 +26,7 @@ class Review:
     """Every figure comes from the PSBT's bytes and the pinned vault (S13); the rest is marked as the platform's.
 
     ``token``: that of its payload, where bytes have proven it. ``listed``: all whom a deployment of it lists from the start.
+    ``screen``: that of the signer's device, as far as this machine knows it.
     """
 
     snapshot: Snapshot
@@ -34,6 +36,7 @@ class Review:
     digest: str
     token: Bytecode | None = None
     listed: tuple[ListedAddress, ...] = ()
+    screen: Screen | None = None
 
     @property
     def refusals(self) -> tuple[Verdict, ...]:
@@ -111,7 +114,7 @@ def _sealed(
         **({"listed": [[one.address, one.name] for one in listed]} if listed else {}),
     }
     digest = hashlib.sha256(DOMAIN + canonical(shown)).hexdigest()
-    return Review(snapshot, pin, inspection, verdicts, digest, token, listed)
+    return Review(snapshot, pin, inspection, verdicts, digest, token, listed, around.screen)
 
 
 def _payload(inspection: Inspection | None) -> Payload | None:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from signerd.core.audit import Note
 from signerd.core.effects import AskPerson, Effect, FindDevice, Notify, ReadKeys, Submit, SubmitDecline
+from signerd.core.screens import hidden_parts, screen_words
 from signerd.core.signing import signing_of
 from signerd.core.states import State
-from signerd.core.values import Record, Surroundings
+from signerd.core.tokens import payload_of_bytes
+from signerd.core.values import Record, Snapshot, Surroundings
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ def standing_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]
     snapshot = record.snapshot
     match record.state:
         case State.WAITING_PERSON | State.INTERRUPTED:
-            return (AskPerson(record.psbt_id),)
+            return (AskPerson(record.psbt_id, _not_on_screen(snapshot, around)),)
         case State.WAITING_DEVICE:
             signing = signing_of(snapshot, around)
             return () if signing is None else (FindDevice(record.psbt_id, signing.key.origin.fingerprint),)
@@ -47,6 +49,13 @@ def standing_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]
             return (SubmitDecline(record.psbt_id, snapshot.workspace_id, reason, key),)
         case _:
             return ()
+
+
+def _not_on_screen(snapshot: Snapshot, around: Surroundings) -> str:
+    payload = payload_of_bytes(snapshot.psbt) if snapshot.is_of_token else None
+    if payload is None or not hidden_parts(payload, around.screen):
+        return ""
+    return screen_words(payload, around.screen)
 
 
 def request_key(purpose: str, psbt_id: str, content: bytes) -> str:

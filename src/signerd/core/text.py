@@ -26,6 +26,11 @@ def amount(value: int) -> str:
     return f"{'-' if value < 0 else ''}{whole}.{fraction:08d} BTC ({value:,} sats)"
 
 
+def place_words(chain: int, index: int) -> str:
+    """An address of ours by its chain (0 receive, 1 change) and index."""
+    return f"{'change' if chain else 'receive'} address {index:,}"
+
+
 def said(error: Exception) -> str:
     """An error's sentence as the end of one of ours, with one full stop."""
     return plain(str(error)).rstrip(".") + "."

@@ -1,13 +1,16 @@
 """What the core knows: frozen values, filled by the journal, the account and the configuration."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Vault
 from multisig.tokens import Bytecode
+from signerd.core.places import Places
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.screens import Screen
 from signerd.core.states import AT_THE_DEVICE, DECIDED_YES, State
 from signerd.core.tokens import TokenClaim
 
@@ -210,7 +213,8 @@ class Surroundings:
     ``former_keys``: those of devices that were replaced. ``revoked``: what the platform has said against the registered key,
     in words; empty where it has said nothing. ``lapsed``: the time is over in which the person is asked about what was brought.
     ``token``: that which its payload names, where bytes have proven it. ``pins``: every pinned vault, where that token's list may
-    name one.
+    name one. ``places``: the addresses that are known to be used, by ``places.policy_code``.
+    ``screen``: that of the device which was last seen with our key of the vault; None where none was.
     """
 
     network: Network
@@ -230,3 +234,5 @@ class Surroundings:
     lapsed: bool = False
     token: Bytecode | None = None
     pins: tuple[Pin, ...] = ()
+    places: Mapping[str, Places] = field(default_factory=dict)
+    screen: Screen | None = None

@@ -10,11 +10,13 @@ from multisig import MultisigError, Network, Psbt, inspect
 from signerd.core.audit import Entry
 from signerd.core.checks.case import InspectedCase
 from signerd.core.review import HARD_LIMITS
+from signerd.core.screens import Screen
 from signerd.core.signing import signing_of
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
 from signerd.errors import JournalCorrupted
 from signerd.journal import rows
 from signerd.journal.keys import KeyBook
+from signerd.journal.screens import ScreenBook
 from signerd.journal.storage import fault_of, open_to_read
 
 
@@ -47,21 +49,33 @@ def read_history(folder: Path, network: Network) -> History:
 def _read(
     connection: sqlite3.Connection, network: Network, pins: Mapping[str, Pin], own_keys: tuple[OwnKey, ...]
 ) -> History:
-    vaults, cases = {}, {}
+    vaults, cases, screens = {}, {}, ScreenBook(connection)
     for row in connection.execute(f"{rows.RECORD_COLUMNS} ORDER BY p.rowid"):
         snapshot = rows.read_record(row).snapshot
         vaults[snapshot.psbt_id] = snapshot.vault_id
-        case = _case(snapshot, pins.get(snapshot.vault_id), own_keys, network)
+        pin = pins.get(snapshot.vault_id)
+        # What was seen last is taken for what was there then.
+        screen = None if pin is None else screens.of(pin.own_key.fingerprint)
+        case = _case(snapshot, pin, own_keys, network, screen)
         if case is not None:
             cases[snapshot.psbt_id] = case
     return History(tuple(rows.audit_entries(connection)), vaults, cases)
 
 
 def _case(
-    snapshot: Snapshot, pin: Pin | None, own_keys: tuple[OwnKey, ...], network: Network
+    snapshot: Snapshot,
+    pin: Pin | None,
+    own_keys: tuple[OwnKey, ...],
+    network: Network,
+    screen: Screen | None,
 ) -> InspectedCase | None:
     around = Surroundings(
-        network=network, limits=Limits(), pin=pin, claimed_descriptor=None, own_keys=own_keys
+        network=network,
+        limits=Limits(),
+        pin=pin,
+        claimed_descriptor=None,
+        own_keys=own_keys,
+        screen=screen,
     )
     signing = signing_of(snapshot, around)
     if signing is None or (pin is None and not snapshot.is_of_profile):

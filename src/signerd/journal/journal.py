@@ -11,15 +11,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from multisig import Network
+from multisig import Fingerprint, Network
 from multisig.tokens import Payload, bytecode_hash
 from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
 from signerd.core.effects import REGISTRATION, Effect, Level, Notify
 from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
+from signerd.core.places import policy_code
 from signerd.core.review import Review, review
 from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.screens import Screen
+from signerd.core.signing import PROFILE
 from signerd.core.standing import Revocation
 from signerd.core.states import TABLE, Move, State
 from signerd.core.tokens import Published, subject_of
@@ -31,6 +34,8 @@ from signerd.journal.apps import AppBook
 from signerd.journal.brought import BroughtBook
 from signerd.journal.figures import JournalFigures, figures_of
 from signerd.journal.keys import KeyBook
+from signerd.journal.places import PlaceBook
+from signerd.journal.screens import ScreenBook, screen_note
 from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
 from signerd.journal.tokens import TokenBook
@@ -90,6 +95,8 @@ class Journal:
         self._moves: list[tuple[Record | None, Record]] = []
         self._db = open_journal(folder, now())
         self._book = SpendingBook(self._db)
+        self._places = PlaceBook(self._db)
+        self._screens = ScreenBook(self._db)
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
         self.apps = AppBook(self._db, self.noted)
@@ -309,6 +316,16 @@ class Journal:
         """In what the platform has shown a pinned vault otherwise since, while the person has not looked."""
         return self._vaults.changes(vault_id)
 
+    def see_screen(self, fingerprint: Fingerprint, screen: Screen) -> tuple[Effect, ...]:
+        """A device with this master key is there: keep what its screen shows, and judge anew what waits for the person.
+
+        What waits for the device is judged again before that is asked.
+        """
+        if self._screens.of(fingerprint) == screen:
+            return ()
+        self.note(screen_note(fingerprint, screen))
+        return self.reconsider()
+
     def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
         """Keep the token that these bytes prove, and judge anew what waits. Raises NotProven: nothing is kept."""
         with self._transaction("token"):
@@ -361,6 +378,8 @@ class Journal:
                 self._db.execute("COMMIT")
             except BaseException:
                 self._book.forget()
+                self._places.forget()
+                self._screens.forget()
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
@@ -402,15 +421,15 @@ class Journal:
         """What this machine knows that bears on a proposal."""
         claim, revoked = self._vaults.claim(snapshot.vault_id), self.keys.revocation()
         token = self.tokens.named_by(snapshot)
-        brought = snapshot.brought
+        brought, pin, own_keys = snapshot.brought, self.pin(snapshot.vault_id), self.own_keys()
         return Surroundings(
             network=self.network,
             limits=self.limits,
-            pin=self.pin(snapshot.vault_id),
+            pin=pin,
             claimed_descriptor=None if claim is None else claim.descriptor,
             claimed_name=None if claim is None else claim.name,
             vault_changes=self._vaults.changes(snapshot.vault_id),
-            own_keys=self.own_keys(),
+            own_keys=own_keys,
             former_keys=self.keys.former(),
             revoked="" if revoked is None else revoked.sentence,
             neighbours=self._neighbours(snapshot),
@@ -421,8 +440,16 @@ class Journal:
             lapsed=brought is not None and self.now().timestamp() >= brought.expires_at,
             token=token,
             pins=self.pins() if token is not None and token.whitelist else (),
+            places=self._places.of(_codes(pin, own_keys)),
+            screen=None if pin is None else self._screens.of(pin.own_key.fingerprint),
         )
 
     def _neighbours(self, snapshot: Snapshot) -> tuple[Neighbour, ...]:
         is_brought, at = snapshot.brought is not None, (snapshot.psbt_id, snapshot.vault_id)
         return rows.read_neighbours(self._db, *at, snapshot.replaces, brought=is_brought)
+
+
+def _codes(pin: Pin | None, own_keys: Sequence[OwnKey]) -> tuple[str, ...]:
+    """Of the policies whose coins a proposal may spend: the pinned vault, and the member's profiles."""
+    vaults = () if pin is None else (policy_code(pin.vault),)
+    return (*vaults, *(str(own.key) for own in own_keys if own.purpose == PROFILE))

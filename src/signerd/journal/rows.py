@@ -207,6 +207,22 @@ def _entries(found: sqlite3.Cursor) -> Iterator[Entry]:
         yield Entry(row["sequence"], row["at"], note, row["previous"], row["digest"])
 
 
+_OF_KIND = (
+    "SELECT subject, facts FROM audit WHERE kind = ? AND sequence > ? AND sequence <= ? ORDER BY sequence"
+)
+
+
+def facts_since(
+    connection: sqlite3.Connection, kind: str, after: int
+) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
+    """How long the chain is, and subject and facts of its entries of that kind behind ``after``: no entry is read twice."""
+    head = connection.execute("SELECT coalesce(max(sequence), 0) FROM audit").fetchone()[0]
+    if head == after:
+        return head, []
+    found = connection.execute(_OF_KIND, (kind, after, head)).fetchall()
+    return head, [(row["subject"], json.loads(row["facts"])) for row in found]
+
+
 # ASCII letters match in either case: that is what kinds, ids and addresses are made of.
 _AUDIT_PAGE = """
 SELECT * FROM audit WHERE sequence > :after AND sequence < :before

@@ -13,8 +13,8 @@ from signerd.journal.brought import BroughtEntry
 from signerd.loopback.shapes import BroughtLine, CheckView, ProposalView, PsbtReview
 from signerd.loopback.views import check_view, money_view
 
-# These speak of other proposals, of other apps' PSBTs, and of what was spent: an app is told how they ended, and no more.
-BETWEEN_US = frozenset({"conflict", "paid-twice", *RULE_NAMES})
+# These speak of other proposals, of other apps' PSBTs, of what was spent and where it came back to: an app is told how they ended, and no more.
+BETWEEN_US = frozenset({"change-index", "conflict", "paid-twice", *RULE_NAMES})
 NOT_TOLD = "What this check found is for the person alone."
 
 

@@ -6,18 +6,21 @@ from typing import Any
 from multisig import RECEIVE, Inspection, Network, decode_address, encode_address
 from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
 from signerd.core.listed import ListedAddress
+from signerd.core.screens import Screen, hidden_parts, screen_words
 from signerd.core.text import amount, plain
 from signerd.loopback.shapes import ListedView, TokenView
 
-HEX_NOTE = "Your device cannot read a token's data: it shows exactly this hex. Compare it digit for digit."
-
 
 def token_view(
-    payload: Payload, inspection: Inspection, token: Bytecode | None, listed: Sequence[ListedAddress] = ()
+    payload: Payload,
+    inspection: Inspection,
+    token: Bytecode | None,
+    listed: Sequence[ListedAddress] = (),
+    screen: Screen | None = None,
 ) -> TokenView:
     """Without ``token`` amounts are raw units, and nobody's decimals make a small figure of a large one.
 
-    ``listed``: of a deployment that ``token`` proves, whom it lists from the start.
+    ``listed``: of a deployment that ``token`` proves, whom it lists from the start. ``screen``: the signer's device's.
     """
     words = token_words(payload, inspection.network, token)
     details = tuple((plain(label), plain(value)) for label, value in words.details)
@@ -25,7 +28,9 @@ def token_view(
         sentence=plain(words.sentence),
         details=details,
         hex=words.hex,
-        notes=(HEX_NOTE, *_return_notes(inspection)),
+        on_screen=_on_screen(words.hex, screen),
+        not_on_screen=hidden_parts(payload, screen),
+        notes=(screen_words(payload, screen), *_return_notes(inspection)),
         listed=tuple(ListedView(address=one.address, name=one.name or None) for one in listed),
         listed_hash=token.whitelist_hash.hex() if token is not None and listed else None,
         **({} if token is None else _proven(token)),
@@ -41,6 +46,12 @@ def token_in_short(inspection: Inspection, token: Bytecode) -> str:
     if isinstance(payload, Call) and payload.amount is not None:
         what = f"{what} {format_units(payload.amount, token.decimals)}"
     return f"token {token.ticker}: {what}"
+
+
+def _on_screen(payload: str, screen: Screen | None) -> str | None:
+    if screen is None or screen.whole is None:
+        return None
+    return payload[: 2 * screen.shown(len(payload) // 2)]
 
 
 def _proven(token: Bytecode) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from signerd.account.vaults import SeenVault, Source
 from signerd.core.audit import GENESIS, Entry, first_fault
 from signerd.core.listed import ListedAddress
 from signerd.core.review import Review
+from signerd.core.screens import Screen
 from signerd.core.states import State
 from signerd.core.text import plain
 from signerd.core.values import OwnKey, Pin, Record
@@ -231,7 +232,7 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
         to_acknowledge=tuple(sorted(review.to_acknowledge)),
         money=None
         if review.inspection is None
-        else money_view(review.inspection, review.token, review.listed),
+        else money_view(review.inspection, review.token, review.listed, review.screen),
         checks=tuple(check_view(verdict) for verdict in review.verdicts),
         verification_code=None if pin is None else pin.vault.verification_code,
         kind=snapshot.kind.value,
@@ -244,7 +245,10 @@ def proposal_view(record: Record, review: Review, network: Network) -> ProposalV
 
 
 def money_view(
-    inspection: Inspection, token: Bytecode | None = None, listed: Sequence[ListedAddress] = ()
+    inspection: Inspection,
+    token: Bytecode | None = None,
+    listed: Sequence[ListedAddress] = (),
+    screen: Screen | None = None,
 ) -> MoneyView:
     """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it lists from the start.
 
@@ -258,7 +262,9 @@ def money_view(
         payments=tuple(_payment(payment) for payment in inspection.payments),
         change=tuple(_change(change) for change in inspection.change),
         data=tuple(
-            _data(output, inspection, token, listed) if output is first else _data(output, inspection)
+            _data(output, inspection, token, listed, screen)
+            if output is first
+            else _data(output, inspection, screen=screen)
             for output in inspection.op_returns
         ),
         paid_sats=_paid(inspection),
@@ -312,6 +318,7 @@ def _data(
     inspection: Inspection,
     token: Bytecode | None = None,
     listed: Sequence[ListedAddress] = (),
+    screen: Screen | None = None,
 ) -> DataView:
     try:
         text = output.data.decode()
@@ -322,7 +329,7 @@ def _data(
         output_index=output.output_index,
         data=output.data.hex(),
         text=text if readable else None,
-        token=None if output.token is None else token_view(output.token, inspection, token, listed),
+        token=None if output.token is None else token_view(output.token, inspection, token, listed, screen),
     )
 
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from signerd.core.text import plain
-from signerd.feed import Line
+from signerd.feed import WAITS, Line
 
 PAIRING = "pairing"
 # Two lines of a desktop's bubble.
 LONGEST_DETAIL = 160
+NOT_ON_SCREEN = "Your device will not show all of it."
 # What some desktops read as markup in a body (Desktop Notifications Specification 1.2, "Markup").
 _MARKUP = str.maketrans("", "", "<>&")
 
@@ -85,6 +86,8 @@ def notice_of(lines: Iterable[Line], *, details: bool) -> Notice | None:
     pressing = [kind for kind in Kind if kind in found]
     title, *others = [kind.words(len(found[kind])) for kind in pressing]
     body = [f"{other}." for other in others]
+    if any(line.text.startswith(f"{WAITS} ") for line in found.get(Kind.PROPOSAL, {}).values()):
+        body.append(NOT_ON_SCREEN)
     if details:
         body.append(_details([line for kind in pressing for line in found[kind].values()]))
     return Notice(f"{title}.", " ".join(body), any(kind.urgent for kind in found))

@@ -7,7 +7,7 @@ goes into `tests.attacks.guards`. Coins and payees follow from a recipe's name, 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from tests.attacks.recipes import change, claims, coins, outputs, quorum, tokens
+from tests.attacks.recipes import change, claims, coins, later, outputs, quorum, tokens
 from tests.attacks.recipes.absurd import S23
 from tests.attacks.recipes.scene import Recipe
 
@@ -39,6 +39,9 @@ ATTACKS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "S23": ("a PSBT of absurd size, depth or form", "fuzzing"),
         "S24": ("a proposal altered after the person looked", "this project"),
         "S25": ("two proposals that spend the same coins", "this project"),
+        "S28": ("data that the device's screen cuts off", "Trezor One 1.14.1, Trezor Model T 2.3.6"),
+        "S29": ("change at an index where no wallet looks", "this project"),
+        "S30": ("a relative lock of months", "this project"),
     }
 )  # fmt: skip
 
@@ -64,5 +67,8 @@ PROPOSALS: Mapping[str, Sequence[Recipe]] = MappingProxyType(
         "S23": S23,
         "S24": claims.S24,
         "S25": claims.S25,
+        "S28": tokens.S28,
+        "S29": later.S29,
+        "S30": later.S30,
     }
 )

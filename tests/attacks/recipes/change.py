@@ -80,11 +80,11 @@ S2 = (
 )
 
 S9 = (
-    Recipe(name="change at the last index that is looked at", psbt=lambda s: s.out(**change_to(VAULT, 1, 1_000_000)), honest=True, named=(0,)),
+    Recipe(name="change a few hundred addresses further", psbt=lambda s: s.out(**change_to(VAULT, 1, 900)), honest=True, named=(0,)),
     Recipe(name="change to our own key far beyond any index", psbt=own_script_far_away, findings=ABSURD, off=HERE_ONLY, then=("fake-change",)),
     Recipe(name="change at the last index there is", psbt=lambda s: own_script_far_away(s, HARDENED - 1), findings=ABSURD, off=HERE_ONLY, then=("fake-change",)),
     Recipe(name="change to our own key on a third chain", psbt=lambda s: own_script_far_away(s, 0, 2), findings=ABSURD, off=HERE_ONLY, then=("fake-change",)),
-    Recipe(name="change to the whole quorum far beyond any index", psbt=lambda s: s.out(**quorum_far_away()), findings=ABSURD, off=HERE_ONLY, named=BOTH),
+    Recipe(name="change to the whole quorum far beyond any index", psbt=lambda s: s.out(**quorum_far_away()), findings=ABSURD, off=HERE_ONLY, named=BOTH, then=("change-index",)),
     pretended("change below a hardened level", lambda s: s.out(derivations=moved(s.origins_of_change, 1, 7 + HARDENED)), named=BOTH),
     Recipe(name="a coin far beyond any index", psbt=lambda s: with_input(s.honest, 0, derivations=moved(s.honest.inputs[0].derivations, 0, 2_000_000)), findings=ABSURD_INPUT, handover="refused", off=HERE_ONLY, then=("input-not-ours",)),
 )  # fmt: skip

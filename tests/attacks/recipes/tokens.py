@@ -237,3 +237,32 @@ TWICE = (
         then=("token-effect",),
     ),
 )
+
+
+def on(model: str, whole: int | None, first: int = 0) -> dict[str, Any]:
+    """On a machine whose device has this screen."""
+    return {"around": {"screen": [model, whole, first]}}
+
+
+ONE = on("Trezor One 1.14.1", 32, 31)
+MODEL_T = on("Trezor Model T 2.3.6", 44, 43)
+CUT = {"held": ("token-not-on-screen",), "off": "token:token_on_screen"}
+CUT_AND_HELD = {
+    "held": ("token-effect", "token-not-on-screen"),
+    "off": "token:token_on_screen",
+    "then": ("token-effect",),
+}
+S28 = (
+    called("a transfer that the screen shows whole", honest=True, **on("Coldcard Mk4 5.4.5", 160, 80)),
+    called("a stop whose contract alone is cut, by its last bytes", Function.PAUSE, honest=True, warned=("token-not-on-screen",), **ONE),
+    called("a stop that the screen shows whole", Function.PAUSE, honest=True, **MODEL_T),
+    called("a transfer whose amount and recipient the screen cuts off", **CUT, **ONE),
+    called("a mint whose amount and recipient the screen cuts off", Function.MINT, **CUT, **ONE),
+    called("a listing whose address the screen cuts off", Function.ADD_TO_WHITELIST, **CUT, **ONE),
+    called("a transfer whose recipient the screen cuts off, and not its amount", **CUT, **MODEL_T),
+    called("a transfer on a screen of which nothing is known", **CUT, **on("Jade 1.0.31", None)),
+    called("a stop on a screen of which nothing is known", Function.PAUSE, **CUT, **on("Jade 1.0.31", None)),
+    called("a transfer before any device was seen", around={"screen": None}, **CUT),
+    called("a call that hands the token over to whom the screen does not show", Function.TRANSFER_OWNERSHIP, **CUT_AND_HELD, **ONE),
+    deployed("a deployment whose terms the screen cuts off", **CUT_AND_HELD, **ONE),
+)  # fmt: skip

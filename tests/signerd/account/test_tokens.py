@@ -5,8 +5,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from firmware_bridge import DeviceState
+from signerd.core.screens import Screen
 from signerd.core.states import State
 from signerd.core.tokens import Published
+from signerd.errors import NeedsAcknowledgement, StaleApproval
 from tests.support.daemons import approve, daemon_at, prepare, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
@@ -26,7 +29,9 @@ def state(tmp_path: Path) -> Path:
 
 async def test_a_call_is_first_shown_in_the_decimals_of_its_token(state: Path, tmp_path: Path) -> None:
     platform = FakePlatform(tmp_path, {"t-1": token_snapshot(call())}, published={1: published(GOLD)})
-    async with daemon_at(state, platform, FakeBridge()) as daemon:
+    # It shows a token's data whole.
+    bridge = FakeBridge(model="Trezor Model T", firmware="2.8.9")
+    async with daemon_at(state, platform, bridge) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         notes = [entry.note.kind for entry in daemon.journal.audit()]
         assert notes.index("token-proven") < notes.index("judged")
@@ -50,7 +55,7 @@ async def test_a_deployment_is_compared_with_the_bytecode_before_it_is_shown(
     async with daemon_at(state, platform, FakeBridge()) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
         view = await daemon.proposal("t-1")
-        assert view.to_acknowledge == ("token-effect",)
+        assert view.to_acknowledge == ("token-effect", "token-not-on-screen")
         (data,) = view.money.data
         assert (data.token.proven, data.token.name) == (True, "Gold of the House")
 
@@ -98,3 +103,31 @@ async def test_a_platform_that_tells_nothing_of_tokens_holds_nothing_else_up(
     async with daemon_at(state, FakePlatform(tmp_path, proposals, before=before), FakeBridge()) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         await until_state(daemon, "t-1", State.REFUSED)
+
+
+async def test_s28_the_device_that_is_there_says_what_is_held(state: Path, tmp_path: Path) -> None:
+    """A Trezor One is exchanged for a device with the same seed that shows all, while the call waits."""
+    platform = FakePlatform(tmp_path, {"t-1": token_snapshot(call())}, published={1: published(GOLD)})
+    bridge = FakeBridge(model="Trezor One", firmware="1.14.1")
+    async with daemon_at(state, platform, bridge) as daemon:
+        await until_state(daemon, "t-1", State.WAITING_PERSON)
+        await until(lambda: daemon.journal.surroundings(token_snapshot(call())).screen is not None)
+        view = await daemon.proposal("t-1")
+        (data,) = view.money.data
+        assert view.to_acknowledge == ("token-not-on-screen",)
+        assert data.token.on_screen == data.token.hex[:62]
+        assert data.token.not_on_screen == ("contract", "amount", "recipient")
+        with pytest.raises(NeedsAcknowledgement):
+            await daemon.approve("t-1", view.digest)
+        bridge.becomes(DeviceState.ABSENT)
+        bridge.model, bridge.firmware = "Trezor Model T", "2.8.9"
+        bridge.becomes(DeviceState.READY)
+        screen = Screen("Trezor Model T 2.8.9", 80)
+        await until(lambda: daemon.journal.surroundings(token_snapshot(call())).screen == screen)
+        shown = await daemon.proposal("t-1")
+        (data,) = shown.money.data
+        assert (shown.to_acknowledge, data.token.on_screen) == ((), data.token.hex)
+        with pytest.raises(StaleApproval):
+            await daemon.approve("t-1", view.digest, frozenset({"token-not-on-screen"}))
+        await daemon.approve("t-1", shown.digest)
+        await until_state(daemon, "t-1", State.SUBMITTED)

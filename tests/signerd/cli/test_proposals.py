@@ -91,7 +91,8 @@ def test_show_says_where_the_money_goes_and_each_check_in_a_sentence(desk):
     for payment in money.payments:
         assert f"pays   {amount(payment.amount_sats)} to {payment.address}" in text
     for change in money.change:
-        assert f"back   {amount(change.amount_sats)} to the vault, {change.address}" in text
+        where = f"{change.address} ({'change' if change.chain else 'receive'} address {change.index})"
+        assert f"back   {amount(change.amount_sats)} to the vault, {where}" in text
     assert f"fee    {amount(money.fee_sats)}, {money.fee_rate} sat/vB" in text
     assert f"takes  {amount(money.total_in_sats)}" in text
     assert all(check.sentence in text for check in view.checks)

@@ -3,8 +3,8 @@
 import pytest
 
 from signerd.core.states import State
-from signerd.feed import Line
-from signerd.notifying.words import LONGEST_DETAIL, Kind, kind_of, notice_of
+from signerd.feed import WAITS, Line
+from signerd.notifying.words import LONGEST_DETAIL, NOT_ON_SCREEN, Kind, kind_of, notice_of
 
 
 def line(subject, kind, text="x", number=1):
@@ -82,3 +82,10 @@ def test_l8_details_carry_no_markup_and_no_control_characters():
     assert not {"<", ">", "&", "\x1b", "\u202e"} & set(notice.body)
     assert len(notice.body) <= LONGEST_DETAIL
     assert "Pay" in notice.body
+
+
+def test_s28_what_the_device_will_not_show_is_told_without_what_it_is():
+    asked = line("p-1", "ask", f"{WAITS} Your Trezor One shows the first 31 of the 59 bytes.")
+    assert notice_of([asked], details=False).body == NOT_ON_SCREEN
+    assert "31 of the 59" in notice_of([asked], details=True).body
+    assert notice_of([line("p-1", "ask", WAITS)], details=False).body == ""

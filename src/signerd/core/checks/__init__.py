@@ -25,7 +25,15 @@ from signerd.core.checks.locks import locktime
 from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee_limit
 from signerd.core.checks.neighbours import conflicting, paid_twice
 from signerd.core.checks.replacement import replacement
-from signerd.core.checks.tokens import token_call, token_effect, token_known, token_shape, token_twice
+from signerd.core.checks.returning import change_index
+from signerd.core.checks.tokens import (
+    token_call,
+    token_effect,
+    token_known,
+    token_on_screen,
+    token_shape,
+    token_twice,
+)
 from signerd.core.checks.vault import (
     key_stands,
     kind_known,
@@ -61,6 +69,7 @@ AFTER_INSPECTION: After = (
     fee_rate_limit,
     fee_share_limit,
     locktime,
+    change_index,
     replacement,
     conflicting,
     paid_twice,
@@ -73,6 +82,7 @@ TOKEN_AFTER_INSPECTION: After = (
     token_shape,
     token_effect,
     token_listed,
+    token_on_screen,
     fee_matches,
     total_fee_limit,
     fee_rate_limit,
@@ -104,6 +114,7 @@ BROUGHT_AFTER_INSPECTION: After = (
     fee_rate_limit,
     fee_share_limit,
     locktime,
+    change_index,
     conflicting,
     paid_twice,
 )

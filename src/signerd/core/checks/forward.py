@@ -2,6 +2,7 @@
 
 from multisig import RECEIVE, Vault
 from signerd.core.checks.case import Case, InspectedCase
+from signerd.core.places import GAP
 from signerd.core.signing import signing_of
 from signerd.core.text import amount
 from signerd.core.verdicts import Verdict, allow, refuse
@@ -9,7 +10,7 @@ from signerd.core.verdicts import Verdict, allow, refuse
 # A forward goes to the vault's next address, which each deposit moves on; how far it has got, only the chain and the platform
 # know. A wallet that restores the vault finds its coins with a gap limit of this at worst, so none is out of reach (S9). All of
 # them are derived in half a second, once, with the most keys that a vault has.
-RECEIVE_ADDRESSES = 1_000
+RECEIVE_ADDRESSES = GAP
 
 
 def from_profile(case: Case) -> Verdict:

@@ -1,11 +1,15 @@
-"""A transaction that nobody can mine for a long time is a signature in somebody else's drawer (S24: shown, then sent)."""
+"""A transaction that cannot be mined for a long time is a signature that somebody keeps for later (S24, S30).
+
+A lock stands in the transaction (nLockTime: a height or a time) or in an input (BIP-68: the age of its coin, in blocks or in
+units of 512 seconds). What is far is the same for all of them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
-from multisig import Network
+from multisig import Network, RelativeLock, relative_lock
 from signerd.core.checks.case import InspectedCase
 from signerd.core.verdicts import Verdict, allow, hold
 
@@ -16,6 +20,7 @@ FINAL_SEQUENCE = 0xFFFFFFFF
 # Wallets lock to the tip, so that nobody gains by mining an old block again; a day more explains itself.
 BLOCKS_AHEAD = 144
 TIME_AHEAD = timedelta(days=1)
+USUAL_BLOCK = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,40 @@ HIGHEST_REGTEST = 100_000
 
 def locktime(case: InspectedCase) -> Verdict:
     """A lock far ahead of the chain is held until it is named: the payment leaves when the plan may be another."""
-    name, lock = "locktime", case.psbt.tx.locktime
+    name = "locktime"
+    absolute, relative = _absolute(name, case), _relative(name, case)
+    if relative is None:
+        return absolute
+    sentence = f"{absolute.sentence} {relative.sentence}" if absolute.acknowledge else relative.sentence
+    return hold(name, sentence, **{**absolute.figures, **relative.figures})
+
+
+def _relative(name: str, case: InspectedCase) -> Verdict | None:
+    """S30: held as an absolute lock is. How old a coin is, only a chain could say: its age is taken to be nothing.
+
+    None where no coin has to wait for long.
+    """
+    tx = case.psbt.tx
+    locks = (relative_lock(item.sequence, tx.version) for item in tx.inputs)
+    far = [lock for lock in locks if lock is not None and _is_far(lock)]
+    if not far:
+        return None
+    longest = max(far, key=lambda lock: lock.time + lock.blocks * USUAL_BLOCK)
+    return hold(
+        name,
+        f"It cannot be mined before a coin that it spends is {longest} old, which may be far ahead: what you sign now could be "
+        "sent then.",
+        blocks=longest.blocks,
+        seconds=int(longest.time.total_seconds()),
+    )
+
+
+def _is_far(lock: RelativeLock) -> bool:
+    return lock.blocks > BLOCKS_AHEAD or lock.time > TIME_AHEAD
+
+
+def _absolute(name: str, case: InspectedCase) -> Verdict:
+    lock = case.psbt.tx.locktime
     if lock == 0 or all(item.sequence == FINAL_SEQUENCE for item in case.psbt.tx.inputs):
         return allow(name, "No locktime holds it back.", locktime=lock)
     if lock >= LOCKTIME_THRESHOLD:

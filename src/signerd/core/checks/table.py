@@ -73,7 +73,7 @@ _FINDINGS = (
     Check("fee-high", ("S7",), "The fee is no large share of what is spent."),
     Check("non-standard-version", (), "Nodes pass the version on."),
     Check("locked-by-time", ("S24",), "It waits for a height at most."),
-    Check("locked-by-age", ("S24",), "No coin must grow older first."),
+    Check("locked-by-age", ("S30",), "No coin must grow older first."),
 )
 
 _INSPECTED = (
@@ -85,7 +85,8 @@ _INSPECTED = (
     Check("fee-total", ("S7",), "The fee is within the configured limit."),
     Check("fee-rate", ("S7",), "The fee rate is within the configured limit."),
     Check("fee-share", ("S7",), "The fee is within the configured share of what is moved.", lowered=HOLD),
-    Check("locktime", (), "It need not wait long before it can be mined.", lowered=WARN),
+    Check("locktime", ("S30",), "It need not wait long before it can be mined.", lowered=WARN),
+    Check("change-index", ("S29",), "What comes back goes where a restored wallet finds it."),
     Check(
         "replacement",
         ("S11",),
@@ -101,6 +102,7 @@ _TOKENS = (
     Check("token-shape", ("S12",), "The vault's address calls, and nobody is paid beside it."),
     Check("token-effect", ("S12",), "What cannot be taken back is named."),
     Check("token-listed", ("S12",), "Whom a new token lists from the start is named."),
+    Check("token-not-on-screen", ("S28",), "The device shows what the call gives, and to whom."),
     Check("token-twice", ("S6",), "No signed call or deployment from other coins is the same."),
 )
 

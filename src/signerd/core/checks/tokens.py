@@ -7,9 +7,10 @@ are compared with these bytes and never shown in their place; the token's name a
 from multisig import RECEIVE, MultisigError, Sats
 from multisig.tokens import Bytecode, Call, Deploy, Function, Payload, check_deployment, token_words
 from signerd.core.checks.case import InspectedCase
+from signerd.core.screens import HASHES, hidden_parts, screen_words
 from signerd.core.text import amount, plain, said
 from signerd.core.tokens import facts_of, payload_of
-from signerd.core.verdicts import Verdict, allow, hold, refuse
+from signerd.core.verdicts import Verdict, allow, hold, refuse, warn
 
 # What a platform says of the data, name by name; its sentence in words is not compared, and not shown.
 SAID = frozenset(
@@ -189,3 +190,21 @@ def token_twice(case: InspectedCase) -> Verdict:
         )
     what = "deploys the same token" if isinstance(payload, Deploy) else "makes the same call"
     return allow(name, f"No signed transaction {what} from other coins.")
+
+
+def token_on_screen(case: InspectedCase) -> Verdict:
+    """S28: two calls that differ in what the device cuts off look the same on it; who approves one must know that.
+
+    A hash without its last bytes still tells tokens apart. An amount or a recipient that is cut off is not confirmed by anybody.
+    """
+    name, payload, screen = "token-not-on-screen", token_of_case(case), case.around.screen
+    hidden, sentence = hidden_parts(payload, screen), screen_words(payload, screen)
+    if not hidden:
+        return allow(name, sentence)
+    if not HASHES.issuperset(hidden):
+        return hold(
+            name,
+            f"{sentence} Compare these words with another signer's machine, or approve with a device that shows all of it.",
+            hidden=", ".join(hidden),
+        )
+    return warn(name, sentence, hidden=", ".join(hidden))

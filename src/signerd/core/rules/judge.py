@@ -17,9 +17,11 @@ from signerd.core.rules.values import (
     Always,
     ExceptTo,
     ExceptWithin,
+    OffScreen,
     OfToken,
     Rule,
 )
+from signerd.core.screens import hidden_parts
 from signerd.core.text import amount
 from signerd.core.verdicts import Figure, Verdict, allow, hold, refuse
 
@@ -117,6 +119,21 @@ def _token(_rule: Rule, case: InspectedCase) -> Found:
     return False, "It has nothing to do with a token", {}
 
 
+def _off_screen(rule: Rule, case: InspectedCase) -> Found:
+    """What another device showed is known by its signature alone: every input has a valid one of that cosigner's key."""
+    assert isinstance(rule.condition, OffScreen)
+    output = case.inspection.token_output
+    if output is None or output.token is None:
+        return False, "It has nothing to do with a token", {}
+    if not hidden_parts(output.token, case.around.screen):
+        return False, "Your device shows all of the token's data", {}
+    signed = frozenset.intersection(*(frozenset(coin.signed_by) for coin in case.inspection.inputs))
+    seen = sorted(map(str, signed & rule.condition.seen_by))
+    if seen:
+        return False, f"Your device does not show all of the token's data, and {seen[0]} has signed it", {}
+    return True, "Your device does not show all of the token's data", {}
+
+
 def _always(rule: Rule, _case: InspectedCase) -> Found:
     return True, "Every payment of this vault" if rule.vault_id is not None else "Every payment", {}
 
@@ -130,6 +147,7 @@ _CONDITIONS: Mapping[type, Callable[[Rule, InspectedCase], tuple[bool, str, Mapp
             ExceptTo: _address,
             ExceptWithin: _hours,
             OfToken: _token,
+            OffScreen: _off_screen,
             Always: _always,
         }
     )

@@ -8,7 +8,7 @@
     [vaults.VAULT-ID.ask]
 
 and in each: ``above_per_transaction``, ``above_per_day``, ``above_per_week``, ``above_fee_rate``, ``except_to``,
-``except_within``, ``any_token``, ``always``.
+``except_within``, ``any_token``, ``token_not_on_screen``, ``always``.
 """
 
 import tomllib
@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from multisig import Network, Sats
-from signerd.core.rules.terms import addresses, amount_sats, fee_rate, hours, truth
+from signerd.core.rules.terms import addresses, amount_sats, fee_rate, fingerprints, hours, truth
 from signerd.core.rules.values import (
     AboveFeeRate,
     AbovePerTransaction,
@@ -27,6 +27,7 @@ from signerd.core.rules.values import (
     Condition,
     ExceptTo,
     ExceptWithin,
+    OffScreen,
     OfToken,
     Period,
     Rule,
@@ -48,6 +49,12 @@ def _token(value: Any, _network: Network) -> Condition | None:
     return OfToken() if truth(value) else None
 
 
+def _off_screen(value: Any, _network: Network) -> Condition | None:
+    if isinstance(value, list):
+        return OffScreen(fingerprints(value))
+    return OffScreen() if truth(value) else None
+
+
 def _always(value: Any, _network: Network) -> Condition | None:
     return Always() if truth(value) else None
 
@@ -62,6 +69,7 @@ KEYS: Mapping[str, Callable[[Any, Network], Condition | None]] = MappingProxyTyp
         "except_to": lambda value, network: ExceptTo(addresses(value, network)),
         "except_within": lambda value, _network: ExceptWithin(hours(value)),
         "any_token": _token,
+        "token_not_on_screen": _off_screen,
         "always": _always,
     }
 )

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from multisig import FeeRate, MultisigError, Network, Sats, decode_address, parse_btc, sats
+from multisig import FeeRate, Fingerprint, MultisigError, Network, Sats, decode_address, parse_btc, sats
 from signerd.core.rules.hours import WEEKDAYS, Hours, minute_of_day
 
 # No more digits than 21 million bitcoin has: int() of thousands of them is refused in the interpreter's own words.
@@ -87,6 +87,17 @@ def _weekdays(value: Any) -> frozenset[int]:
     if not isinstance(value, list) or not value or any(day not in known for day in value):
         raise ValueError(f"write the weekdays as a list of {', '.join(WEEKDAYS)}")
     return frozenset(known.index(day) for day in value)
+
+
+def fingerprints(value: list[Any]) -> frozenset[Fingerprint]:
+    """Cosigners, by the fingerprints of their master keys."""
+    advice = 'write true, or a list of fingerprints of cosigners whose devices show it all: ["73c5da0a"]'
+    if not value:
+        raise ValueError(advice)
+    try:
+        return frozenset(Fingerprint.from_hex(_text(item, advice)) for item in value)
+    except MultisigError as error:
+        raise ValueError(f"{_bare(error)}: {advice}") from None
 
 
 def truth(value: Any) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from multisig import FeeRate, Sats
+from multisig import FeeRate, Fingerprint, Sats
 from signerd.core.rules.hours import Hours
 
 
@@ -73,11 +73,20 @@ class OfToken:
 
 
 @dataclass(frozen=True)
+class OffScreen:
+    """It makes or calls a token, this signer's device does not show all of the data, and none of ``seen_by`` has signed it."""
+
+    seen_by: frozenset[Fingerprint] = frozenset()
+
+
+@dataclass(frozen=True)
 class Always:
     """Every proposal meets it: "never" where it refuses, "always ask" where it asks."""
 
 
-Condition = AbovePerTransaction | AboveWithin | AboveFeeRate | ExceptTo | ExceptWithin | OfToken | Always
+Condition = (
+    AbovePerTransaction | AboveWithin | AboveFeeRate | ExceptTo | ExceptWithin | OfToken | OffScreen | Always
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,17 @@ class Rules:
 
 NO_RULES = Rules()
 
-KINDS = ("per-transaction", "per-day", "per-week", "fee-rate", "address", "hours", "token", "always")
+KINDS = (
+    "per-transaction",
+    "per-day",
+    "per-week",
+    "fee-rate",
+    "address",
+    "hours",
+    "token",
+    "token-screen",
+    "always",
+)
 
 
 def kind_of(condition: Condition) -> str:  # noqa: PLR0911 - one for each condition
@@ -133,6 +152,8 @@ def kind_of(condition: Condition) -> str:  # noqa: PLR0911 - one for each condit
             return "hours"
         case OfToken():
             return "token"
+        case OffScreen():
+            return "token-screen"
         case Always():
             return "always"
 

@@ -8,6 +8,7 @@ from signerd.core.rules.values import (
     Always,
     ExceptTo,
     ExceptWithin,
+    OffScreen,
     OfToken,
     Rule,
 )
@@ -35,5 +36,8 @@ def _condition(rule: Rule, network: Network) -> str:  # noqa: PLR0911 - one for 
             return f"at any time but {hours}"
         case OfToken():
             return "whatever makes or calls a token"
+        case OffScreen(seen_by):
+            unless = f" and that {', '.join(sorted(map(str, seen_by)))} did not sign" if seen_by else ""
+            return f"a token's data that this device does not show whole{unless}"
         case Always():
             return "every payment"

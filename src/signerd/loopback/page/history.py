@@ -34,6 +34,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "restarted": "signerd was started again",
         "registered": "Keys were registered",
         "key-revoked": "A key was revoked",
+        "device-screen": "How much a device shows was noted",
         "token-proven": "A token was proven by its deployment",
         "pinned": "A vault was pinned",
         "unpinned": "A vault was unpinned",

@@ -7,6 +7,7 @@ geometry: words and figures stand in the template, and once more in the table be
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from signerd.core.text import place_words
 from signerd.loopback.page.figures import grouped
 from signerd.loopback.shapes import MoneyView
 
@@ -29,7 +30,7 @@ GROUPS_IN_A_LINE = 7
 
 @dataclass(frozen=True)
 class Flow:
-    """One band. ``kind``: coin, pay, back, fee or data. ``lines``: an address, in groups, as many as fit a line."""
+    """One band. ``kind``: coin, pay, back, fee or data. ``lines``: the place of an address of ours, then an address, in groups, as many as fit a line."""
 
     kind: str
     sats: int
@@ -99,7 +100,15 @@ def _coins(money: MoneyView) -> tuple[Flow, ...]:
 def _outputs(money: MoneyView, whose: str) -> tuple[Flow, ...]:
     return (
         *(Flow("pay", p.amount_sats, "Pays", _lines(p.address)) for p in money.payments),
-        *(Flow("back", c.amount_sats, f"Back to {whose}", _lines(c.address)) for c in money.change),
+        *(
+            Flow(
+                "back",
+                c.amount_sats,
+                f"Back to {whose}",
+                ((place_words(c.chain, c.index),), *_lines(c.address)),
+            )
+            for c in money.change
+        ),
         *(Flow("data", 0, f"Data, {len(d.data) // 2} bytes") for d in money.data),
         Flow("fee", money.fee_sats, "Network fee"),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from signerd.core.text import plain
+from signerd.core.text import place_words, plain
 from signerd.feed import Line
 from signerd.loopback.page.picture import Picture, picture_of
 from signerd.loopback.shapes import CheckView, MoneyView, ProposalView
@@ -104,7 +104,7 @@ def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
                 c.amount_sats,
                 part(c.amount_sats),
                 c.address,
-                note=f"derived again here, {'change' if c.chain else 'receive'} address {c.index}",
+                note=f"derived again here, {place_words(c.chain, c.index)}",
             )
             for c in money.change
         ),

@@ -66,7 +66,8 @@ class ListedView(Answer):
 class TokenView(Answer):
     """What a token's payload says: ``sentence`` is what would happen, ``details`` are label and value.
 
-    ``hex`` is the whole payload, digit for digit as a device prints it. ``proven``: the bytes of its deployment prove which token
+    ``hex`` is the whole payload. ``on_screen``: as much of it as the signer's device prints; None where that is not known.
+    ``not_on_screen``: the parts that it does not show whole, by name. ``proven``: the bytes of its deployment prove which token
     it is; else there is no name, and amounts are raw units. Supplies are of the bytecode, in whole tokens: what exists by now
     only the chain knows. ``notes``: what to know before looking at the device.
 
@@ -77,6 +78,8 @@ class TokenView(Answer):
     sentence: str
     details: tuple[tuple[str, str], ...]
     hex: str
+    on_screen: str | None = None
+    not_on_screen: tuple[str, ...] = ()
     proven: bool = False
     name: str | None = None
     ticker: str | None = None

@@ -1,4 +1,4 @@
-"""Locks far ahead of the chain are held (beside S24); those that wallets set against fee sniping are not."""
+"""Locks far ahead of the chain are held (S30, and beside S24); those that wallets set against fee sniping are not."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ def judged(lock: int, sequence: int = 0xFFFFFFFD, now: datetime | None = NOON) -
     moment = None if now is None else Moment(now, now)
     found = review(snapshot_of(psbt), surroundings(moment=moment))
     (verdict,) = [v for v in found.verdicts if v.name == "locktime"]
-    assert verdict.figures == {"locktime": lock}
+    assert verdict.figures["locktime"] == lock
     return verdict
 
 
@@ -77,3 +77,33 @@ def test_where_the_chains_stood_is_within_the_pace(network: Network, height: int
 def test_a_pace_never_runs_backwards() -> None:
     pace = Pace(100, NOON, 600)
     assert [pace.highest(NOON + timedelta(hours=h)) for h in (-5, 0, 1)] == [100, 100, 106]
+
+
+IN_TIME = 1 << 22
+
+
+@pytest.mark.parametrize("sequence", [1, BLOCKS_AHEAD, IN_TIME | 168, 0xFFFFFFFD, 0, 1 << 31 | 0xFFFF])
+def test_a_coin_that_must_be_a_day_old_passes_with_a_remark(sequence: int) -> None:
+    assert judged(0, sequence).outcome is Outcome.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("sequence", "age"),
+    [
+        (BLOCKS_AHEAD + 1, "145 blocks"),
+        (52_560, "52,560 blocks"),
+        (IN_TIME | 169, "24.0 hours"),
+        (IN_TIME | 0xFFFF, "65,535 units of 512 s"),
+    ],
+)
+def test_s30_a_coin_that_must_be_older_is_held_as_a_locktime_is(sequence: int, age: str) -> None:
+    verdict = judged(0, sequence)
+    assert (verdict.outcome, verdict.acknowledge) == (Outcome.WARN, True)
+    assert age in verdict.sentence
+
+
+def test_s30_both_locks_are_said() -> None:
+    verdict = judged(LOCKTIME_THRESHOLD - 1, 52_560)
+    assert verdict.acknowledge
+    assert "block 499,999,999" in verdict.sentence
+    assert "52,560 blocks" in verdict.sentence

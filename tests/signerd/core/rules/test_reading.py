@@ -90,6 +90,7 @@ def test_every_key_makes_a_rule_of_its_own_name() -> None:
         "except_to": f'["{ADDRESS}"]',
         "except_within": WITHIN,
         "any_token": "true",
+        "token_not_on_screen": "true",
         "always": "true",
     }
     assert set(values) == set(KEYS)

@@ -38,4 +38,4 @@ async def test_s12_every_listed_address_is_on_the_page_beside_their_number_and_h
     assert f"{ICON[:120]}… (cut: {len(ICON)} characters in all, SHA-256 " in whole
     assert not [tag for tag in page.all("a") if "evil" in tag.attributes.get("href", "")]
     ticks = {box.attributes["value"] for box in page.all("input", name="acknowledged")}
-    assert ticks == {"token-effect", "token-listed"}
+    assert ticks == {"token-effect", "token-listed", "token-not-on-screen"}
