@@ -21,7 +21,11 @@ reads it, and the exclusive or of its fingerprints. What a family cannot do is n
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+# The step that a driver tells when the device has taken a transaction, and before its person is asked: from then on an attempt
+# that is cut off may have left a question, or an answer, on the device.
+TAKEN: Final = "checking"
 
 
 @unique

@@ -32,7 +32,7 @@ from firmware_bridge.hwi_client.coldcard.address import (
 from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard.pipe import connect
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+from firmware_bridge.port import TAKEN, Caller, DeviceFailure, Opening
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms; a person's OK is noticed sooner here, and a poll costs the device next to nothing.
@@ -147,6 +147,7 @@ class ColdcardDevice(OpenDevice):
         self._caller.tell("sending", "Sending the transaction to the device")
         size, digest = self._ckcc.upload_file(psbt, blksize=MAX_BLK_LEN)
         self._ckcc.send_recv(Packer.sign_transaction(size, digest))
+        self._caller.tell(TAKEN, "The device checks the transaction")
         return encode_base64(self._collect_transaction(None))
 
     def _require_known(self, policy: Args) -> None:
