@@ -13,6 +13,7 @@ from firmware_bridge.fake import FakeDevice, listing_of, spawner_of
 from firmware_bridge.presence import endpoint_listing
 from firmware_bridge.process import Process, Spawner, spawn
 from firmware_bridge.virtual.coldcard.device import VirtualColdcard
+from firmware_bridge.virtual.coldcard.pending import SAVED, Closing
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.ledger.device import VirtualLedger
@@ -110,10 +111,18 @@ class Rig:
             unwatch()
 
 
+async def no_longer_than_needed(closing: Closing, over: asyncio.Event) -> None:
+    """How a virtual Coldcard under test says how a request ended: a refusal until the host has heard of it, and no clock."""
+    if closing is not SAVED:
+        await over.wait()
+
+
 def make_rig(
     family: Family, folder: Path, *, seed: Seed = SEEDS[0], faults: Faults | None = None, **options: object
 ) -> Rig:
     panel = Panel(approve_all)
+    if family is Family.COLDCARD:
+        options = {"pause": no_longer_than_needed, **options}
     device = VIRTUAL[family](seed, panel, NETWORK, faults=faults or Faults(), **options)
     return Rig(family, device, panel, seed, folder / f"coldcard-{seed.fingerprint}.sock")
 

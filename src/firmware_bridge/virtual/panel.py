@@ -79,6 +79,12 @@ class _Pending:
     answer: asyncio.Future[bool]
 
 
+@dataclass
+class _Staying:
+    id: int
+    on_key: Callable[[], None]
+
+
 class Panel:
     """One screen with two buttons. At most one prompt wants an answer at a time, as on the hardware."""
 
@@ -86,6 +92,7 @@ class Panel:
         self.script = script
         self._shown = 0
         self._pending: _Pending | None = None
+        self._staying: _Staying | None = None
         self._watchers: list[Watcher] = []
 
     @property
@@ -130,6 +137,15 @@ class Panel:
         """Show something that wants no answer, such as the PIN matrix."""
         self._tell(self._next_id(), Happening.NOTICE, prompt)
 
+    def stay(self, prompt: Prompt, on_key: Callable[[], None]) -> None:
+        """Show something that asks nothing and stays until the left button is pressed: then `on_key` is called."""
+        self._staying = _Staying(self._next_id(), on_key)
+        self._tell(self._staying.id, Happening.NOTICE, prompt)
+
+    def clear(self) -> None:
+        """What stays on the screen is gone."""
+        self._staying = None
+
     def press_yes(self, prompt_id: int | None = None) -> None:
         """Press the right button.
 
@@ -138,14 +154,18 @@ class Panel:
         self._press(prompt_id, approved=True)
 
     def press_no(self, prompt_id: int | None = None) -> None:
-        """Press the left button.
+        """Press the left button: no, or away with what stays on the screen.
 
         :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen.
         """
         self._press(prompt_id, approved=False)
 
     def _press(self, prompt_id: int | None, *, approved: bool) -> None:
-        pending = self._pending
+        pending, staying = self._pending, self._staying
+        if pending is None and staying is not None and not approved and prompt_id in {None, staying.id}:
+            self.clear()
+            staying.on_key()
+            return
         if pending is None or pending.answer.done():
             raise NoSuchPrompt("nothing on the screen waits for an answer")
         if prompt_id is not None and prompt_id != pending.id:

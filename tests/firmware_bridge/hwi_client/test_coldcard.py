@@ -36,7 +36,9 @@ FIRST = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
 @asynccontextmanager
 async def coldcard(script=approve_all, *, seed=SEEDS[0], **options):
     with rigs.short_folder() as folder:
-        device = VirtualColdcard(seed, Panel(script), NETWORK, **options)
+        device = VirtualColdcard(
+            seed, Panel(script), NETWORK, **{"pause": rigs.no_longer_than_needed, **options}
+        )
         endpoint = await device.start(Path(folder) / "coldcard-driver.sock")
         try:
             yield device, endpoint
@@ -85,7 +87,7 @@ async def test_the_vault_s_address_is_shown_and_told(chain, index):
         }
         (prompt,) = record.prompts
         assert VAULT.address(chain, index) in prompt.lines
-        assert "Wallet: Savings" in prompt.lines
+        assert "  Savings" in prompt.lines
         assert person.steps == ["confirm-address"]
 
 
@@ -358,7 +360,7 @@ async def test_a_device_that_works_by_its_own_policy_is_busy():
         assert await drive(endpoint, "fingerprint") == SEEDS[0].fingerprint.hex
 
 
-async def test_s18_a_passphrase_entered_on_the_device_is_seen_at_once():
+async def test_s18_a_passphrase_entered_on_the_device_is_seen_no_longer_than_needed():
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         await device.enter_passphrase("x")

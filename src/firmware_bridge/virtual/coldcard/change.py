@@ -81,8 +81,9 @@ def path_warnings(spent: Iterable[DerivationPath], change: Iterable[tuple[int, D
     if not paths or len({len(path) for path in paths}) != 1 or len(paths[0]) <= 2:
         return []  # the firmware too has no opinion where the inputs follow no common pattern
     limit = max(path[-1] & ~HARDENED for path in paths) + MAX_GAP
+    prefix = f"{DerivationPath(paths[0][:-2])}/{{0~1}}/{{0~{limit}}}"
     return [
-        f"Output#{index}: change goes to an unusual place: {path}: {trouble}"
+        f"Troublesome Change Outs: Output#{index}: {trouble}: {path} not {prefix} expected"
         for index, path in change
         if (trouble := _trouble(tuple(path), paths[0], limit))
     ]
