@@ -50,16 +50,17 @@ class Conversation:
         args: Mapping[str, Any] | None = None,
         *,
         deadline: float,
+        person: float | None = None,
         listen: OnNote | None = None,
     ) -> Any:
-        """One call of an operation that may make several. `listen` hears every note of it.
+        """One call of an operation that may make several. `deadline`, `person`: see `Lane.call`. `listen` hears every note of it.
 
         :raises Cancelled: the operation was given up between two calls, or while it waited for the device.
         :raises Disconnected: the device left between two calls.
         """
         self.record.require_wanted()
         return await self.record.lane.call(
-            op, args, deadline=deadline, on_note=self._on_note(listen), on_ask=self._ask
+            op, args, deadline=deadline, person=person, on_note=self._on_note(listen), on_ask=self._ask
         )
 
     def tell(self, step: str, text: str) -> None:
@@ -102,6 +103,11 @@ class Conversation:
             return None
         return self.house.registrations.find(signer, policy.verification_code)
 
+    async def ask_person(self, op: str, args: Mapping[str, Any] | None = None) -> Any:
+        """A call by which the device asks its person something that is short to load and to answer."""
+        deadlines = self.house.deadlines
+        return await self.call(op, args, deadline=deadlines.work, person=deadlines.person)
+
     async def call_about(
         self,
         policy: Policy,
@@ -110,6 +116,7 @@ class Conversation:
         args: Mapping[str, Any],
         *,
         deadline: float,
+        person: float,
         listen: OnNote | None = None,
     ) -> Any:
         """A call that needs the device to know the policy.
@@ -119,7 +126,7 @@ class Conversation:
         known = self.registration(signer, policy)
         try:
             told = {**args, "policy": arguments.policy(policy, known)}
-            return await self.call(op, told, deadline=deadline, listen=listen)
+            return await self.call(op, told, deadline=deadline, person=person, listen=listen)
         except NotEnrolled:
             if isinstance(policy, Vault):
                 self.record.unknown_vaults.add((signer, policy.verification_code))

@@ -100,10 +100,16 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
         if note.step == TAKEN:
             record.unanswered = errand.digest
 
-    deadline = talk.house.deadlines.signing(len(psbt.inputs))
+    deadlines, inputs = talk.house.deadlines, len(psbt.inputs)
     try:
         answer = await talk.call_about(
-            errand.policy, errand.signer, "sign", args, deadline=deadline, listen=listen
+            errand.policy,
+            errand.signer,
+            "sign",
+            args,
+            deadline=deadlines.signing(inputs, len(errand.content)),
+            person=deadlines.review(inputs),
+            listen=listen,
         )
     except _UNANSWERED:
         raise
