@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import Any, Final, Protocol
 
-# The step that a driver tells when the device has taken a transaction, and before its person is asked: from then on an attempt
-# that is cut off may have left a question, or an answer, on the device.
+# The step that a driver tells right before the device is told to ask about a transaction: an attempt that is cut off from then on
+# may have left a question, or an answer, on the device.
 TAKEN: Final = "checking"
 
 

@@ -96,7 +96,7 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
     }
 
     def listen(note: protocol.Note) -> None:
-        # Only now has it taken the place of what the device asked about before.
+        # Only now does it take the place of what the device asked about before.
         if note.step == TAKEN:
             record.unanswered = errand.digest
 

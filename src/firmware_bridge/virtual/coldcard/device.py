@@ -147,6 +147,11 @@ class VirtualColdcard:
         self.fingerprint = seed.fingerprint
         self.wallets = self._stores.setdefault(seed.fingerprint, WalletStore(self._network))
 
+    def press_1(self) -> None:
+        """Key 1, which shows a proposed wallet's keys."""
+        if self._firmware is not None:
+            self._firmware.press_1()
+
     def set_chain(self, chain: Chain) -> None:
         """The person changes "Testnet Mode" in the device's menu."""
         self._chain = chain

@@ -32,6 +32,7 @@ from firmware_bridge.virtual.coldcard.limits import (
 )
 from firmware_bridge.virtual.coldcard.pending import Kind, State
 from firmware_bridge.virtual.coldcard.staging import Staging
+from firmware_bridge.virtual.coldcard.wallet import Wallet
 from firmware_bridge.virtual.coldcard.wallet_file import parse_wallet_file
 from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
 from firmware_bridge.virtual.errors import NoSuchPrompt
@@ -83,6 +84,7 @@ class Firmware:
         self.locked = False
         self.hsm = False
         self._hardware = hardware
+        self._proposed: Wallet | None = None
         self.approvals = Approvals(flows.panel, pause)
         self._flows = flows
         self._staging = staging
@@ -124,6 +126,12 @@ class Firmware:
         """The person has entered a passphrase: another wallet, with records of its own. The link stays."""
         await self.approvals.discard()
         self._flows = replace(self._flows, seed=seed, store=store)
+
+    def press_1(self) -> None:
+        """Key 1: of a wallet that is to be enrolled, the fingerprints, paths and keys. Elsewhere it does nothing."""
+        showing = self._flows.panel.pending
+        if self._proposed is not None and showing is not None and showing[1].kind == story.ENROL_WALLET:
+            self._flows.panel.notify(story.wallet_keys(self._proposed))
 
     def set_chain(self, chain: Chain) -> None:
         self._flows = replace(self._flows, chain=chain)
@@ -203,7 +211,7 @@ class Firmware:
         if not MIN_ENROLMENT <= mark.length <= MAX_ENROLMENT:
             raise CommandRefused("badlen")
         self.approvals.forget()
-        wallet = parse_wallet_file(content, self._flows.seed, self._flows.chain.network)
+        self._proposed = wallet = parse_wallet_file(content, self._flows.seed, self._flows.chain.network)
         await self.approvals.begin(Kind.ENROLMENT, self._flows.enrolment(wallet))
         return replies.OKAY
 
