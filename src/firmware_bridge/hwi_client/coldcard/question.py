@@ -35,7 +35,7 @@ class Question:
         self._patience = patience(size)
 
     def ask(self) -> None:
-        self._ckcc.send_recv(self._packet)
+        self._ckcc.send_recv(self._packet, timeout=self._patience)
 
     def look(self) -> Any:
         """The answer, or None while there is none. It comes when the device has done its own work, and shows the question.

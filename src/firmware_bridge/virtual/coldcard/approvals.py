@@ -26,6 +26,10 @@ async def real_pause(closing: Closing, _over: asyncio.Event) -> None:
     await asyncio.sleep(closing.seconds)
 
 
+def _nothing() -> None:
+    """A key that takes a failure's words off the screen, and has no other effect."""
+
+
 class Approvals:
     """`pause` is how the device waits while its screen says how a request ended."""
 
@@ -68,6 +72,7 @@ class Approvals:
             self._close(AFTER_NO.get(kind))
         except TransactionRefused as refusal:
             self._settle(Pending.fail, str(refusal))
+            self._panel.stay(story.failure(refusal.title, str(refusal)), _nothing)
         except Exception:  # noqa: BLE001 - the border of a request: the host must hear of its end, whatever it was
             _log.exception("a request failed in a way that nobody foresaw")
             self._settle(Pending.fail, "Confused")

@@ -10,6 +10,8 @@ from firmware_bridge.virtual.coldcard.comparison import Comparison
 from firmware_bridge.virtual.coldcard.wallet import Wallet, shown_fingerprint
 from firmware_bridge.virtual.panel import Prompt
 
+NO: Final = "X"
+YES: Final = "OK"
 ENROL_WALLET: Final = "enrol-wallet"
 IMPORT_WALLET: Final = "import-wallet"
 SIGN_TRANSACTION: Final = "sign-transaction"
@@ -17,6 +19,7 @@ SIGN_MESSAGE: Final = "sign-message"
 SHOW_ADDRESS: Final = "show-address"
 WALLET_KEYS: Final = "wallet-keys"
 SIGNED: Final = "signed"
+FAILURE: Final = "failure"
 
 
 def message(text: str, path: str, address: str) -> Prompt:
@@ -30,7 +33,7 @@ def message(text: str, path: str, address: str) -> Prompt:
         address,
         "Press OK to continue, otherwise X to cancel.",
     )
-    return Prompt(SIGN_MESSAGE, lines)
+    return Prompt(SIGN_MESSAGE, lines, NO, YES)
 
 
 def wallet(kind: str, proposed: Wallet, found: Comparison) -> Prompt:
@@ -49,7 +52,7 @@ def wallet(kind: str, proposed: Wallet, found: Comparison) -> Prompt:
         f"  {paths[0] if len(paths) == 1 else f'Varies ({len(paths)})'}",
         f"Press (1) to see extended public keys, {buttons}",
     )
-    return Prompt(kind, lines)
+    return Prompt(kind, lines, NO, YES)
 
 
 def _who_signs(threshold: int, count: int) -> str:
@@ -69,7 +72,7 @@ def wallet_keys(proposed: Wallet) -> Prompt:
         if number:
             lines.append("---===---")
         lines += [f"{shown_fingerprint(key.origin.fingerprint)}:", f"  {key.origin.path}", str(key.xpub)]
-    return Prompt(WALLET_KEYS, tuple(lines))
+    return Prompt(WALLET_KEYS, tuple(lines), NO, YES)
 
 
 def key_address(address: str, path: str) -> Prompt:
@@ -86,7 +89,7 @@ def _address(address: str, *details: str) -> Prompt:
         "Compare this payment address to the one shown on your other, less-trusted, software."
         " Press (4) to view QR Code."
     )
-    return Prompt(SHOW_ADDRESS, ("Address:", address, *details, compare))
+    return Prompt(SHOW_ADDRESS, ("Address:", address, *details, compare), NO, YES)
 
 
 def signed() -> Prompt:
@@ -96,4 +99,9 @@ def signed() -> Prompt:
         "Partly Signed PSBT shared via USB.",
         "Press (1) to save Partly Signed PSBT to SD Card.",
     )
-    return Prompt(SIGNED, lines)
+    return Prompt(SIGNED, lines, NO, YES)
+
+
+def failure(title: str, why: str) -> Prompt:
+    """Why the device does not sign; it stays until a key is pressed, and makes nobody wait."""
+    return Prompt(FAILURE, (title, why), NO, YES)

@@ -5,7 +5,7 @@ from typing import Final
 from firmware_bridge.virtual.coldcard.address import Chain
 from firmware_bridge.virtual.coldcard.releases import Release
 from firmware_bridge.virtual.coldcard.review import Review
-from firmware_bridge.virtual.coldcard.story import SIGN_TRANSACTION
+from firmware_bridge.virtual.coldcard.story import NO, SIGN_TRANSACTION, YES
 from firmware_bridge.virtual.panel import Prompt
 from multisig import PsbtOutput, Sats, ScriptKind, classify
 
@@ -44,7 +44,7 @@ def transaction(review: Review, chain: Chain, release: Release) -> Prompt:
     lines.append(
         f"Press OK to approve and sign transaction. Press (2) to explore {release.explores}. X to abort."
     )
-    return Prompt(SIGN_TRANSACTION, tuple(lines))
+    return Prompt(SIGN_TRANSACTION, tuple(lines), NO, YES)
 
 
 def _count(number: int, noun: str) -> str:
