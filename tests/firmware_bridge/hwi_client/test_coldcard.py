@@ -16,15 +16,18 @@ from firmware_bridge.virtual.coldcard.pending import SAVED, Kind, State
 from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
 from firmware_bridge.virtual.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from multisig import (
+    ChangeTo,
     Profile,
     Psbt,
     Vault,
+    build_psbt,
     multisig_account_path,
     profile_account_path,
+    sats,
     signer_progress,
 )
 from tests.support import rigs, wallets
-from tests.support.driver import Person, drive, fails, policy_args, under_way
+from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.rigs import NETWORK, SEEDS
 from tests.support.virtual import Record
 
@@ -557,6 +560,65 @@ async def test_an_enrolment_shows_fingerprints_and_keys_on_key_1_only():
     assert keys.kind == "wallet-keys"
     assert {f"{key.fingerprint.hex.upper()}:" for key in VAULT.cosigners} < set(keys.lines)
     assert {str(key.xpub) for key in VAULT.cosigners} < set(keys.lines)
+
+
+# Large transactions
+
+
+def large() -> Psbt:
+    """About 100 kB, nearly all of it previous transactions."""
+    coins = [wallets.fund(VAULT, 100_000, index=index, outputs=300) for index in range(10)]
+    return build_psbt(VAULT, coins, [wallets.pay(50_000), ChangeTo(sats(949_000), 1, 7)], 0)
+
+
+async def test_the_person_is_told_to_look_when_the_question_is_on_the_screen_and_not_before():
+    """The upload and the device's own checks are told as they go, and are not the person's time."""
+    psbt, done, sizes = large(), asyncio.Event(), []
+
+    async def work(size):
+        sizes.append(size)
+        await done.wait()
+
+    async with coldcard(work=work) as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        record, person = Record(device.panel), Person()
+        checking, tell = asyncio.Event(), person.tell
+        loop = asyncio.get_running_loop()
+
+        def hear(step, *told):
+            tell(step, *told)
+            if step == "checking":
+                loop.call_soon_threadsafe(checking.set)
+
+        person.tell = hear
+        signing = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt), person=person))
+        await asyncio.wait_for(checking.wait(), 10)
+        # Longer than from one look to the next: the device answers none of them.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(signing), 0.3)
+        assert (person.steps[-1], record.prompts) == ("checking", [])
+        done.set()
+        assert signed_by_device(await signing, psbt)
+    (size,) = sizes
+    assert person.steps[-3:] == ["checking", "confirm-transaction", "receiving"]
+    assert [(sent, whole) for step, _, sent, whole in person.told if step == "sending"] == [
+        (at, size) for at in range(0, size, 32 * 1024)
+    ]
+
+
+async def test_a_cancel_during_the_upload_ends_it_and_nobody_is_asked():
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        record, person = Record(device.panel), Person()
+
+        def work():
+            with opened(endpoint, person) as client:
+                person.tell = lambda *told: client.cancel()
+                client.call("sign", sign_args(large()))
+
+        with pytest.raises(DeviceFailure) as caught:
+            await asyncio.to_thread(work)
+        assert (caught.value.code, record.prompts) == ("cancelled", [])
 
 
 # The chain that the device is set to

@@ -12,7 +12,7 @@ from firmware_bridge.virtual.coldcard.address import Chain, chain_for
 from firmware_bridge.virtual.coldcard.approvals import Pause, real_pause
 from firmware_bridge.virtual.coldcard.errors import BadFraming, PowerLost
 from firmware_bridge.virtual.coldcard.firmware import Firmware
-from firmware_bridge.virtual.coldcard.flows import Flows
+from firmware_bridge.virtual.coldcard.flows import Flows, Work, no_work
 from firmware_bridge.virtual.coldcard.framing import Assembler, Message, to_packets
 from firmware_bridge.virtual.coldcard.link import Link
 from firmware_bridge.virtual.coldcard.misbehaviour import GARBAGE, Misbehaviour
@@ -40,13 +40,14 @@ class VirtualColdcard:
         hardware: str = "mk4",
         release: str = releases.DEFAULT,
         pause: Pause = real_pause,
+        work: Work = no_work,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
         `faults` may be set anew at any time.
         `wallets_file` keeps the enrolled wallets from one run to the next; its folder must exist.
         `hardware` is the model as the device names it, mk1 to mk4; `release` one of `releases.RELEASES`. `pause` is how it waits
-        while its screen says how a request ended.
+        while its screen says how a request ended, `work` how long it checks a transaction before it asks.
         :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
         """
         self.panel = panel
@@ -61,6 +62,7 @@ class VirtualColdcard:
         self._chain = chain_for(network)
         self._release = releases.RELEASES[release]
         self._pause = pause
+        self._work = work
         self._allow_keypress = allow_keypress
         self._xpub_policy = xpub_policy
         self._random_bytes = random_bytes
@@ -96,6 +98,7 @@ class VirtualColdcard:
             misbehaviour=misbehaviour,
             offer=staging.offer,
             still_holds=staging.still_holds,
+            work=self._work,
         )
         firmware = Firmware(
             flows,

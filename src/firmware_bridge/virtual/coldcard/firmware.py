@@ -93,7 +93,8 @@ class Firmware:
 
     async def answer(self, message: bytes, *, encrypted: bool) -> bytes:
         """The reply to one decrypted message. Raises BadFraming; everything else is put into words."""
-        name, rest = message[:4], message[4:]
+        async with self._flows.working:
+            name, rest = message[:4], message[4:]
         if not name.isascii():
             raise BadFraming("decode")
         try:
