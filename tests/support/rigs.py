@@ -118,12 +118,15 @@ async def no_longer_than_needed(closing: Closing, over: asyncio.Event) -> None:
         await over.wait()
 
 
+# What a virtual device is built with besides, so that no test waits for a clock.
+UNDER_TEST: dict[Family, dict[str, object]] = {Family.COLDCARD: {"pause": no_longer_than_needed}}
+
+
 def make_rig(
     family: Family, folder: Path, *, seed: Seed = SEEDS[0], faults: Faults | None = None, **options: object
 ) -> Rig:
     panel = Panel(approve_all)
-    if family is Family.COLDCARD:
-        options = {"pause": no_longer_than_needed, **options}
+    options = {**UNDER_TEST.get(family, {}), **options}
     device = VIRTUAL[family](seed, panel, NETWORK, faults=faults or Faults(), **options)
     return Rig(family, device, panel, seed, folder / f"coldcard-{seed.fingerprint}.sock")
 

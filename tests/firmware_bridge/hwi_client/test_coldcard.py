@@ -481,7 +481,7 @@ async def taken(device, kind):
 
 
 @pytest.mark.parametrize("answers", [[Decision.YES], [Decision.WAIT, Decision.YES]], ids=["at-once", "later"])
-async def test_an_under_reviewtried_again_right_after_a_refusal_ends_as_the_person_decides(answers):
+async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person_decides(answers):
     """The refusal's pause ends with a clean-up that forgets the new request, which stays on the screen; its yes still enrols."""
     held = Held()
     async with coldcard(refuse_all, pause=held) as (device, endpoint):
@@ -498,7 +498,7 @@ async def test_an_under_reviewtried_again_right_after_a_refusal_ends_as_the_pers
         assert [wallet.name for wallet in device.wallets] == ["Savings"]
 
 
-async def test_a_no_to_an_under_reviewthat_was_put_in_its_own_place_is_a_no():
+async def test_a_no_to_an_enrolment_that_was_put_in_its_own_place_is_a_no():
     held = Held()
     async with coldcard(refuse_all, pause=held) as (device, endpoint):
         await fails(endpoint, "enrol", enrol_args())
