@@ -414,7 +414,7 @@ async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_i
         assert (await drive(endpoint, "show_address", args))["address"]
 
 
-async def test_a_refused_under_reviewis_no_success_because_of_another_vault_of_the_same_devices():
+async def test_a_refused_enrolment_is_no_success_because_of_another_vault_of_the_same_devices():
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         device.panel.script = refuse_all
