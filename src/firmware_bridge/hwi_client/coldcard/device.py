@@ -196,8 +196,9 @@ class ColdcardDevice(OpenDevice):
         program's transaction. A "no" that was said before is no answer to this attempt: the person is asked again; one that is
         said now is.
         """
+        earlier = Question(self._ckcc, Packer.get_signed_txn(), size=len(psbt))
         try:
-            done = self._ckcc.send_recv(Packer.get_signed_txn())
+            done = earlier.look()
         except (CCProtoError, CCUserRefused):
             return None
         if done is not None and not self._versions().release.collects_later:
@@ -206,8 +207,7 @@ class ColdcardDevice(OpenDevice):
             )
             return None
         try:
-            open_still = Question(self._ckcc, Packer.get_signed_txn(), size=len(psbt))
-            collected = self._collect_transaction(open_still) if done is None else self._fetch(*done)
+            collected = self._collect_transaction(earlier) if done is None else self._fetch(*done)
         except CCProtoError:
             return None
         return encode_base64(collected) if _same_transaction(collected, psbt) else None
