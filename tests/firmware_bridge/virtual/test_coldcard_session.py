@@ -1,5 +1,6 @@
 """One session, one request: what a second host destroys, and what can be recovered."""
 
+import asyncio
 import socket
 from pathlib import Path
 
@@ -333,7 +334,13 @@ async def test_a_device_fails_in_the_middle_of_signing(tmp_path, fault, phase):
 
     async with running(tmp_path) as (device, path):
         await on_thread(work, path)
-        assert there(path) == (fault == "stall_at")
+        if fault == "stall_at":
+            assert there(path)
+            return
+        # The host gives up after some milliseconds; the device may have come to it a little later.
+        async with asyncio.timeout(10):
+            while there(path):  # noqa: ASYNC110 - nothing tells that a file is gone
+                await asyncio.sleep(0)
 
 
 async def test_a_device_stalls_before_the_handshake(tmp_path):
