@@ -5,7 +5,7 @@
     ├── Cancelled            this program gave the operation up
     ├── Disconnected         the device is gone
     ├── Locked               it wants its PIN
-    ├── WrongApp             another app is open on it
+    ├── WrongApp             another app is open on it, or it is set to another network
     ├── NeedsPassphrase      it wants a passphrase that nobody gave
     ├── TimedOut             no answer within the deadline
     ├── Busy                 it works for somebody else, or shows a question that waits for an answer
@@ -21,7 +21,10 @@
 What is wrong with a PSBT, a key or a text is told by the errors of `multisig`.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+# How a detail of `WrongApp` begins that says how the device is set, and names no app.
+_SETTINGS: Final = ("set to ", "bound to ")
 
 
 class BridgeError(Exception):
@@ -69,15 +72,19 @@ class Locked(BridgeError):
 
 
 class WrongApp(BridgeError):
-    """`app` is the name of the app that is open, where the device tells."""
+    """`app` is the name of the app that is open, where the device tells; or how the device is set, as "set to Bitcoin: choose …"."""
 
     code = "wrong-app"
-    hint = "Open the Bitcoin app of the right network on the device and repeat."
+    hint = "Open the Bitcoin app of the right network on the device, or set the device to that network, and repeat."
 
     def __init__(self, app: str | None = None) -> None:
-        super().__init__(
-            f"The device has another app open: {app}." if app else "The Bitcoin app is not open.", detail=app
-        )
+        if not app:
+            sentence = "The Bitcoin app is not open."
+        elif app.startswith(_SETTINGS):
+            sentence = f"The device is {app}."
+        else:
+            sentence = f"The device has another app open: {app}."
+        super().__init__(sentence, detail=app)
         self.app = app or None
 
 

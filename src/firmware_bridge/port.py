@@ -21,7 +21,11 @@ reads it, and the exclusive or of its fingerprints. What a family cannot do is n
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+# The step that a driver tells right before the device is told to ask about a transaction: an attempt that is cut off from then on
+# may have left a question, or an answer, on the device.
+TAKEN: Final = "checking"
 
 
 @unique

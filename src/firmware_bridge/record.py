@@ -47,7 +47,7 @@ class Record:
     fruitless: int = 0
     # Vaults that the holder of these keys has refused for not knowing them, though its quick check says otherwise.
     unknown_vaults: set[tuple[Fingerprint, str]] = field(default_factory=set)
-    # The transaction that was on its way to a person when the conversation was cut off.
+    # The transaction that the device took last, where no answer to it has come: it may still ask about it, or hold the answer.
     unanswered: bytes | None = None
     # What the device answered before it left, when its keys could not be looked at once more.
     answered: Answered | None = None

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge import arguments, handover
+from firmware_bridge import arguments, handover, protocol
 from firmware_bridge.conversation import Conversation
 from firmware_bridge.errors import (
     BadDeviceSignature,
@@ -19,7 +19,8 @@ from firmware_bridge.errors import (
     WorkerCrashed,
     WrongDevice,
 )
-from firmware_bridge.record import Answered
+from firmware_bridge.port import TAKEN
+from firmware_bridge.record import Answered, Record
 from multisig import Fingerprint, Policy, Psbt, signer_progress
 
 # How an operation can end while the device may still wait for the person, or hold the answer. A fault may be the words of
@@ -93,15 +94,36 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
         "payments": arguments.payments(psbt, errand.policy),
         "resume": record.unanswered == errand.digest,
     }
-    # Before the device is asked there is no answer to remember, nor to forget.
-    record.require_wanted()
-    record.unanswered = None
-    deadline = talk.house.deadlines.signing(len(psbt.inputs))
+
+    def listen(note: protocol.Note) -> None:
+        # Only now does it take the place of what the device asked about before.
+        if note.step == TAKEN:
+            record.unanswered = errand.digest
+
+    deadlines, inputs = talk.house.deadlines, len(psbt.inputs)
     try:
-        return str(await talk.call_about(errand.policy, errand.signer, "sign", args, deadline=deadline))
+        answer = await talk.call_about(
+            errand.policy,
+            errand.signer,
+            "sign",
+            args,
+            deadline=deadlines.signing(inputs, len(errand.content)),
+            person=deadlines.review(inputs),
+            listen=listen,
+        )
     except _UNANSWERED:
-        record.unanswered = errand.digest
         raise
+    except BridgeError:
+        _forget_question(record, errand)
+        raise
+    _forget_question(record, errand)
+    return str(answer)
+
+
+def _forget_question(record: Record, errand: _Errand) -> None:
+    """It is settled. A question about another transaction, which this one was too early for, is not."""
+    if record.unanswered == errand.digest:
+        record.unanswered = None
 
 
 def _tell_missing(talk: Conversation, errand: _Errand, signed: Psbt) -> None:

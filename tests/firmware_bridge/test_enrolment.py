@@ -20,7 +20,20 @@ def test_the_file_says_all_of_the_vault():
         assert key == f"{signer.fingerprint.hex.upper()}: {signer.vault_key(Network.TESTNET4).xpub}"
 
 
-@pytest.mark.parametrize("name", ["", "x" * 21, "Zürich", "a\nPolicy: 1 of 3", " padded ", "tab\there"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "x" * 21,
+        "Zürich",
+        "a\nPolicy: 1 of 3",
+        " padded ",
+        "tab\there",
+        "Team #one",
+        "Team #",
+        "Petr(main)",
+    ],
+)
 def test_names_that_a_coldcard_does_not_take(name):
     with pytest.raises(Unsupported, match="printable ASCII"):
         coldcard_file(make_vault(), name)
@@ -52,6 +65,10 @@ CODE = make_vault().verification_code[:4]
         ("金庫", CODE),
         ("", CODE),
         (" \t ", CODE),
+        ("Team #one", "Team one"),
+        ("Fund #2", "Fund #2"),
+        (f"{'x' * 14}#23456789", f"{'x' * 14} {CODE}"),
+        ("Petr(main)", "Petr (main)"),
     ],
 )
 def test_a_name_is_made_to_fit_a_coldcard(name, fitting):

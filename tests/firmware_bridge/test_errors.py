@@ -44,6 +44,11 @@ def test_details_are_kept():
         (errors.Locked(), "The device is locked."),
         (errors.Locked(detail="the PIN was wrong"), "The device is locked. (the PIN was wrong)"),
         (errors.WrongApp("Ethereum"), "The device has another app open: Ethereum."),
+        (
+            errors.WrongApp("set to Bitcoin: choose Testnet4"),
+            "The device is set to Bitcoin: choose Testnet4.",
+        ),
+        (errors.WrongApp(), "The Bitcoin app is not open."),
     ],
 )
 def test_the_devices_own_words_are_told_once(outcome, words):

@@ -7,6 +7,7 @@ from firmware_bridge.errors import (
     Cancelled,
     DeviceFault,
     Disconnected,
+    NotEnrolled,
     RefusedByPerson,
     TimedOut,
     WrongDevice,
@@ -15,7 +16,7 @@ from multisig import (
     signer_progress,
 )
 from tests.support import wallets
-from tests.support.scripted import SIGNED, SPEND, VAULT, bridge_answering, who
+from tests.support.scripted import SIGNED, SPEND, VAULT, Taken, bridge_answering, who
 from tests.support.wallets import ALICE, BOB
 
 pytestmark = pytest.mark.anyio
@@ -117,13 +118,21 @@ async def test_what_was_given_up_is_asked_again():
 
 
 @pytest.mark.parametrize(
-    ("ending", "resumed"), [(TimedOut(), True), (Busy(), True), (RefusedByPerson(), False)]
+    ("ending", "resumed"),
+    [
+        (Taken(TimedOut()), True),
+        (Taken(Busy()), True),
+        (Taken(RefusedByPerson()), False),
+        (TimedOut(), False),
+        (Busy(), False),
+    ],
 )
 async def test_only_a_conversation_that_was_cut_off_is_resumed(ending, resumed):
+    """What the device never took left nothing on it to come back for."""
     bridge, device, script = await bridge_answering(
         who(ALICE), ("sign", ending), who(ALICE), ("sign", SIGNED), who(ALICE)
     )
-    with pytest.raises(type(ending)):
+    with pytest.raises(type(ending.ending if isinstance(ending, Taken) else ending)):
         await bridge.sign(device, SPEND, VAULT)
     await bridge.sign(device, SPEND, VAULT)
     first, second = [args for args in script.told if args]
@@ -133,12 +142,37 @@ async def test_only_a_conversation_that_was_cut_off_is_resumed(ending, resumed):
 async def test_another_transaction_is_not_resumed():
     other = wallets.make_spend(VAULT, n_inputs=3)
     bridge, device, script = await bridge_answering(
-        who(ALICE), ("sign", TimedOut()), who(ALICE), ("sign", ALICE.sign(other).to_base64()), who(ALICE)
+        who(ALICE),
+        ("sign", Taken(TimedOut())),
+        who(ALICE),
+        ("sign", Taken(ALICE.sign(other).to_base64())),
+        who(ALICE),
     )
     with pytest.raises(TimedOut):
         await bridge.sign(device, SPEND, VAULT)
     await bridge.sign(device, other, VAULT)
     assert [args["resume"] for args in script.told if args] == [False, False]
+
+
+@pytest.mark.parametrize("refused", [Busy(), NotEnrolled()])
+async def test_a_transaction_that_was_never_taken_does_not_replace_the_one_on_the_screen(refused):
+    """Cancel A, try B, approve A on the device, repeat A: its answer is collected, and nobody is asked twice."""
+    other = wallets.make_spend(VAULT, n_inputs=3)
+    bridge, device, script = await bridge_answering(
+        who(ALICE),
+        ("sign", Taken(Cancelled())),
+        who(ALICE),
+        ("sign", refused),
+        who(ALICE),
+        ("sign", SIGNED),
+        who(ALICE),
+    )
+    with pytest.raises(Cancelled):
+        await bridge.sign(device, SPEND, VAULT)
+    with pytest.raises(type(refused)):
+        await bridge.sign(device, other, VAULT)
+    await bridge.sign(device, SPEND, VAULT)
+    assert [args["resume"] for args in script.told if args] == [False, False, True]
 
 
 @pytest.mark.parametrize("worthless", ["rubbish", SPEND.to_base64(), BOB.sign(SPEND).to_base64()])

@@ -20,6 +20,7 @@ from firmware_bridge.virtual.coldcard import VirtualColdcard  # noqa: E402
 from firmware_bridge.virtual.panel import Happening, Panel, approve_all  # noqa: E402
 from firmware_bridge.virtual.seed import Seed  # noqa: E402
 from multisig import KeyOrigin, Network, OriginKey, Vault, multisig_account_path  # noqa: E402
+from tests.support.rigs import no_longer_than_needed  # noqa: E402
 from tests.support.wallets import BOB, CAROL  # noqa: E402
 
 WORDS = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
@@ -55,7 +56,7 @@ def socket_path(tmp_path):
 @asynccontextmanager
 async def running(tmp_path, *, script=approve_all, network=NETWORK, seed=SEED, **options):
     """A device at a socket of its own: yields it, and the path of the socket."""
-    device = VirtualColdcard(seed, Panel(script), network, **options)
+    device = VirtualColdcard(seed, Panel(script), network, **{"pause": no_longer_than_needed, **options})
     path = socket_path(tmp_path)
     await device.start(path)
     try:

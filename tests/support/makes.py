@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
-from firmware_bridge import Bridge, Busy, Device, DeviceState, Family
+from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.errors import NoSuchPrompt
 from firmware_bridge.virtual.faults import Faults
@@ -101,6 +102,40 @@ class Shown:
     def text(self) -> str:
         return "\n".join(line for prompt in self.prompts for line in prompt.lines)
 
+    @property
+    def payments(self) -> str:
+        """What is shown as leaving; the vault's own is told otherwise, or not at all."""
+        lines = (line for prompt in self.prompts for line in takewhile(_is_no_change, prompt.lines))
+        return "\n".join(line for line in lines if "hange" not in line)
+
+
+def _is_no_change(line: str) -> bool:
+    """A Coldcard's screen lists what comes back below a line of its own."""
+    return line != "Change back:"
+
+
+class Person:
+    """Answers what they are asked; PIN places are looked up on the device's screen."""
+
+    def __init__(self, rig, pin=PIN, passphrase=""):
+        self.answers = {Question.PIN: pin, Question.PASSPHRASE: passphrase}
+        self.asked = []
+        self.matrix = "123456789"
+        rig.panel.watch(self._look)
+
+    def _look(self, event):
+        if event.prompt.kind == "pin":
+            # Shown as on the device: 7 8 9 above 4 5 6 above 1 2 3.
+            *_words, top, middle, bottom = event.prompt.lines
+            self.matrix = bottom + middle + top
+
+    async def __call__(self, question):
+        self.asked.append(question)
+        answer = self.answers[question]
+        if question == Question.PIN and answer is not None:
+            return "".join(str(self.matrix.index(digit) + 1) for digit in answer)
+        return answer
+
 
 async def enrol(bridge: Bridge, device: Device, vault: Vault = VAULT) -> None:
     await bridge.enrol(device.id, vault, NAME)
@@ -138,13 +173,17 @@ def settle(rig: Rig) -> None:
         rig.panel.press_yes()
 
 
-async def _free_again(bridge: Bridge, device: Device) -> None:
-    """The device still does what the person has just said yes to; a Ledger tells everybody meanwhile that it is busy."""
+async def _free_again(bridge: Bridge, device: Device, rig: Rig) -> None:
+    """The device still does what the person has just said yes to; a Ledger tells everybody meanwhile that it is busy, and a Coldcard
+    with a signature that was not collected does so until a key is pressed.
+    """
     async with asyncio.timeout(_PATIENCE):
         while True:
             try:
-                await bridge.fingerprint(device.id)
+                await enrol(bridge, device)
             except Busy:
+                with suppress(NoSuchPrompt):
+                    rig.panel.press_no()
                 continue
             return
 
@@ -153,7 +192,7 @@ async def works_again(bridge: Bridge, device: Device, rig: Rig) -> None:
     """After whatever happened: keys, enrolment and a signature, and the device is at rest."""
     if rig.panel.pending is not None:
         settle(rig)
-        await _free_again(bridge, device)
+        await _free_again(bridge, device, rig)
     rig.panel.script = approve_all
     assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == rig.seed.fingerprint
     await enrol(bridge, device)

@@ -13,6 +13,7 @@ from firmware_bridge.fake import FakeDevice, listing_of, spawner_of
 from firmware_bridge.presence import endpoint_listing
 from firmware_bridge.process import Process, Spawner, spawn
 from firmware_bridge.virtual.coldcard.device import VirtualColdcard
+from firmware_bridge.virtual.coldcard.pending import SAVED, Closing
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.ledger.device import VirtualLedger
@@ -42,19 +43,20 @@ SEEDS = tuple(Seed.from_entropy(bytes([number]) * 16) for number in (1, 2, 3))
 # Seconds for a device in the same process to ask its person.
 _PATIENCE = 10.0
 # Short enough that a test of a deadline is quick, long enough for two busy cores.
-QUICK = Deadlines(probe=3.0, read=5.0, person=8.0, per_input=0.1, grace=0.3, retry=0.0)
+QUICK = Deadlines(probe=3.0, read=5.0, work=8.0, person=8.0, per_input=0.1, grace=0.3, retry=0.0)
 
 
 def replace_deadlines(**seconds: float) -> Deadlines:
     return replace(QUICK, **seconds)
 
 
-def vault_key(seed: Seed) -> OriginKey:
-    return OriginKey(KeyOrigin(seed.fingerprint, ACCOUNT), seed.xpub(ACCOUNT, NETWORK))
+def vault_key(seed: Seed, network: Network = NETWORK) -> OriginKey:
+    path = multisig_account_path(network)
+    return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, network))
 
 
-def make_vault(threshold: int = 2) -> Vault:
-    return Vault(NETWORK, threshold, tuple(vault_key(seed) for seed in SEEDS))
+def make_vault(threshold: int = 2, network: Network = NETWORK) -> Vault:
+    return Vault(network, threshold, tuple(vault_key(seed, network) for seed in SEEDS))
 
 
 @dataclass
@@ -110,10 +112,21 @@ class Rig:
             unwatch()
 
 
+async def no_longer_than_needed(closing: Closing, over: asyncio.Event) -> None:
+    """How a virtual Coldcard under test says how a request ended: a refusal until the host has heard of it, and no clock."""
+    if closing is not SAVED:
+        await over.wait()
+
+
+# What a virtual device is built with besides, so that no test waits for a clock.
+UNDER_TEST: dict[Family, dict[str, object]] = {Family.COLDCARD: {"pause": no_longer_than_needed}}
+
+
 def make_rig(
     family: Family, folder: Path, *, seed: Seed = SEEDS[0], faults: Faults | None = None, **options: object
 ) -> Rig:
     panel = Panel(approve_all)
+    options = {**UNDER_TEST.get(family, {}), **options}
     device = VIRTUAL[family](seed, panel, NETWORK, faults=faults or Faults(), **options)
     return Rig(family, device, panel, seed, folder / f"coldcard-{seed.fingerprint}.sock")
 
@@ -138,6 +151,7 @@ async def bridged(
     deadlines: Deadlines = QUICK,
     clock: Callable[[], float] | None = None,
     registrations: Registrations | None = None,
+    network: Network = NETWORK,
 ) -> AsyncIterator[tuple[Bridge, list[Device]]]:
     """The devices plugged in, and a bridge that has found them; in the order of the rigs."""
     endpoints = [await rig.plug_in() for rig in rigs]
@@ -146,7 +160,7 @@ async def bridged(
     places = [rig.endpoint for rig in rigs if not rig.is_fake]
     try:
         async with Bridge(
-            network=NETWORK,
+            network=network,
             usb=False,
             deadlines=deadlines,
             registrations=registrations,

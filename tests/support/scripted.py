@@ -1,7 +1,11 @@
 """A bridge to a device whose worker answers from a list: for answers that no device would give on demand."""
 
+from dataclasses import dataclass
+
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.model import Endpoint
+from firmware_bridge.port import TAKEN
+from firmware_bridge.protocol import Note
 from firmware_bridge.sighting import Sighting
 from multisig import Network
 from tests.support import wallets
@@ -15,6 +19,13 @@ SPEND = wallets.make_spend(VAULT)
 SIGNED = ALICE.sign(SPEND).to_base64()
 
 
+@dataclass(frozen=True)
+class Taken:
+    """The device takes the transaction, as its driver tells, and then the call ends so."""
+
+    ending: object
+
+
 class Script:
     """Stands for the worker of one device: (operation, answer), in this order and no other."""
 
@@ -23,10 +34,13 @@ class Script:
 
         self.told = []
 
-    async def __call__(self, op, args=None, **_options):
+    async def __call__(self, op, args=None, *, on_note=None, **_options):
         expected, answer = self.answers.pop(0)
         assert op == expected
         self.told.append(args)
+        if isinstance(answer, Taken):
+            on_note(Note(1, TAKEN, "The device checks the transaction"))
+            answer = answer.ending
         if isinstance(answer, Exception):
             raise answer
         return answer

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from firmware_bridge.airgap import card, names
-from firmware_bridge.enrolment import coldcard_file
+from firmware_bridge.enrolment import coldcard_file, fitting_name
 from firmware_bridge.errors import Unsupported
 from firmware_bridge.model import Family
 from multisig import Vault, bsms_record
@@ -25,7 +25,8 @@ class EnrolmentForm(StrEnum):
 
 _ENDINGS: Final = {
     EnrolmentForm.COLDCARD: ".txt",
-    EnrolmentForm.DESCRIPTOR: "-descriptor.txt",
+    # A descriptor says no name: a Coldcard takes what stands before the first dot, and refuses more than 20 characters.
+    EnrolmentForm.DESCRIPTOR: ".descriptor.txt",
     EnrolmentForm.BSMS: ".bsms",
 }
 # The card of a BitBox is for its backups.
@@ -46,13 +47,13 @@ def require_airgap(family: Family) -> None:
 
 
 def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.COLDCARD) -> str:
-    """The text of the file; as a QR code, `bbqr.split(text.encode(), Content.TEXT)`.
+    """The text of the file; as a QR code, `bbqr.split(text.encode(), Content.TEXT)`. The name is made to fit a Coldcard.
 
-    :raises Unsupported: the name or the vault is more than a Coldcard takes.
+    :raises Unsupported: the vault is more than a Coldcard takes.
     """
     match form:
         case EnrolmentForm.COLDCARD:
-            return coldcard_file(vault, name)
+            return coldcard_file(vault, fitting_name(Family.COLDCARD, name, vault))
         case EnrolmentForm.DESCRIPTOR:
             return f"{vault.descriptor}\n"
         case EnrolmentForm.BSMS:
@@ -62,11 +63,12 @@ def enrolment_text(vault: Vault, name: str, form: EnrolmentForm = EnrolmentForm.
 def write_enrolment(
     vault: Vault, name: str, folder: Path, form: EnrolmentForm = EnrolmentForm.COLDCARD
 ) -> Path:
-    """Write the vault to a card's folder, under a name made of its own. The file's path.
+    """Write the vault to a card's folder, under a name made of its own that a Coldcard takes for the vault's. The file's path.
 
     :raises Unsupported: as `enrolment_text`.
     :raises NameTaken: another file has that name.
     :raises NoCard, CardProtected, CardFault: the folder cannot be written.
     """
     text = enrolment_text(vault, name, form)
-    return card.write(folder, names.safe_label(name) + _ENDINGS[form], text.encode())
+    label = names.safe_label(fitting_name(Family.COLDCARD, name, vault))
+    return card.write(folder, label + _ENDINGS[form], text.encode())

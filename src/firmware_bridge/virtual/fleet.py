@@ -14,7 +14,7 @@ from typing import Protocol
 from mnemonic import Mnemonic
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.virtual.coldcard import VirtualColdcard
+from firmware_bridge.virtual.coldcard import COLDCARD_RELEASE, VirtualColdcard
 from firmware_bridge.virtual.errors import InvalidListenAddress, InvalidSeed
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.ledger import VirtualLedger
@@ -55,6 +55,8 @@ class Settings:
     pin: str | None = field(default=None, repr=False)
     passphrase_protection: bool = False
     wallets_file: Path | None = None
+    release: str = COLDCARD_RELEASE
+    """The firmware that a Coldcard follows: one of `coldcard.RELEASES`."""
     app_name: str | None = None
     answer_seconds: float = 0.0
 
@@ -129,6 +131,7 @@ def _coldcard(seed: Seed, panel: Panel, settings: Settings) -> Plugged:
         settings.network,
         allow_keypress=settings.allow_keypress,
         wallets_file=settings.wallets_file,
+        release=settings.release,
     )
     if settings.listen is not None:
         path = Path(settings.listen)

@@ -14,10 +14,15 @@ from firmware_bridge.virtual.errors import NoSuchPrompt
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the screen says. `kind` is a stable word for programs, `lines` are for the person."""
+    """What the screen says. `kind` is a stable word for programs, `lines` are for the person.
+
+    `no` and `yes` are the words on the buttons; `no` is empty where no button refuses.
+    """
 
     kind: str
     lines: tuple[str, ...]
+    no: str = "no"
+    yes: str = "yes"
 
 
 class Decision(StrEnum):
@@ -79,6 +84,12 @@ class _Pending:
     answer: asyncio.Future[bool]
 
 
+@dataclass
+class _Staying:
+    id: int
+    on_key: Callable[[], None]
+
+
 class Panel:
     """One screen with two buttons. At most one prompt wants an answer at a time, as on the hardware."""
 
@@ -86,6 +97,7 @@ class Panel:
         self.script = script
         self._shown = 0
         self._pending: _Pending | None = None
+        self._staying: _Staying | None = None
         self._watchers: list[Watcher] = []
 
     @property
@@ -130,6 +142,15 @@ class Panel:
         """Show something that wants no answer, such as the PIN matrix."""
         self._tell(self._next_id(), Happening.NOTICE, prompt)
 
+    def stay(self, prompt: Prompt, on_key: Callable[[], None]) -> None:
+        """Show something that asks nothing and stays until the left button is pressed: then `on_key` is called."""
+        self._staying = _Staying(self._next_id(), on_key)
+        self._tell(self._staying.id, Happening.NOTICE, prompt)
+
+    def clear(self) -> None:
+        """What stays on the screen is gone."""
+        self._staying = None
+
     def press_yes(self, prompt_id: int | None = None) -> None:
         """Press the right button.
 
@@ -138,24 +159,32 @@ class Panel:
         self._press(prompt_id, approved=True)
 
     def press_no(self, prompt_id: int | None = None) -> None:
-        """Press the left button.
+        """Press the left button: no, or away with what stays on the screen.
 
-        :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen.
+        :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen, or it has no such button.
         """
         self._press(prompt_id, approved=False)
 
     def _press(self, prompt_id: int | None, *, approved: bool) -> None:
-        pending = self._pending
+        pending, staying = self._pending, self._staying
+        if pending is None and staying is not None and not approved and prompt_id in {None, staying.id}:
+            self.clear()
+            staying.on_key()
+            return
         if pending is None or pending.answer.done():
             raise NoSuchPrompt("nothing on the screen waits for an answer")
         if prompt_id is not None and prompt_id != pending.id:
             raise NoSuchPrompt(f"prompt {prompt_id} is not on the screen; prompt {pending.id} is")
+        if not approved and not pending.prompt.no:
+            raise NoSuchPrompt("no button of this screen says no")
         pending.answer.set_result(approved)
 
     def _apply_script(self, pending: _Pending) -> None:
         decision = self.script(pending.prompt)
+        # No button says no: whatever the person presses, the question stays.
+        stays = decision is Decision.WAIT or (decision is Decision.NO and not pending.prompt.no)
         # A watcher may have pressed already.
-        if decision is not Decision.WAIT and not pending.answer.done():
+        if not stays and not pending.answer.done():
             pending.answer.set_result(decision is Decision.YES)
 
     def _next_id(self) -> int:

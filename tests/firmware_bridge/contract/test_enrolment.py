@@ -3,7 +3,8 @@
 import pytest
 
 from firmware_bridge import NotEnrolled, RefusedByPerson, RegistrationsInMemory, Unsupported, WrongDevice
-from firmware_bridge.virtual.panel import refuse_all
+from firmware_bridge.virtual.coldcard import VirtualColdcard
+from firmware_bridge.virtual.panel import Decision, refuse_all
 from multisig import Vault
 from tests.support import makes, wallets
 from tests.support.makes import NAME, VAULT, Shown, enrol, sign_and_check
@@ -26,12 +27,22 @@ async def test_a_vault_is_confirmed_where_the_make_wants_that(rig, make):
 
 
 async def test_the_person_sees_the_name_and_every_cosigner(strict_rig):
+    """A Coldcard shows the cosigners on its key 1 only."""
+
+    def look_closer(_prompt):
+        if isinstance(strict_rig.device, VirtualColdcard):
+            strict_rig.device.press_1()
+        return Decision.YES
+
+    lines = []
+    strict_rig.panel.watch(lambda event: lines.extend(event.prompt.lines))
+    strict_rig.panel.script = look_closer
     async with bridged(strict_rig) as (bridge, [device]):
-        shown = Shown(strict_rig)
         await enrol(bridge, device)
-    assert NAME in shown.text
+    text = "\n".join(lines)
+    assert NAME in text
     for seed in SEEDS:
-        assert str(seed.fingerprint) in shown.text.lower()
+        assert str(seed.fingerprint) in text.lower()
 
 
 async def test_a_vault_is_enrolled_once(rig):

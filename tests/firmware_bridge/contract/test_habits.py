@@ -26,11 +26,6 @@ pytestmark = pytest.mark.anyio
 HIDES_RECEIVE = ((makes.TREZOR, True), (makes.COLDCARD, True), (makes.LEDGER, False))
 
 
-def payments(shown: Shown) -> str:
-    """What is shown as leaving; the vault's own is told otherwise, or not at all."""
-    return "\n".join(line for prompt in shown.prompts for line in prompt.lines if "hange" not in line)
-
-
 @pytest.mark.parametrize(("make", "hidden"), HIDES_RECEIVE, ids=lambda value: getattr(value, "name", None))
 async def test_money_to_the_vaults_own_receive_address(make, hidden, folder):
     rig = make.rig(folder)
@@ -40,7 +35,7 @@ async def test_money_to_the_vaults_own_receive_address(make, hidden, folder):
         await enrol(bridge, device)
         shown = Shown(rig)
         await sign_and_check(bridge, device, rig, psbt)
-    assert (VAULT.address(RECEIVE, 7) in payments(shown)) is not hidden
+    assert (VAULT.address(RECEIVE, 7) in shown.payments) is not hidden
 
 
 async def test_a_coldcard_names_a_fee_of_a_tenth_and_asks_nobody(folder):

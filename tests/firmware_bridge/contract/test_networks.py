@@ -19,7 +19,7 @@ from multisig import (
 )
 from tests.support import makes, wallets
 from tests.support.makes import NAME, Shown
-from tests.support.rigs import QUICK, SEEDS, VIRTUAL, Rig, plugged_in
+from tests.support.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,8 @@ def key_at(seed, path, network) -> OriginKey:
 @pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
 async def test_s14_keys_addresses_and_signatures_of_each_network(make, network, folder):
     seed, panel = SEEDS[0], Panel(approve_all)
-    rig = Rig(make.family, VIRTUAL[make.family](seed, panel, network), panel, seed, folder / "device.sock")
+    device = VIRTUAL[make.family](seed, panel, network, **UNDER_TEST.get(make.family, {}))
+    rig = Rig(make.family, device, panel, seed, folder / "device.sock")
     account, own = multisig_account_path(network), profile_account_path(network)
     vault = Vault(network, 2, tuple(key_at(cosigner, account, network) for cosigner in SEEDS))
     profile = Profile(network, key_at(seed, own, network))

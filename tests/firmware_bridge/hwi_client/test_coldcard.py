@@ -11,18 +11,23 @@ from firmware_bridge import enrolment, handover
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.coldcard import VirtualColdcard
+from firmware_bridge.virtual.coldcard.address import BITCOIN, REGTEST, TESTNET
+from firmware_bridge.virtual.coldcard.pending import SAVED, Kind, State
 from firmware_bridge.virtual.coldcard.wallet_store import WalletStore, XpubPolicy
-from firmware_bridge.virtual.panel import Happening, Panel, approve_all, ask_person, refuse_all
+from firmware_bridge.virtual.panel import Decision, Happening, Panel, approve_all, ask_person, refuse_all
 from multisig import (
+    ChangeTo,
     Profile,
     Psbt,
     Vault,
+    build_psbt,
     multisig_account_path,
     profile_account_path,
+    sats,
     signer_progress,
 )
 from tests.support import rigs, wallets
-from tests.support.driver import Person, drive, fails, policy_args, under_way
+from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.rigs import NETWORK, SEEDS
 from tests.support.virtual import Record
 
@@ -36,7 +41,9 @@ FIRST = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
 @asynccontextmanager
 async def coldcard(script=approve_all, *, seed=SEEDS[0], **options):
     with rigs.short_folder() as folder:
-        device = VirtualColdcard(seed, Panel(script), NETWORK, **options)
+        device = VirtualColdcard(
+            seed, Panel(script), NETWORK, **{"pause": rigs.no_longer_than_needed, **options}
+        )
         endpoint = await device.start(Path(folder) / "coldcard-driver.sock")
         try:
             yield device, endpoint
@@ -85,7 +92,7 @@ async def test_the_vault_s_address_is_shown_and_told(chain, index):
         }
         (prompt,) = record.prompts
         assert VAULT.address(chain, index) in prompt.lines
-        assert "Wallet: Savings" in prompt.lines
+        assert "  Savings" in prompt.lines
         assert person.steps == ["confirm-address"]
 
 
@@ -166,35 +173,50 @@ async def _leave_result(device, endpoint, psbt) -> None:
     device.panel.script = approve_all
 
 
-async def test_a_result_of_the_same_transaction_is_collected_and_nobody_is_asked_twice():
+@pytest.mark.parametrize(
+    ("release", "asked", "steps"),
+    [
+        ("5.4.5", [], ["receiving"]),
+        (
+            "5.6.1",
+            ["sign-transaction"],
+            ["asked-again", "sending", "checking", "confirm-transaction", "receiving"],
+        ),
+    ],
+)
+async def test_an_approval_given_after_the_host_stopped_waiting(release, asked, steps):
+    """The older firmware hands it to the next attempt; the newer one gives it to no new link, and the person is asked again."""
+    psbt = wallets.make_spend(VAULT)
+    async with coldcard(release=release) as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        await _leave_result(device, endpoint, psbt)
+        record, person = Record(device.panel), Person()
+        answer = await drive(endpoint, "sign", sign_args(psbt, resume=True), person=person)
+        assert signed_by_device(answer, psbt)
+        assert (record.kinds, person.steps) == (asked, steps)
+
+
+async def test_without_an_attempt_of_ours_a_result_is_nobody_s():
+    """Who took it would hand over what was approved for another program, at another time. "PSBT Signed" keeps the screen until a
+    key is pressed."""
     psbt = wallets.make_spend(VAULT)
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         await _leave_result(device, endpoint, psbt)
-        record = Record(device.panel)
-        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
-        assert record.prompts == []
-
-
-async def test_without_an_attempt_of_ours_a_result_is_nobody_s_and_the_person_is_asked():
-    """Whoever took it would hand over what was approved for somebody else, at another time."""
-    psbt = wallets.make_spend(VAULT)
-    async with coldcard() as (device, endpoint):
-        await drive(endpoint, "enrol", enrol_args())
-        await _leave_result(device, endpoint, psbt)
+        assert (await fails(endpoint, "sign", sign_args(psbt)))[0] == "busy"
+        device.panel.press_no()
         record = Record(device.panel)
         assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt)), psbt)
         assert record.kinds == ["sign-transaction"]
 
 
-@pytest.mark.parametrize("resume", [False, True])
-async def test_a_result_of_another_transaction_is_left_and_the_person_is_asked(resume):
+async def test_a_result_of_another_transaction_is_left_and_the_person_is_asked():
     other, psbt = wallets.make_spend(VAULT, n_inputs=1), wallets.make_spend(VAULT, n_inputs=2)
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         await _leave_result(device, endpoint, other)
         record = Record(device.panel)
-        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=resume)), psbt)
+        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
         assert record.kinds == ["sign-transaction"]
 
 
@@ -358,7 +380,7 @@ async def test_a_device_that_works_by_its_own_policy_is_busy():
         assert await drive(endpoint, "fingerprint") == SEEDS[0].fingerprint.hex
 
 
-async def test_s18_a_passphrase_entered_on_the_device_is_seen_at_once():
+async def test_s18_a_passphrase_entered_on_the_device_is_seen_no_longer_than_needed():
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
         await device.enter_passphrase("x")
@@ -403,13 +425,235 @@ async def test_a_refused_enrolment_is_no_success_because_of_another_vault_of_the
         assert (await fails(endpoint, "show_address", first))[0] == "not-enrolled"
 
 
+@pytest.mark.parametrize(
+    ("script", "code"), [(approve_all, "not-enrolled"), (refuse_all, "refused-by-person")]
+)
+async def test_a_second_vault_of_one_name_is_kept_by_5_4_5_and_by_no_later_release(script, code):
+    """Whatever the person presses; 5.6.1 offers nothing but X."""
+    other = vault_of_account(1)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        await drive(endpoint, "enrol", enrol_args(other))
+        assert [wallet.name for wallet in device.wallets] == ["Savings", "Savings"]
+    async with coldcard(release="5.6.1") as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        record = Record(device.panel)
+        device.panel.script = script
+        outcome = await fails(endpoint, "enrol", enrol_args(other))
+        assert outcome == (
+            code,
+            "this firmware keeps no two vaults of one name: if it has another 'Savings', rename or delete that one on it",
+        )
+        assert record.prompts[0].lines[0] == "Duplicate wallet. Name already exists."
+        device.panel.script = approve_all
+        assert (await drive(endpoint, "show_address", FIRST))["address"] == VAULT.address(0, 0)
+
+
 async def test_a_vault_that_the_device_shows_and_does_not_keep_is_not_enrolled(monkeypatch):
-    """As firmware 5.6 does with a second wallet of one name, whatever the person presses."""
     monkeypatch.setattr(WalletStore, "keep", lambda _store, _wallet: None)
     async with coldcard() as (_device, endpoint):
-        code, detail = await fails(endpoint, "enrol", enrol_args())
-        assert code == "not-enrolled"
-        assert "of this name" in detail
+        assert await fails(endpoint, "enrol", enrol_args()) == ("not-enrolled", "it did not keep the vault")
+
+
+class Held:
+    """The device's first pause ends when the test says so, the later ones when the host has heard of the outcome."""
+
+    def __init__(self):
+        self.over = asyncio.Event()
+        self.closings = []
+
+    async def __call__(self, closing, over):
+        if closing is not SAVED:
+            self.closings.append(closing)
+            await (self.over if len(self.closings) == 1 else over).wait()
+
+
+async def taken(device, kind):
+    """The device has taken a request of this kind."""
+
+    def is_taken():
+        pending = device._firmware.approvals.pending
+        return (pending.kind, pending.state) == (kind, State.ASKING)
+
+    async with asyncio.timeout(10):
+        while not is_taken():  # noqa: ASYNC110 - the screen does not change: nothing tells of it
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("answers", [[Decision.YES], [Decision.WAIT, Decision.YES]], ids=["at-once", "later"])
+async def test_an_enrolment_tried_again_right_after_a_refusal_ends_as_the_person_decides(answers):
+    """The refusal's pause ends with a clean-up that forgets the new request, which stays on the screen; its yes still enrols."""
+    held = Held()
+    async with coldcard(refuse_all, pause=held) as (device, endpoint):
+        assert (await fails(endpoint, "enrol", enrol_args()))[0] == "refused-by-person"
+        assert [closing.seconds for closing in held.closings] == [2.0]
+        decisions = iter([*answers, Decision.YES])
+        device.panel.script = lambda _prompt: next(decisions)
+        again = asyncio.create_task(drive(endpoint, "enrol", enrol_args()))
+        await taken(device, Kind.ENROLMENT)
+        # The device is still busy with saying "Refused.": the new question is not there yet.
+        assert device.panel.pending is None
+        held.over.set()
+        assert await again is None
+        assert [wallet.name for wallet in device.wallets] == ["Savings"]
+
+
+async def test_a_no_to_an_enrolment_that_was_put_in_its_own_place_is_a_no():
+    held = Held()
+    async with coldcard(refuse_all, pause=held) as (device, endpoint):
+        await fails(endpoint, "enrol", enrol_args())
+        decisions = iter([Decision.WAIT, Decision.NO])
+        device.panel.script = lambda _prompt: next(decisions)
+        again = asyncio.create_task(fails(endpoint, "enrol", enrol_args()))
+        await taken(device, Kind.ENROLMENT)
+        held.over.set()
+        assert (await again)[0] == "refused-by-person"
+        assert list(device.wallets) == []
+
+
+@pytest.mark.parametrize("op", ["sign", "sign_message"])
+async def test_a_request_that_was_forgotten_in_the_pause_of_a_refusal_is_made_once_more(op):
+    psbt = wallets.make_spend(VAULT)
+    args = {"sign": sign_args(psbt), "sign_message": {"text": "I am here", "path": f"{ACCOUNT}/0/0"}}[op]
+    kind = {"sign": Kind.TRANSACTION, "sign_message": Kind.TEXT}[op]
+    held = Held()
+    async with coldcard(pause=held) as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        device.panel.script = refuse_all
+        await fails(endpoint, "enrol", enrol_args(vault_of_account(1)))
+        # What is answered to the forgotten question is lost; the person is asked once more.
+        device.panel.script = approve_all
+        record = Record(device.panel)
+        asked = asyncio.create_task(drive(endpoint, op, args))
+        await taken(device, kind)
+        assert record.kinds == []
+        held.over.set()
+        assert await asked
+        assert len(record.kinds) == 2
+
+
+async def test_an_enrolment_shows_fingerprints_and_keys_on_key_1_only():
+    async with coldcard(ask_person) as (device, endpoint):
+        seen = []
+        unwatch = device.panel.watch(lambda event: seen.append(event.prompt))
+        shown = asyncio.Event()
+        device.panel.watch(lambda _event: shown.set())
+        under_review = asyncio.create_task(drive(endpoint, "enrol", enrol_args()))
+        await asyncio.wait_for(shown.wait(), 10)
+        device.press_1()
+        unwatch()
+        device.panel.press_yes()
+        assert await under_review is None
+    asked, keys = seen
+    assert asked.lines == (
+        "Create new multisig wallet?",
+        "Wallet Name:",
+        "  Savings",
+        "Policy: 2 of 3",
+        "2 signatures, from 3 possible co-signers, will be required to approve spends.",
+        "Addresses:",
+        "  P2WSH",
+        "Derivation:",
+        f"  {ACCOUNT}",
+        "Press (1) to see extended public keys, OK to approve, X to cancel.",
+    )
+    assert keys.kind == "wallet-keys"
+    assert {f"{key.fingerprint.hex.upper()}:" for key in VAULT.cosigners} < set(keys.lines)
+    assert {str(key.xpub) for key in VAULT.cosigners} < set(keys.lines)
+
+
+# Large transactions
+
+
+def large() -> Psbt:
+    """About 100 kB, nearly all of it previous transactions."""
+    coins = [wallets.fund(VAULT, 100_000, index=index, outputs=300) for index in range(10)]
+    return build_psbt(VAULT, coins, [wallets.pay(50_000), ChangeTo(sats(949_000), 1, 7)], 0)
+
+
+async def test_the_person_is_told_to_look_when_the_question_is_on_the_screen_and_not_before():
+    """The upload and the device's own checks are told as they go, and are not the person's time."""
+    psbt, done, sizes = large(), asyncio.Event(), []
+
+    async def work(size):
+        sizes.append(size)
+        await done.wait()
+
+    async with coldcard(work=work) as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        record, person = Record(device.panel), Person()
+        checking, tell = asyncio.Event(), person.tell
+        loop = asyncio.get_running_loop()
+
+        def hear(step, *told):
+            tell(step, *told)
+            if step == "checking":
+                loop.call_soon_threadsafe(checking.set)
+
+        person.tell = hear
+        signing = asyncio.create_task(drive(endpoint, "sign", sign_args(psbt), person=person))
+        await asyncio.wait_for(checking.wait(), 10)
+        # Longer than from one look to the next: the device answers none of them.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(signing), 0.3)
+        assert (person.steps[-1], record.prompts) == ("checking", [])
+        done.set()
+        assert signed_by_device(await signing, psbt)
+    (size,) = sizes
+    assert person.steps[-3:] == ["checking", "confirm-transaction", "receiving"]
+    assert [(sent, whole) for step, _, sent, whole in person.told if step == "sending"] == [
+        (at, size) for at in range(0, size, 32 * 1024)
+    ]
+
+
+async def test_a_cancel_during_the_upload_ends_it_and_nobody_is_asked():
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        record, person = Record(device.panel), Person()
+
+        def work():
+            with opened(endpoint, person) as client:
+                person.tell = lambda *told: client.cancel()
+                client.call("sign", sign_args(large()))
+
+        with pytest.raises(DeviceFailure) as caught:
+            await asyncio.to_thread(work)
+        assert (caught.value.code, record.prompts) == ("cancelled", [])
+
+
+# The chain that the device is set to
+
+
+@pytest.mark.parametrize(
+    ("op", "args"),
+    [
+        ("fingerprint", {}),
+        ("xpubs", {"paths": [ACCOUNT]}),
+        ("identify", {}),
+        ("show_address", FIRST),
+        ("enrol", enrol_args()),
+        ("sign", sign_args(wallets.make_spend(VAULT))),
+        ("sign_message", {"text": "I am here", "path": f"{ACCOUNT}/0/0"}),
+    ],
+)
+async def test_a_device_set_to_another_chain_is_told_in_the_same_words_by_every_operation(op, args):
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        device.set_chain(BITCOIN)
+        record = Record(device.panel)
+        assert await fails(endpoint, op, args) == (
+            "wrong-app",
+            "set to Bitcoin: choose Testnet4 on it, under Advanced/Tools, Danger Zone, Testnet Mode",
+        )
+        assert record.prompts == []
+        probe = await drive(endpoint, "probe")
+        assert (probe["obstacle"], probe["fingerprint"]) == ("wrong-app", SEEDS[0].fingerprint.hex)
+        assert probe["detail"].startswith("set to Bitcoin:")
+        # Every setting for tests has the same keys, and shows addresses in one of their forms.
+        for chain in (REGTEST, TESTNET):
+            device.set_chain(chain)
+            assert (await drive(endpoint, "probe"))["obstacle"] is None
+            assert await drive(endpoint, op, args) is not ...
 
 
 async def test_a_vault_of_one_key_is_asked_for_too():

@@ -174,7 +174,12 @@ async def test_an_address_takes_the_screen_from_a_transaction_but_a_quorums_wait
         await on_thread(work, path)
         _, prompt = device.panel.pending
         assert prompt.kind == "show-address"
-        assert "Wallet: Treasury" in prompt.lines
+        at = prompt.lines.index("Wallet:")
+        assert prompt.lines[at : at + 4] == ("Wallet:", "  Treasury", "  2 of 3", "Paths:")
+        # Of each cosigner, in the script's order; the account's path cannot be told from here.
+        assert set(prompt.lines[at + 4 : at + 7]) == {
+            f"[{key.fingerprint.hex.upper()}/_/_/_/_/1/5]" for key in VAULT.cosigners
+        }
 
 
 @pytest.mark.anyio

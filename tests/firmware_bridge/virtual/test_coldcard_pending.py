@@ -40,5 +40,13 @@ def test_an_open_prompt_makes_others_wait(open_kind, new_kind):
 
 
 def test_an_uncollected_outcome_gives_way_and_is_forgotten():
-    pending = Pending().begin(Kind.TRANSACTION).finish(b"strx").begin(Kind.TEXT)
-    assert (pending.state, pending.kind, pending.reply) == (State.ASKING, Kind.TEXT, b"")
+    pending = Pending().begin(Kind.TEXT).finish(b"smrx").begin(Kind.TRANSACTION)
+    assert (pending.state, pending.kind, pending.reply) == (State.ASKING, Kind.TRANSACTION, b"")
+
+
+def test_a_signed_transaction_keeps_the_screen_until_it_is_collected():
+    signed = Pending().begin(Kind.TRANSACTION).finish(b"strx")
+    with pytest.raises(PromptOpen):
+        signed.begin(Kind.TEXT)
+    assert signed.begin(Kind.TRANSACTION).state is State.ASKING
+    assert signed.collect().begin(Kind.TEXT).state is State.ASKING

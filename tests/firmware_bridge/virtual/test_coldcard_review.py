@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from firmware_bridge.virtual.coldcard import XpubPolicy
-from firmware_bridge.virtual.coldcard.address import Chain
+from firmware_bridge.virtual.coldcard.address import TESTNET
 from firmware_bridge.virtual.coldcard.errors import ScriptMismatch, TransactionRefused
+from firmware_bridge.virtual.coldcard.releases import DEFAULT, RELEASES
 from firmware_bridge.virtual.coldcard.review import check_own_keys, check_previous_transactions, read, review
 from firmware_bridge.virtual.coldcard.signing import sign
-from firmware_bridge.virtual.coldcard.story import transaction
+from firmware_bridge.virtual.coldcard.transaction_story import transaction
 from firmware_bridge.virtual.coldcard.wallet import Wallet
 from firmware_bridge.virtual.coldcard.wallet_choice import choose_wallet
 from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
@@ -56,7 +57,7 @@ def store_with(*vaults):
     return store
 
 
-def look(psbt, store=None, policy=XpubPolicy.FACTORY):
+def look(psbt, store=None, policy=XpubPolicy.FACTORY, release=DEFAULT):
     """All that the device does before it asks: what the screen would say, and the review."""
     store = store_with(VAULT) if store is None else store
     parsed = read(psbt.to_bytes())
@@ -64,7 +65,7 @@ def look(psbt, store=None, policy=XpubPolicy.FACTORY):
     choice = choose_wallet(parsed, SEED, store, policy)
     check_own_keys(parsed, SEED)
     found = review(parsed, SEED, store, choice.wallet)
-    return transaction(found, Chain(NETWORK)).lines, found
+    return transaction(found, TESTNET, RELEASES[release]).lines, found
 
 
 def refused(psbt, reason, store=None, policy=XpubPolicy.FACTORY):
@@ -231,7 +232,7 @@ def test_s7_a_fee_of_a_tenth_of_the_outputs_is_refused(paid, reason):
 
 def test_a_fee_just_below_a_tenth_is_warned_of():
     lines, _ = look(build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(90_910)], 0))
-    assert any("Big fee: more than 5%" in line for line in lines)
+    assert "- Big Fee: Network fee is more than 5% of total value (10.0%)." in lines
 
 
 def test_s7_outputs_beyond_the_inputs():
@@ -287,23 +288,53 @@ def test_s9_change_at_a_far_away_index_is_warned_of(chain, index, trouble):
         VAULT, [fund(VAULT, 100_000, index=1)], [pay(50_000), ChangeTo(sats(49_000), chain, index)], 0
     )
     lines, _ = look(psbt)
-    warnings = [line for line in lines if line.startswith("WARNING")]
+    warnings = [line for line in lines if line.startswith("- Troublesome Change Outs")]
     assert bool(warnings) == bool(trouble)
     assert all(trouble in line for line in warnings)
 
 
-def test_s10_op_return_with_hidden_data_is_shown_whole():
+@pytest.mark.parametrize(
+    ("release", "shown"),
+    [("5.4.5", [" - OP_RETURN -", "61 (ascii: a)"]), ("5.6.1", [" - to script -", "6a0161026869"])],
+)
+def test_s10_data_behind_the_first_push_is_hidden_by_the_older_release(release, shown):
+    """Another reason for signerd to refuse such a script by itself."""
     script = bytes.fromhex("6a0161") + b"\x02hi"
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), TxOut(sats(0), script)], 0)
+    lines, _ = look(psbt, release=release)
+    at = lines.index(shown[0])
+    assert list(lines[at : at + 2]) == shown
+
+
+@pytest.mark.parametrize(
+    ("script", "shown"),
+    [
+        (b"\x6a", ["null-data"]),
+        (b"\x6a\x4c\x50" + bytes(80), ["00" * 80]),
+        (b"\x6a\x4d\x10\x01" + bytes(range(16)) * 17, [(bytes(range(16)) * 5).hex(), " ⋯", (bytes(range(16)) * 5).hex()]),
+    ],
+)  # fmt: skip
+def test_what_the_screen_shows_of_an_op_return(script, shown):
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), TxOut(sats(0), script)], 0)
     lines, _ = look(psbt)
-    assert "0161026869 (unusual script)" in lines
+    at = lines.index(" - OP_RETURN -") + 1
+    assert list(lines[at : at + len(shown)]) == shown
+
+
+def test_of_more_than_ten_payments_the_largest_ten_are_shown_and_the_sum_of_the_others():
+    payments = [pay(1_000 * number) for number in range(1, 13)]
+    lines, _ = look(build_psbt(VAULT, [fund(VAULT, 80_000)], payments, 0))
+    assert lines.count(" - to address -") == 10
+    assert lines[lines.index(" - to address -") - 1] == "0.00012000 XTN"
+    assert ".. plus 2 smaller output(s), not shown here, which total: 0.00003000 XTN" in lines
 
 
 def test_s10_an_unknown_script_is_shown_in_full():
     script = bytes.fromhex("5120") + bytes(31)
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [TxOut(sats(99_000), script)], 0)
     lines, _ = look(psbt)
-    assert lines[lines.index("0.00099000 XTN to script") + 1] == script.hex()
+    assert lines[lines.index(" - to script -") + 1] == script.hex()
+    assert "- Output?: Sending to 1 not well understood script(s)." in lines
 
 
 def test_taproot_and_older_coins_are_not_spent():
@@ -335,14 +366,15 @@ def test_an_input_of_others_is_left_alone_and_named():
     psbt = with_output(psbt, 0, amount=sats(150_000))
     lines, found = look(psbt)
     assert {use.index for use in found.uses} == {0, 1}
-    assert "WARNING Limited signing: no key of ours for inputs 2" in lines
+    assert "- Limited Signing: We are not signing these inputs, because we do not know the key: 2" in lines
 
 
 def test_a_lock_time_is_shown():
     lines, _ = look(make_spend(VAULT, locktime=840_000))
-    assert "Can only be spent after block height 840000" in lines
+    at = lines.index("TX LOCKTIMES")
+    assert lines[at + 1] == "- Abs Locktime: This tx can only be spent after block height of 840000"
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000)], 840_000, sequence=0xFFFFFFFF)
-    assert any("no effect" in line for line in look(psbt)[0])
+    assert any("Bad Locktime: Locktime has no effect!" in line for line in look(psbt)[0])
 
 
 def own_profile(account=0):
@@ -448,7 +480,7 @@ def test_s9_change_to_an_unusual_place_of_ours_is_warned_of(path, trouble):
         with_output(SINGLE, CHANGE, script_pubkey=p2wpkh(key), derivations=origins), store_with()
     )
     assert found.change == {CHANGE}
-    assert any(line.startswith("WARNING Output#1") and trouble in line for line in lines)
+    assert any(line.startswith("- Troublesome Change Outs: Output#1: ") and trouble in line for line in lines)
 
 
 def test_inputs_without_a_common_pattern_give_no_opinion_of_change():
@@ -459,7 +491,7 @@ def test_inputs_without_a_common_pattern_give_no_opinion_of_change():
     item = {"non_witness_utxo": None, "witness_utxo": TxOut(sats(100_000), script)}
     psbt = with_input(SINGLE, 0, derivations={key: KeyOrigin(SEED.fingerprint, place)}, **item)
     lines, _ = look(psbt, store_with())
-    assert not any("unusual place" in line for line in lines)
+    assert not any("Troublesome" in line for line in lines)
 
 
 def test_without_the_utxo_of_a_foreign_input_the_fee_is_unknown():
@@ -471,8 +503,8 @@ def test_without_the_utxo_of_a_foreign_input_the_fee_is_unknown():
     )
     lines, found = look(psbt)
     assert found.fee is None
-    assert "Network fee unknown" in lines
-    assert "WARNING Unable to calculate fee: no UTXO for inputs 2" in lines
+    assert not any(line.startswith("Network fee") for line in lines)
+    assert "- Unable to calculate fee: Some input(s) haven't provided UTXO(s): 2" in lines
 
 
 def test_an_input_that_others_completed_is_named():
@@ -481,7 +513,10 @@ def test_an_input_that_others_completed_is_named():
     psbt = with_input(psbt, 0, partial_signatures={key: b"\x30" * 71})
     lines, found = look(psbt, store_with())
     assert [use.index for use in found.uses] == [1]
-    assert "WARNING Partly signed already: 1 inputs" in lines
+    assert (
+        "- Partly Signed Already: Some input(s) provided were already completely signed by other parties: 0"
+        in lines
+    )
 
 
 def test_a_witness_script_that_is_no_multisig():
@@ -493,15 +528,27 @@ def test_outputs_beyond_all_money():
     refused(huge, "Invalid PSBT|PSBT parse failed")
 
 
-def test_everything_coming_back_is_said():
+def test_everything_coming_back_is_a_consolidation():
     lines, _ = look(build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(99_000), 1, 0)], 0))
-    assert "Everything comes back to this wallet" in lines
+    assert lines[1:4] == ("Consolidating 0.00099000 XTN", "within wallet.", "Network fee 0.00001000 XTN")
+    assert not any(line.startswith("Sending") for line in lines)
 
 
 def test_two_wallets_with_the_same_keys_are_told_apart_by_their_threshold():
     all_three = vault_with_device(threshold=3)
-    lines, _ = look(make_spend(all_three), store_with(VAULT, all_three))
-    assert "Wallet: Vault 1 (3 of 3)" in lines
+    _, found = look(make_spend(all_three), store_with(VAULT, all_three))
+    assert found.wallet.name == "Vault 1"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_screen_names_no_wallet(release):
+    lines, found = look(PSBT, release=release)
+    assert found.wallet.name == "Vault 0"
+    assert not any("Vault 0" in line or "Wallet" in line for line in lines)
+    assert (lines[0], lines[-1]) == (
+        "OK TO SEND?",
+        f"Press OK to approve and sign transaction. Press (2) to explore {RELEASES[release].explores}. X to abort.",
+    )
 
 
 class TestScriptsOfAWallet:

@@ -1,19 +1,20 @@
 """Coldcard through the ckcc library that HWI bundles: HWI's own client has no enrolment and polls without an end.
 
-A new handshake re-keys the device's one session, so whoever connects second breaks what the first one does; but the device
-keeps its question and its result until somebody collects them, and a later session can.
+A new handshake re-keys the device's one session, so that a second program breaks what the first one does; but the device keeps
+its question until it is answered, and before firmware 5.6.1 its result until it is collected, by a later session too.
 """
 
+import functools
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_BLK_LEN, MAX_TXN_LEN, MAX_TXN_LEN_MK4
+from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_TXN_LEN
 from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 
-from firmware_bridge.errors import Cancelled, NotEnrolled, Unsupported
+from firmware_bridge.errors import Cancelled, NotEnrolled, RefusedByPerson, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
@@ -31,57 +32,46 @@ from firmware_bridge.hwi_client.coldcard.address import (
 )
 from firmware_bridge.hwi_client.coldcard.cipher import Ckcc
 from firmware_bridge.hwi_client.coldcard.pipe import connect
+from firmware_bridge.hwi_client.coldcard.question import ANSWER_MS, Question, is_nothing_open
+from firmware_bridge.hwi_client.coldcard.releases import Versions
+from firmware_bridge.hwi_client.coldcard.upload import upload
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.port import Caller, DeviceFailure, Opening
+from firmware_bridge.port import TAKEN, Caller, DeviceFailure, Opening
 from multisig import ExtendedPublicKey, MultisigError, Network, Psbt, hash160
 
 # HWI polls every 250 ms; a person's OK is noticed sooner here, and a poll costs the device next to nothing.
 _POLL_SECONDS: Final = 0.1
-# ckcc waits twice this long. A Coldcard that validates or signs 250 inputs answers nobody for several seconds.
-_POLL_ANSWER_MS: Final = 30_000
+# From a request on, the device has this long to get round to it. A look after that is answered when it has checked the
+# transaction and shows its question.
+_TAKE_OVER_SECONDS: Final = 0.02
 _MASTER: Final = "m"
-# What it says where it asks nothing any more: the person is done with the question, whatever came of it.
-_NOTHING_OPEN: Final = "no active request"
-# From firmware 5.6 on two wallets cannot have one name: the second is shown, and no button keeps it.
-_NOT_KEPT: Final = "it did not keep the vault; it may have another one of this name"
-# Before the Mk4 there was less memory for a transaction.
-_SMALL: Final = frozenset({"mk1", "mk2", "mk3"})
+# After a refused enrolment the firmware says so for two seconds, and then forgets its active request, be it a newer one.
+_CLEAN_UP_SECONDS: Final = 3.0
+_NOT_KEPT: Final = "it did not keep the vault"
+_NAME_TAKEN: Final = "this firmware keeps no two vaults of one name: if it has another {name!r}, rename or delete that one on it"
+# What it answers to `blkc`, and how its menu calls that.
+_CHAINS: Final = {"BTC": "Bitcoin", "XTN": "Testnet4", "XRT": "Regtest"}
 # Lines of what it says: build date, version, bootloader, build time, model. Older firmware stops earlier.
 _VERSION_LINE: Final = 1
 _MODEL_LINE: Final = 4
 
 
-@dataclass(frozen=True)
-class _Versions:
-    """What the device tells about itself. `label` is its own word for its model; without one it is older than the Mk4."""
-
-    firmware: str | None = None
-    label: str | None = None
-
-    @property
-    def model(self) -> str:
-        return "Coldcard" if self.label is None else f"Coldcard {self.label.capitalize()}"
-
-    @property
-    def max_psbt_bytes(self) -> int:
-        small = self.label is None or self.label in _SMALL
-        return int(MAX_TXN_LEN if small else MAX_TXN_LEN_MK4)
-
-
 class ColdcardDevice(OpenDevice):
     family = Family.COLDCARD
 
-    def __init__(self, ckcc: Ckcc, network: Network, caller: Caller) -> None:
+    def __init__(
+        self, ckcc: Ckcc, network: Network, caller: Caller, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._ckcc = ckcc
         self._network = network
         self._caller = caller
+        self._clock = clock
         self._give_up = threading.Event()
         self._master = ""
         """The key that has proved the link to be its own."""
 
     def operations(self) -> Mapping[str, Operation]:
-        return {
-            "probe": self._probe,
+        on_the_right_chain: dict[str, Operation] = {
             "fingerprint": self._fingerprint,
             "xpubs": self._xpubs,
             "sign": self._sign,
@@ -90,6 +80,23 @@ class ColdcardDevice(OpenDevice):
             "show_address": self._show_address,
             "identify": self._identify,
         }
+        checked = {name: functools.partial(self._with_chain, op) for name, op in on_the_right_chain.items()}
+        return {"probe": self._probe, **checked}
+
+    def _with_chain(self, operation: Operation, args: Args) -> Any:
+        """:raises DeviceFailure: the device is set to another chain, where each operation would fail in words of its own."""
+        if (trouble := self._chain_trouble()) is not None:
+            raise DeviceFailure(WrongApp.code, trouble)
+        return operation(args)
+
+    def _chain_trouble(self) -> str | None:
+        """How the device is set, and what to choose instead; None where it is set to this kind of network."""
+        chain = str(self._ckcc.send_recv(Packer.block_chain()))
+        mainnet = self._network is Network.MAINNET
+        if (chain == "BTC") == mainnet:
+            return None
+        wanted = "Bitcoin" if mainnet else "Testnet4"
+        return f"set to {_CHAINS.get(chain, chain)}: choose {wanted} on it, under Advanced/Tools, Danger Zone, Testnet Mode"
 
     def call(self, op: str, args: Args) -> Any:
         self._give_up.clear()
@@ -103,15 +110,21 @@ class ColdcardDevice(OpenDevice):
         self._ckcc.close()
 
     def _probe(self, args: Args) -> Any:
-        versions = self._versions()
-        return probed(versions.model, fingerprint=self._fingerprint(args), firmware=versions.firmware)
+        versions, trouble = self._versions(), self._chain_trouble()
+        return probed(
+            versions.model,
+            fingerprint=self._fingerprint(args),
+            firmware=versions.firmware,
+            obstacle=None if trouble is None else WrongApp.code,
+            detail=trouble,
+        )
 
-    def _versions(self) -> _Versions:
+    def _versions(self) -> Versions:
         try:
             lines = dict(enumerate(self._ckcc.firmware_version()))
         except CCProtoError:
-            return _Versions()
-        return _Versions(lines.get(_VERSION_LINE), lines.get(_MODEL_LINE))
+            return Versions()
+        return Versions(lines.get(_VERSION_LINE), lines.get(_MODEL_LINE))
 
     def _fingerprint(self, _args: Args) -> Any:
         """Asked anew: the one from the handshake would not show a passphrase that was entered since."""
@@ -144,10 +157,21 @@ class ColdcardDevice(OpenDevice):
         if args["resume"] and (collected := self._resume(psbt)) is not None:
             return collected
         self._require_known(args["policy"])
-        self._caller.tell("sending", "Sending the transaction to the device")
-        size, digest = self._ckcc.upload_file(psbt, blksize=MAX_BLK_LEN)
-        self._ckcc.send_recv(Packer.sign_transaction(size, digest))
-        return encode_base64(self._collect_transaction(None))
+        size, digest = self._upload("sending", "Sending the transaction to the device", psbt)
+        question = Question(
+            self._ckcc, Packer.get_signed_txn(), Packer.sign_transaction(size, digest), size=size
+        )
+        self._caller.tell(TAKEN, "The device checks the transaction")
+        question.ask()
+        return encode_base64(self._collect_transaction(question))
+
+    def _upload(self, step: str, text: str, content: bytes) -> tuple[int, bytes]:
+        def on_sent(count: int) -> None:
+            if self._give_up.is_set():
+                raise DeviceFailure(Cancelled.code, None)
+            self._caller.tell(step, text, count, len(content))
+
+        return upload(self._ckcc, content, on_sent)
 
     def _require_known(self, policy: Args) -> None:
         """:raises DeviceFailure: it is not enrolled. Depending on its settings it would show a vault that the transaction brings, and
@@ -172,29 +196,37 @@ class ColdcardDevice(OpenDevice):
         program's transaction. A "no" that was said before is no answer to this attempt: the person is asked again; one that is
         said now is.
         """
+        earlier = Question(self._ckcc, Packer.get_signed_txn(), size=len(psbt))
         try:
-            done = self._ckcc.send_recv(Packer.get_signed_txn())
+            done = earlier.look()
         except (CCProtoError, CCUserRefused):
             return None
+        if done is not None and not self._versions().release.collects_later:
+            self._caller.tell(
+                "asked-again", "This firmware gives an earlier approval to no new connection: it asks again"
+            )
+            return None
         try:
-            collected = self._collect_transaction(done)
+            collected = self._collect_transaction(earlier) if done is None else self._fetch(*done)
         except CCProtoError:
             return None
         return encode_base64(collected) if _same_transaction(collected, psbt) else None
 
-    def _collect_transaction(self, done: tuple[Any, Any] | None) -> bytes:
-        if done is None:
-            self._caller.tell("confirm-transaction", "Confirm the transaction on the device")
-            done = self._await_result(Packer.get_signed_txn())
-        size, digest = done
+    def _collect_transaction(self, question: Question) -> bytes:
+        text = "Confirm the transaction on the device"
+        return self._fetch(*self._await_answer(question, "confirm-transaction", text))
+
+    def _fetch(self, size: int, digest: bytes) -> bytes:
         self._caller.tell("receiving", "Fetching the signatures from the device")
         return bytes(self._ckcc.download_file(size, digest, file_number=1))
 
     def _sign_message(self, args: Args) -> Any:
         path = spelled(args["path"])
-        self._ckcc.send_recv(Packer.sign_message(args["text"].encode(), path, AF_CLASSIC))
-        self._caller.tell("confirm-message", "Confirm the message on the device")
-        _address, signature = self._await_result(Packer.get_signed_msg())
+        packet = Packer.sign_message(args["text"].encode(), path, AF_CLASSIC)
+        question = Question(self._ckcc, Packer.get_signed_msg(), packet)
+        question.ask()
+        text = "Confirm the message on the device"
+        _address, signature = self._await_answer(question, "confirm-message", text)
         return encode_base64(signature)
 
     def _show_address(self, args: Args) -> Any:
@@ -214,18 +246,21 @@ class ColdcardDevice(OpenDevice):
         self._caller.tell("identify", "The device shows an address of its own: press a key on it")
 
     def _show(self, command: bytes) -> str:
-        return str(self._ckcc.send_recv(command, timeout=_POLL_ANSWER_MS))
+        return str(self._ckcc.send_recv(command, timeout=ANSWER_MS))
 
-    def _await_result(self, poll: bytes) -> tuple[Any, Any]:
-        while True:
-            done = self._ckcc.send_recv(poll, timeout=_POLL_ANSWER_MS)
-            if done is not None:
-                first, second = done
-                return first, second
+    def _await_answer(self, question: Question, step: str, text: str) -> tuple[Any, Any]:
+        """What the device has to say once its person has answered. The step is told when the question is on the screen."""
+        self._pause(_TAKE_OVER_SECONDS)
+        done = question.look()
+        self._caller.tell(step, text)
+        while done is None:
             self._pause()
+            done = question.look()
+        first, second = done
+        return first, second
 
-    def _pause(self) -> None:
-        if self._give_up.wait(_POLL_SECONDS):
+    def _pause(self, seconds: float = _POLL_SECONDS) -> None:
+        if self._give_up.wait(seconds):
             raise DeviceFailure(Cancelled.code, None)
 
     def _enrol(self, args: Args) -> Any:
@@ -233,11 +268,26 @@ class ColdcardDevice(OpenDevice):
         check = Packer.multisig_check(policy["threshold"], len(policy["keys"]), args["xor"])
         if not args["again"] and self._ckcc.send_recv(check) and self._knows(policy):
             return None
-        size, digest = self._ckcc.upload_file(args["file"].encode("ascii"), blksize=MAX_BLK_LEN)
-        self._ckcc.send_recv(Packer.multisig_enroll(size, digest))
+        size, digest = self._upload(
+            "sending", "Sending the vault to the device", args["file"].encode("ascii")
+        )
+        packet = Packer.multisig_enroll(size, digest)
+        started = self._clock()
+        self._ckcc.send_recv(packet)
         self._caller.tell("confirm-enrolment", "Compare the vault's details on the device and confirm")
-        self._await_enrolment(policy)
-        return None
+        if self._await_enrolment(policy):
+            return None
+        if self._clock() - started < _CLEAN_UP_SECONDS:
+            # Forgotten at the end of the pause after a refusal, and still on the screen: it is put in its own place.
+            self._ckcc.send_recv(packet)
+            if self._await_enrolment(policy):
+                return None
+        raise DeviceFailure(NotEnrolled.code, self._why_not_kept(policy) or _NOT_KEPT)
+
+    def _why_not_kept(self, policy: Args) -> str | None:
+        """A name that is taken is said on the screen only, where the one key that is offered is X."""
+        unique = self._versions().release.unique_names
+        return _NAME_TAKEN.format(name=policy["name"]) if unique else None
 
     def _knows(self, policy: Args) -> bool:
         """Whether it is this very vault that the device knows, and not just one of the same devices."""
@@ -249,19 +299,24 @@ class ColdcardDevice(OpenDevice):
             return KNOWN in str(error).lower()
         return False
 
-    def _await_enrolment(self, policy: Args) -> None:
-        """There is no answer of its own: a refusal is told like that of a transaction, an OK leaves no request behind."""
+    def _await_enrolment(self, policy: Args) -> bool:
+        """Whether the device knows the vault when nothing is open there any more.
+
+        There is no answer of its own: a refusal is told like that of a transaction, an OK leaves no request behind.
+        """
         while True:
             try:
-                self._ckcc.send_recv(Packer.get_signed_txn(), timeout=_POLL_ANSWER_MS)
+                self._ckcc.send_recv(Packer.get_signed_txn(), timeout=ANSWER_MS)
             except CCFramingError:
                 raise
             except CCProtoError as over:
                 if self._knows(policy):
-                    return
-                if _NOTHING_OPEN in str(over).lower():
-                    raise DeviceFailure(NotEnrolled.code, _NOT_KEPT) from over
+                    return True
+                if is_nothing_open(over):
+                    return False
                 raise
+            except CCUserRefused:
+                raise DeviceFailure(RefusedByPerson.code, self._why_not_kept(policy)) from None
             self._pause()
 
 

@@ -1,7 +1,4 @@
-"""Address formats as the protocol numbers them, and what the screen prints.
-
-The device knows one test chain: regtest and signet addresses are printed as `tb1…`, as on the hardware.
-"""
+"""Address formats as the protocol numbers them, and the chains that the device can be set to."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,22 +22,29 @@ MESSAGE_HEADERS = {Format.P2PKH: 31, Format.P2WPKH_IN_P2SH: 35, Format.P2WPKH: 3
 
 @dataclass(frozen=True)
 class Chain:
-    """The names and forms that the screen uses on the network the device is set to."""
+    """What the device is set to in its menu ("Testnet Mode"). `name` is what `blkc` answers, and the unit after every amount;
+    `network` is the one whose forms of keys and addresses it uses.
+    """
 
+    name: str
     network: Network
-
-    @property
-    def name(self) -> str:
-        """What `blkc` answers, and the unit after every amount."""
-        return "BTC" if self.network is Network.MAINNET else "XTN"
 
     def address(self, script_pubkey: bytes) -> str | None:
         """The address, or None for a script that has none."""
-        shown = Network.MAINNET if self.network is Network.MAINNET else Network.TESTNET4
-        return encode_address(script_pubkey, shown)
+        return encode_address(script_pubkey, self.network)
 
     def amount(self, value: Sats) -> str:
         return f"{format_btc(value)} {self.name}"
+
+
+BITCOIN = Chain("BTC", Network.MAINNET)
+TESTNET = Chain("XTN", Network.TESTNET4)
+REGTEST = Chain("XRT", Network.REGTEST)
+
+
+def chain_for(network: Network) -> Chain:
+    """As its owner sets it for this network. Every test network is used with the setting "Testnet4", and its addresses' form."""
+    return BITCOIN if network is Network.MAINNET else TESTNET
 
 
 def single_key_format(number: int) -> Format:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from firmware_bridge.virtual.coldcard.errors import ScriptMismatch, TransactionRefused
+from firmware_bridge.virtual.coldcard.errors import ChangeFraud, ScriptMismatch, TransactionRefused
 from firmware_bridge.virtual.coldcard.wallet import Wallet
 from firmware_bridge.virtual.seed import Seed
 from multisig import HARDENED, DerivationPath, PsbtOutput, ScriptKind, classify, p2wpkh, p2wsh
@@ -68,8 +68,8 @@ def _check_seed(index: int, output: PsbtOutput, seed: Seed) -> None:
         raise _fraud(index, "Deception regarding change output. BIP-32 path doesn't match actual address.")
 
 
-def _fraud(index: int, what: str) -> TransactionRefused:
-    return TransactionRefused(f"Output#{index}: {what}")
+def _fraud(index: int, what: str) -> ChangeFraud:
+    return ChangeFraud(f"Output#{index}: {what}")
 
 
 def path_warnings(spent: Iterable[DerivationPath], change: Iterable[tuple[int, DerivationPath]]) -> list[str]:
@@ -81,8 +81,9 @@ def path_warnings(spent: Iterable[DerivationPath], change: Iterable[tuple[int, D
     if not paths or len({len(path) for path in paths}) != 1 or len(paths[0]) <= 2:
         return []  # the firmware too has no opinion where the inputs follow no common pattern
     limit = max(path[-1] & ~HARDENED for path in paths) + MAX_GAP
+    prefix = f"{DerivationPath(paths[0][:-2])}/{{0~1}}/{{0~{limit}}}"
     return [
-        f"Output#{index}: change goes to an unusual place: {path}: {trouble}"
+        f"Troublesome Change Outs: Output#{index}: {trouble}: {path} not {prefix} expected"
         for index, path in change
         if (trouble := _trouble(tuple(path), paths[0], limit))
     ]

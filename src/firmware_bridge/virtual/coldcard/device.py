@@ -7,11 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from firmware_bridge.model import Endpoint, Family
-from firmware_bridge.virtual.coldcard import replies
-from firmware_bridge.virtual.coldcard.address import Chain
+from firmware_bridge.virtual.coldcard import releases, replies
+from firmware_bridge.virtual.coldcard.address import Chain, chain_for
+from firmware_bridge.virtual.coldcard.approvals import Pause, real_pause
 from firmware_bridge.virtual.coldcard.errors import BadFraming, PowerLost
 from firmware_bridge.virtual.coldcard.firmware import Firmware
-from firmware_bridge.virtual.coldcard.flows import Flows
+from firmware_bridge.virtual.coldcard.flows import Flows, Work, no_work
 from firmware_bridge.virtual.coldcard.framing import Assembler, Message, to_packets
 from firmware_bridge.virtual.coldcard.link import Link
 from firmware_bridge.virtual.coldcard.misbehaviour import GARBAGE, Misbehaviour
@@ -37,12 +38,16 @@ class VirtualColdcard:
         xpub_policy: XpubPolicy = XpubPolicy.FACTORY,
         wallets_file: Path | None = None,
         hardware: str = "mk4",
+        release: str = releases.DEFAULT,
+        pause: Pause = real_pause,
+        work: Work = no_work,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         """`allow_keypress` lets the host press the buttons itself, as HWI does with every device at a socket.
         `faults` may be set anew at any time.
         `wallets_file` keeps the enrolled wallets from one run to the next; its folder must exist.
-        `hardware` is the model as the device names it, mk1 to mk4.
+        `hardware` is the model as the device names it, mk1 to mk4; `release` one of `releases.RELEASES`. `pause` is how it waits
+        while its screen says how a request ended, `work` how long it checks a transaction before it asks.
         :raises InvalidWalletFile: that file cannot be read as enrolled wallets of this network.
         """
         self.panel = panel
@@ -54,7 +59,10 @@ class VirtualColdcard:
         self._stores = {seed.fingerprint: self.wallets}
         self._hardware = hardware
         self._hsm = False
-        self._chain = Chain(network)
+        self._chain = chain_for(network)
+        self._release = releases.RELEASES[release]
+        self._pause = pause
+        self._work = work
         self._allow_keypress = allow_keypress
         self._xpub_policy = xpub_policy
         self._random_bytes = random_bytes
@@ -79,15 +87,18 @@ class VirtualColdcard:
         return Endpoint(Family.COLDCARD, f"unix:{path}")
 
     def _power_up(self, misbehaviour: Misbehaviour) -> Firmware:
-        staging = Staging()
+        staging = Staging(leases=self._release.leases)
         flows = Flows(
             seed=self._seed,
             panel=self.panel,
             chain=self._chain,
             store=self.wallets,
             xpub_policy=self._xpub_policy,
+            release=self._release,
             misbehaviour=misbehaviour,
             offer=staging.offer,
+            still_holds=staging.still_holds,
+            work=self._work,
         )
         firmware = Firmware(
             flows,
@@ -95,6 +106,7 @@ class VirtualColdcard:
             hardware=self._hardware,
             random_bytes=self._random_bytes,
             allow_keypress=self._allow_keypress,
+            pause=self._pause,
         )
         firmware.locked, firmware.hsm = self._locked, self._hsm
         return firmware
@@ -137,6 +149,17 @@ class VirtualColdcard:
         self._seed = seed
         self.fingerprint = seed.fingerprint
         self.wallets = self._stores.setdefault(seed.fingerprint, WalletStore(self._network))
+
+    def press_1(self) -> None:
+        """Key 1, which shows a proposed wallet's keys."""
+        if self._firmware is not None:
+            self._firmware.press_1()
+
+    def set_chain(self, chain: Chain) -> None:
+        """The person changes "Testnet Mode" in the device's menu."""
+        self._chain = chain
+        if self._firmware is not None:
+            self._firmware.set_chain(chain)
 
     def obey_policy(self, *, on: bool) -> None:
         """HSM mode: it works for its own policy, and refuses what hosts ask of it otherwise."""

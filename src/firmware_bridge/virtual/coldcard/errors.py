@@ -6,6 +6,7 @@ VirtualColdcardError
 ├── PromptOpen        `busy`
 ├── PersonRefused     kept as the outcome of the request; `stok` answers `refu`
 ├── TransactionRefused  kept as the outcome of the request; `stok` answers `err_` + sentence
+│   └── ChangeFraud   the same, under another title on the screen
 ├── ScriptMismatch    becomes part of such a sentence
 ├── PowerLost         no answer: the cable was pulled
 └── IllegalStep       a bug of ours: the table of requests knows no such step
@@ -52,6 +53,14 @@ class TransactionRefused(VirtualColdcardError):
 
     code = "transaction-refused"
     hint = "Look at the transaction: the sentence says what the device objects to."
+    title = "Failure"
+
+
+class ChangeFraud(TransactionRefused):
+    """An output that claims to come back, and does not."""
+
+    code = "change-fraud"
+    title = "Change Fraud"
 
 
 class ScriptMismatch(VirtualColdcardError):

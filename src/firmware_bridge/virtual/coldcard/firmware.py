@@ -8,9 +8,9 @@ from typing import Final
 
 from coincurve import PrivateKey
 
-from firmware_bridge.virtual.coldcard import arguments, replies
-from firmware_bridge.virtual.coldcard.address import Format, single_key_format
-from firmware_bridge.virtual.coldcard.approvals import Approvals
+from firmware_bridge.virtual.coldcard import arguments, replies, story
+from firmware_bridge.virtual.coldcard.address import Chain, Format, single_key_format
+from firmware_bridge.virtual.coldcard.approvals import Approvals, Pause
 from firmware_bridge.virtual.coldcard.cipher import Session, raw_public_key, shared_key
 from firmware_bridge.virtual.coldcard.errors import (
     BadFraming,
@@ -32,6 +32,7 @@ from firmware_bridge.virtual.coldcard.limits import (
 )
 from firmware_bridge.virtual.coldcard.pending import Kind, State
 from firmware_bridge.virtual.coldcard.staging import Staging
+from firmware_bridge.virtual.coldcard.wallet import Wallet
 from firmware_bridge.virtual.coldcard.wallet_file import parse_wallet_file
 from firmware_bridge.virtual.coldcard.wallet_store import WalletStore
 from firmware_bridge.virtual.errors import NoSuchPrompt
@@ -41,12 +42,12 @@ from multisig import DerivationPath, Fingerprint, MultisigError, parse_multisig_
 
 _log = logging.getLogger(__name__)
 
-# Build date, version, bootloader, build time, hardware: what `vers` of the 5.4.5 release says.
-VERSION: Final = ("2025-11-03", "5.4.5", "3.2.1", "20251103152700")
 LINK_VERSIONS: Final = frozenset({1, 2})
 BINDING_VERSION: Final = 2  # from then on everything is encrypted, and there is no second handshake
 MASTER: Final = DerivationPath(())
 NOBODY: Final = Fingerprint(bytes(4))
+# What may be asked about while a file is uploaded, where a release cares.
+UPLOADED_BESIDE: Final = frozenset({Kind.TRANSACTION})
 
 
 @dataclass(frozen=True)
@@ -73,16 +74,18 @@ class Firmware:
         hardware: str,
         random_bytes: Callable[[int], bytes],
         allow_keypress: bool,
+        pause: Pause,
     ) -> None:
         """`hardware`: the model's own name, such as mk4. `random_bytes` gives that many random bytes. `allow_keypress`: the
-        host may press the buttons (XKEY).
+        host may press the buttons (XKEY). `pause`: see `Approvals`.
         """
         self.session: Session | None = None
         self.bound = False
         self.locked = False
         self.hsm = False
         self._hardware = hardware
-        self.approvals = Approvals()
+        self._proposed: Wallet | None = None
+        self.approvals = Approvals(flows.panel, pause)
         self._flows = flows
         self._staging = staging
         self._random_bytes = random_bytes
@@ -90,7 +93,8 @@ class Firmware:
 
     async def answer(self, message: bytes, *, encrypted: bool) -> bytes:
         """The reply to one decrypted message. Raises BadFraming; everything else is put into words."""
-        name, rest = message[:4], message[4:]
+        async with self._flows.working:
+            name, rest = message[:4], message[4:]
         if not name.isascii():
             raise BadFraming("decode")
         try:
@@ -124,6 +128,15 @@ class Firmware:
         await self.approvals.discard()
         self._flows = replace(self._flows, seed=seed, store=store)
 
+    def press_1(self) -> None:
+        """Key 1: of a wallet that is to be enrolled, the fingerprints, paths and keys. Elsewhere it does nothing."""
+        showing = self._flows.panel.pending
+        if self._proposed is not None and showing is not None and showing[1].kind == story.ENROL_WALLET:
+            self._flows.panel.notify(story.wallet_keys(self._proposed))
+
+    def set_chain(self, chain: Chain) -> None:
+        self._flows = replace(self._flows, chain=chain)
+
     async def handshake(self, rest: bytes) -> bytes:
         """`ncry`: a new key for the link. Whoever spoke before cannot be understood any more."""
         version, raw_peer = arguments.unpack("I64s", rest)
@@ -134,13 +147,14 @@ class Firmware:
         private = PrivateKey(self._random_bytes(32))
         self.session = Session(shared_key(private, raw_peer))
         self.bound = version == BINDING_VERSION
+        self._staging.end_lease()
         if self.locked:
             return replies.handshake(raw_public_key(private), bytes(NOBODY), "")
         seed = self._flows.seed
         return replies.handshake(raw_public_key(private), bytes(seed.fingerprint), self._xpub(MASTER))
 
     async def version(self, _rest: bytes) -> bytes:
-        return replies.text("\n".join((*VERSION, self._hardware)))
+        return replies.text("\n".join((*self._flows.release.told, self._hardware)))
 
     async def ping(self, rest: bytes) -> bytes:
         return replies.binary(rest)
@@ -161,6 +175,8 @@ class Firmware:
 
     async def upload(self, rest: bytes) -> bytes:
         offset, total = arguments.unpack("II", rest, exact=False)
+        if self._flows.release.guards_upload and not self.approvals.pending.gives_way_to(UPLOADED_BESIDE):
+            raise PromptOpen("the device is still asking")
         return replies.number(self._staging.receive(offset, total, rest[8:]))
 
     async def checksum(self, _rest: bytes) -> bytes:
@@ -178,6 +194,7 @@ class Firmware:
             raise CommandRefused("only partial PSBTs are returned")
         data = self._staging.take(mark.length, mark.digest)
         self.approvals.check_free(Kind.TRANSACTION)
+        self._staging.end_lease()
         await self.approvals.begin(Kind.TRANSACTION, self._flows.transaction(data))
         return replies.OKAY
 
@@ -194,8 +211,8 @@ class Firmware:
         content = self._staging.take(mark.length, mark.digest)
         if not MIN_ENROLMENT <= mark.length <= MAX_ENROLMENT:
             raise CommandRefused("badlen")
-        await self.approvals.discard()
-        wallet = parse_wallet_file(content, self._flows.seed, self._flows.chain.network)
+        self.approvals.forget()
+        self._proposed = wallet = parse_wallet_file(content, self._flows.seed, self._flows.chain.network)
         await self.approvals.begin(Kind.ENROLMENT, self._flows.enrolment(wallet))
         return replies.OKAY
 
@@ -211,7 +228,8 @@ class Firmware:
         (number,) = arguments.unpack("I", rest, exact=False)
         chosen, path = single_key_format(number), arguments.path(arguments.ascii_text(rest[4:]))
         address = self._flows.address_of(path, chosen)
-        await self.approvals.begin(Kind.ADDRESS, self._flows.show(address, (f"Key: {path}",)))
+        self.approvals.forget()
+        await self.approvals.begin(Kind.ADDRESS, self._flows.show(story.key_address(address, str(path))))
         return replies.text(address)
 
     async def show_script_address(self, rest: bytes) -> bytes:
@@ -224,12 +242,12 @@ class Firmware:
         self.approvals.check_free(Kind.SCRIPT_ADDRESS)
         try:
             _, keys = parse_multisig_script(request.script)
-            wallet.check_script(request.script, dict(zip(keys, request.origins, strict=False)))
+            origins = wallet.check_script(request.script, dict(zip(keys, request.origins, strict=False)))
         except (MultisigError, ScriptMismatch) as error:
             raise CommandRefused(str(error)) from error
         address = self._flows.script_address(request.script)
-        details = (f"Wallet: {wallet.name}", wallet.policy)
-        await self.approvals.begin(Kind.SCRIPT_ADDRESS, self._flows.show(address, details))
+        prompt = story.wallet_address(address, wallet, origins)
+        await self.approvals.begin(Kind.SCRIPT_ADDRESS, self._flows.show(prompt))
         return replies.text(address)
 
     async def press_key(self, rest: bytes) -> bytes:

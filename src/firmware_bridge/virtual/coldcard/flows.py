@@ -1,13 +1,17 @@
 """What happens between a request and its outcome: check, ask the person, do it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from hashlib import sha256
 
-from firmware_bridge.virtual.coldcard import replies, story
+from firmware_bridge.virtual.coldcard import replies, story, transaction_story
 from firmware_bridge.virtual.coldcard.address import MESSAGE_HEADERS, Chain, Format, single_key_script
+from firmware_bridge.virtual.coldcard.comparison import compare
 from firmware_bridge.virtual.coldcard.errors import PersonRefused, TransactionRefused
 from firmware_bridge.virtual.coldcard.misbehaviour import Misbehaviour
+from firmware_bridge.virtual.coldcard.pending import SAVED, Closing
+from firmware_bridge.virtual.coldcard.releases import Release
 from firmware_bridge.virtual.coldcard.review import check_own_keys, check_previous_transactions, read, review
 from firmware_bridge.virtual.coldcard.signing import sign
 from firmware_bridge.virtual.coldcard.wallet import Wallet
@@ -18,27 +22,45 @@ from firmware_bridge.virtual.panel import Panel, Prompt
 from firmware_bridge.virtual.seed import Seed
 from multisig import DerivationPath, Psbt, message_hash, p2wsh
 
+Work = Callable[[int], Awaitable[None]]
+"""Waits as long as a device takes to read and check a transaction of so many bytes, before it asks."""
+
+
+async def no_work(_size: int) -> None:
+    """A program on a computer takes next to no time. Firmware 5.4.5 took 20 s for 391,827 bytes, and 200 s for 1.9 MB."""
+
 
 @dataclass(frozen=True)
 class Flows:
-    """The device's person, secret and records. `offer` makes a result fetchable: its length and SHA-256 come back."""
+    """The device's person, secret and records. `offer` makes a result fetchable: its length and SHA-256 come back.
+    `still_holds` tells whether the uploaded bytes are these. `work` takes the time that reading and checking so many bytes takes.
+    """
 
     seed: Seed
     panel: Panel
     chain: Chain
     store: WalletStore
     xpub_policy: XpubPolicy
+    release: Release
     misbehaviour: Misbehaviour
     offer: Callable[[bytes], tuple[int, bytes]]
+    still_holds: Callable[[bytes], bool]
+    work: Work
+    working: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the device reads and checks: it answers no host meanwhile."""
 
     async def transaction(self, data: bytes) -> bytes:
         """Check a PSBT, show it, sign it. Raises TransactionRefused, PersonRefused."""
+        async with self.working:
+            await self.work(len(data))
         psbt = read(data)
         check_previous_transactions(psbt)
         wallet = await self._wallet_of(psbt)
         check_own_keys(psbt, self.seed)
         found = review(psbt, self.seed, self.store, wallet)
-        await self._require_yes(story.transaction(found, self.chain))
+        await self._require_yes(transaction_story.transaction(found, self.chain, self.release))
+        if self.release.guards_upload and not self.still_holds(data):
+            raise TransactionRefused("Transaction modified")
         self.misbehaviour.reach(Phase.SIGN)
         signed = sign(found, self.seed, self.misbehaviour.faults)
         return replies.file_ready(*self.offer(signed.to_bytes()))
@@ -47,8 +69,8 @@ class Flows:
         """The wallet that the xpubs name; one that is not on record is kept if the person agrees."""
         choice = choose_wallet(psbt, self.seed, self.store, self.xpub_policy)
         if choice.wallet is not None and choice.needs_approval:
-            prompt = story.wallet(story.IMPORT_WALLET, choice.wallet, self._remark(choice.wallet))
-            if not await self._ask(prompt):
+            found = compare(choice.wallet, self.store, self.release)
+            if not await self._ask(story.wallet(story.IMPORT_WALLET, choice.wallet, found)):
                 raise TransactionRefused("Refused to import new wallet")
             self.store.keep(choice.wallet)
         return choice.wallet
@@ -64,18 +86,21 @@ class Flows:
         signature = self.seed.sign_recoverable(path, digest, header=MESSAGE_HEADERS[chosen])
         return replies.message_signed(address, signature)
 
-    async def enrolment(self, wallet: Wallet) -> None:
+    async def enrolment(self, wallet: Wallet) -> Closing | None:
         """Show a wallet and put it on record if the person agrees. Raises PersonRefused.
 
         An agreement leaves no request behind: the host learns of it by `msck`.
         """
-        await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, self._remark(wallet)))
-        if not self._is_duplicate(wallet):
-            self.store.keep(wallet)
+        found = compare(wallet, self.store, self.release)
+        await self._require_yes(story.wallet(story.ENROL_WALLET, wallet, found))
+        if found.duplicate:
+            return None
+        self.store.keep(wallet)
+        return SAVED
 
-    async def show(self, address: str, details: tuple[str, ...]) -> None:
+    async def show(self, prompt: Prompt) -> None:
         """Show an address until a button is pressed, whichever."""
-        await self._ask(story.address(address, details))
+        await self._ask(prompt)
 
     def address_of(self, path: DerivationPath, chosen: Format) -> str:
         address = self.chain.address(single_key_script(self.seed.public_key(path), chosen))
@@ -86,19 +111,6 @@ class Flows:
         address = self.chain.address(p2wsh(script))
         assert address is not None, "P2WSH has an address"
         return address
-
-    def _remark(self, wallet: Wallet) -> str:
-        twin = self.store.twin(wallet)
-        if twin is not None:
-            same = "Duplicate wallet. All details are the same as existing!"
-            return same if twin.name == wallet.name else "Update NAME only of existing multisig wallet?"
-        if self.store.candidates(key.origin for key in wallet.cosigners):
-            return "WARNING: This new wallet is similar to an existing wallet, but will NOT replace it."
-        return "Create new multisig wallet?"
-
-    def _is_duplicate(self, wallet: Wallet) -> bool:
-        twin = self.store.twin(wallet)
-        return twin is not None and twin.name == wallet.name
 
     async def _require_yes(self, prompt: Prompt) -> None:
         if not await self._ask(prompt):

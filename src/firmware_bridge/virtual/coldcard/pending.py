@@ -1,7 +1,7 @@
 """The one thing that a Coldcard asks its person about at a time, and what became of it.
 
-It outlives the connection: a new handshake leaves it alone, and whoever asks next collects the outcome. That is how a
-host recovers a signature after its connection was destroyed. Source: Coldcard firmware 5.4, `UserAuthorizedAction`.
+It outlives the connection: a new handshake leaves it alone, and the host that asks next collects the outcome. Source: Coldcard
+firmware 5.4.5 and 5.6.1, `shared/auth.py`, `UserAuthorizedAction`.
 """
 
 from dataclasses import dataclass, replace
@@ -58,6 +58,26 @@ REPLACES: dict[Kind, frozenset[Kind]] = {
     Kind.ADDRESS: frozenset(Kind),
     Kind.SCRIPT_ADDRESS: frozenset({Kind.ADDRESS, Kind.SCRIPT_ADDRESS}),
 }
+# A signed transaction keeps the screen ("PSBT Signed") until a key is pressed: before its result is collected, it makes others
+# wait as an open question does.
+HOLDS_SCREEN: frozenset[tuple[State, Kind]] = frozenset({(State.READY, Kind.TRANSACTION)})
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What the screen says for some seconds after an answer. `wipes`: at its end the device forgets its active request."""
+
+    word: str
+    seconds: float
+    wipes: bool
+
+
+# `ux_dramatic_pause` in `ApproveTransaction` and `NewEnrollRequest`; the latter ends in `UserAuthorizedAction.cleanup`.
+AFTER_NO: dict[Kind, Closing] = {
+    Kind.TRANSACTION: Closing("Refused.", 1.0, wipes=False),
+    Kind.ENROLMENT: Closing("Refused.", 2.0, wipes=True),
+}
+SAVED = Closing("Saved.", 2.0, wipes=True)
 
 
 @dataclass(frozen=True)
@@ -71,10 +91,15 @@ class Pending:
 
     def begin(self, kind: Kind) -> "Pending":
         """Start asking. Raises PromptOpen while something else is being asked that this may not replace."""
-        if self.state is State.ASKING and self.kind not in REPLACES[kind]:
+        if not self.gives_way_to(REPLACES[kind]):
             raise PromptOpen(f"the device is still asking about: {self.kind}")
         before = State.NONE if self.state is State.ASKING else self.state
         return Pending(TRANSITIONS[before, Event.BEGIN], kind)
+
+    def gives_way_to(self, replaced: frozenset[Kind]) -> bool:
+        """Whether the screen is free for what replaces these kinds of requests."""
+        held = self.state is State.ASKING or (self.state, self.kind) in HOLDS_SCREEN
+        return not held or self.kind in replaced
 
     def finish(self, reply: bytes) -> "Pending":
         return replace(self._step(Event.FINISH), reply=reply)

@@ -8,6 +8,7 @@ any key of its seed change, and warns), with its key derived from the seed befor
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from firmware_bridge.virtual.coldcard.change import Source, is_change, own_paths, path_warnings
 from firmware_bridge.virtual.coldcard.errors import ScriptMismatch, TransactionRefused
@@ -36,6 +37,9 @@ from multisig import (
 )
 
 SIGHASHES_OF_NONE = frozenset({0x02, 0x82})
+FINAL_SEQUENCE = 0xFFFFFFFF
+LOCKTIME_IS_TIME = 500_000_000  # consensus: below it is a height
+RELAYED_OP_RETURN = 83  # bytes of script
 
 
 @dataclass(frozen=True)
@@ -51,13 +55,16 @@ class KeyUse:
 
 @dataclass(frozen=True)
 class Review:
-    """`change` are output indexes. `fee` is None where an input that is not ours brings no UTXO."""
+    """`change` are output indexes. `fee` is None where an input that is not ours brings no UTXO. `notes` and `warnings` are lines of
+    the screen.
+    """
 
     psbt: Psbt
     wallet: Wallet | None
     uses: tuple[KeyUse, ...]
     change: frozenset[int]
     fee: Sats | None
+    notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -108,17 +115,19 @@ def review(psbt: Psbt, seed: Seed, store: WalletStore, wallet: Wallet | None) ->
     desk = _Desk(seed, store, wallet)
     for index, item in enumerate(psbt.inputs):
         desk.look_at(index, item)
-    if desk.signed == len(psbt.inputs):
+    if len(desk.complete) == len(psbt.inputs):
         raise TransactionRefused("Transaction looks completely signed already?")
     source = desk.source()
     change = frozenset(i for i, o in enumerate(psbt.outputs) if is_change(i, o, seed, source))
     fee = desk.fee(psbt)
     high = _fee_warnings(psbt, fee)
+    odd = [] if fee is None else _output_warnings(psbt)
     _check_sighashes(psbt, seed, consolidation=len(change) == len(psbt.outputs))
     back = ((i, path) for i in sorted(change) for path in own_paths(psbt.outputs[i], seed).values())
     strays = path_warnings((use.path for use in desk.uses), back)
-    warnings = (*high, *strays, *desk.warnings())
-    return Review(psbt, source.wallet, tuple(desk.uses), change, fee, warnings)
+    notes, idle = _locktime(psbt)
+    warnings = (*idle, *desk.warnings(), *high, *odd, *strays)
+    return Review(psbt, source.wallet, tuple(desk.uses), change, fee, notes, warnings)
 
 
 class _Desk:
@@ -126,7 +135,7 @@ class _Desk:
 
     def __init__(self, seed: Seed, store: WalletStore, wallet: Wallet | None) -> None:
         self.uses: list[KeyUse] = []
-        self.signed = 0
+        self.complete: list[int] = []
         self._seed = seed
         self._store = store
         self._wallet = wallet
@@ -137,7 +146,8 @@ class _Desk:
 
     def look_at(self, index: int, item: PsbtInput) -> None:
         complete = bool(item.partial_signatures) and len(item.partial_signatures) >= len(item.derivations)
-        self.signed += complete
+        if complete:
+            self.complete.append(index)
         utxo = _utxo(item)
         if utxo is None:
             if not complete and self._is_ours(item):
@@ -230,11 +240,18 @@ class _Desk:
     def warnings(self) -> list[str]:
         found = []
         if self._without_utxo:
-            found.append(f"Unable to calculate fee: no UTXO for inputs {_numbers(self._without_utxo)}")
+            missing = _numbers(self._without_utxo)
+            found.append(f"Unable to calculate fee: Some input(s) haven't provided UTXO(s): {missing}")
         if self._not_ours:
-            found.append(f"Limited signing: no key of ours for inputs {_numbers(self._not_ours)}")
-        if self.signed:
-            found.append(f"Partly signed already: {self.signed} inputs")
+            found.append(
+                "Limited Signing: We are not signing these inputs, because we do not know the key: "
+                + _numbers(self._not_ours)
+            )
+        if self.complete:
+            found.append(
+                "Partly Signed Already: Some input(s) provided were already completely signed by other parties: "
+                + _numbers(self.complete)
+            )
         return found
 
 
@@ -259,8 +276,38 @@ def _fee_warnings(psbt: Psbt, fee: Sats | None) -> list[str]:
             f"Network fee bigger than {MAX_FEE_PERCENT}% of total amount (it is {percent:.0f}%)."
         )
     if fee * 100 >= total * WARN_FEE_PERCENT:
-        return [f"Big fee: more than {WARN_FEE_PERCENT}% of the total ({percent:.1f}%)"]
+        return [f"Big Fee: Network fee is more than {WARN_FEE_PERCENT}% of total value ({percent:.1f}%)."]
     return []
+
+
+def _output_warnings(psbt: Psbt) -> list[str]:
+    data = [o.script_pubkey for o in psbt.outputs if classify(o.script_pubkey) is ScriptKind.OP_RETURN]
+    other = [o for o in psbt.outputs if classify(o.script_pubkey) is not ScriptKind.OP_RETURN]
+    unknown = sum(classify(o.script_pubkey) is ScriptKind.UNKNOWN for o in other)
+    found = []
+    if len(data) > 1 or any(len(script) > RELAYED_OP_RETURN for script in data):
+        many = f" Multiple OP_RETURN outputs: {len(data)}" if len(data) > 1 else ""
+        large = " OP_RETURN > 80 bytes" if any(len(script) > RELAYED_OP_RETURN for script in data) else ""
+        found.append(f"OP_RETURN: TX may not be relayed by some nodes.{many}{large}")
+    if unknown:
+        found.append(f"Output?: Sending to {unknown} not well understood script(s).")
+    if any(o.amount == 0 for o in other):
+        found.append("Zero Value: Non-standard zero value output(s).")
+    return found
+
+
+def _locktime(psbt: Psbt) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(notes, warnings) about the lock time of the whole transaction."""
+    locktime = psbt.tx.locktime
+    if not locktime:
+        return (), ()
+    if all(item.sequence == FINAL_SEQUENCE for item in psbt.inputs):
+        return (), ("Bad Locktime: Locktime has no effect! None of the nSequences decremented.",)
+    if locktime < LOCKTIME_IS_TIME:
+        when = f"block height of {locktime}"
+    else:
+        when = f"{datetime.fromtimestamp(locktime, UTC):%Y-%m-%d %H:%M:%S} UTC (MTP)"
+    return (f"Abs Locktime: This tx can only be spent after {when}",), ()
 
 
 def _sum_out(psbt: Psbt) -> int:

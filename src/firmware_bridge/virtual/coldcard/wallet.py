@@ -69,8 +69,11 @@ class Wallet:
             result ^= int.from_bytes(bytes(fingerprint), "little")
         return result
 
-    def check_script(self, script: bytes, origins: Mapping[bytes, KeyOrigin]) -> None:
-        """Derive every key of the script again from this record; raise ScriptMismatch where one differs."""
+    def check_script(self, script: bytes, origins: Mapping[bytes, KeyOrigin]) -> tuple[str, ...]:
+        """Derive every key of the script again from this record; raise ScriptMismatch where one differs.
+
+        Returns how the screen names the keys, in their order.
+        """
         threshold, keys = _disassemble(script)
         if (threshold, len(keys)) != (self.threshold, len(self.cosigners)):
             raise ScriptMismatch("wrong M/N in script")
@@ -79,6 +82,10 @@ class Wallet:
             raise ScriptMismatch("BIP-67 violation")
         if len(used) != len(self.cosigners):
             raise ScriptMismatch(f"not all keys used: {len(used)} of {len(self.cosigners)}")
+        return tuple(self._shown(origins[key]) for key in keys)
+
+    def _shown(self, origin: KeyOrigin) -> str:
+        return shown_origin(origin, len(self.paths[origin.fingerprint]))
 
     def _check_key(self, position: int, key: bytes, origins: Mapping[bytes, KeyOrigin]) -> Fingerprint:
         origin = origins.get(key)

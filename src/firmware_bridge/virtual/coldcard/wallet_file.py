@@ -8,8 +8,9 @@ Text form, one `label: value` a line, `#` starts a comment:
     Format: P2WSH
     0F056943: tpub…
 
-`Derivation` holds for the keys that follow it. A descriptor alone has no name and gets "2-of-3"; JSON of the form
-{"name": …, "desc": …} gives it one. Source: Coldcard firmware 5.4, documentation of the multisig import file.
+`Derivation` holds for the keys that follow it. A descriptor alone has no name: it gets that of its file on the card, or "2-of-3";
+JSON of the form {"name": …, "desc": …} gives it one. Source: Coldcard firmware 5.4.5 and 5.6.1, `from_file` in
+`shared/multisig.py`.
 """
 
 import json
@@ -36,21 +37,25 @@ from multisig import (
 )
 
 ACCEPTED_FORMAT: Final = "p2wsh"
-DESCRIPTOR_OPENINGS: Final = ("wsh(", "sh(")
+# One of them anywhere in the text, and the firmware takes it for a descriptor.
+DESCRIPTOR_WORDS: Final = ("pk(", "pkh(", "tr(", "addr(", "raw(", "combo(", "sh(", "multi(", "multi_a(")
 _FINGERPRINT: Final = re.compile(r"[0-9a-fA-F]{8}")
+# A # with a digit behind it is a part of a name.
+COMMENT: Final = re.compile(r"^#|#(?![0-9])")
 _POLICY: Final = re.compile(r"(\d+)\D+(\d+)")
 
 
-def parse_wallet_file(content: bytes, seed: Seed, network: Network) -> Wallet:
-    """The wallet a file describes, checked to be one that this device takes part in.
+def parse_wallet_file(content: bytes, seed: Seed, network: Network, stem: str = "") -> Wallet:
+    """The wallet a file describes, checked to be one that this device takes part in. `stem`: the file's name on the card, up to its
+    first dot.
 
     Raises CommandRefused in the firmware's words.
     """
     text = _decode(content)
     name, text = _unwrap_json(text)
-    is_descriptor = text.lstrip().startswith(DESCRIPTOR_OPENINGS)
+    is_descriptor = any(word in text for word in DESCRIPTOR_WORDS)
     draft = _from_descriptor(text, network) if is_descriptor else _from_lines(text, network)
-    return _finish(replace(draft, name=name or draft.name), seed)
+    return _finish(replace(draft, name=name or draft.name or stem), seed)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def _from_descriptor(text: str, network: Network) -> _Draft:
 def _from_lines(text: str, network: Network) -> _Draft:
     draft = _Draft()
     for line in text.splitlines():
-        label, colon, value = line.partition("#")[0].partition(":")
+        label, colon, value = COMMENT.split(line, maxsplit=1)[0].partition(":")
         if colon:
             draft = _read_line(draft, label.strip().lower(), value.strip(), network)
     return draft

@@ -68,6 +68,10 @@ class WalletStore:
             (w for w in self._wallets if w.threshold == wallet.threshold and w.same_keys(wallet)), None
         )
 
+    def has_name(self, name: str, *, beside: Wallet | None = None) -> bool:
+        """Whether a record other than `beside` has this name."""
+        return any(w.name == name for w in self._wallets if w is not beside)
+
     def keep(self, wallet: Wallet) -> None:
         """Put on record; a twin under another name gives way."""
         twin = self.twin(wallet)
