@@ -9,7 +9,7 @@ from pathlib import Path
 from firmware_bridge.virtual.panel import refuse_all
 from firmware_bridge.virtual.transcripts import Transcript
 from multisig import Network
-from tests.support import everyday, makes, rigs, trouble
+from tests.support import everyday, makes, remote, rigs, trouble
 from tests.support.makes import Make
 from tests.support.rigs import NETWORK
 from tests.support.stage import Played, Player, Stage
@@ -148,13 +148,16 @@ SITUATIONS: dict[str, Situation] = {
 
 
 async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Played], dict[str, str]] | None:
-    """Play it on the virtual device of this model: its ends, and the values of the placeholders; None where the model has no such thing."""
+    """Play it on the virtual device of this model, or on the one at the endpoint that was given: its ends, and the values of
+    the placeholders; None where the model has no such thing.
+    """
     situation = SITUATIONS[name]
     (make,) = (make for make in makes.VIRTUAL if make.family == transcript.family)
     options = situation.options(make)
     if options is None:
         return None
-    rig = make.rig(folder, **transcript.options, **options)
+    model = {} if remote.RUN.remote is not None else transcript.options
+    rig = make.rig(folder, **model, **options)
     deadlines = rigs.replace_deadlines(person=situation.person)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):
         stage = Stage(make, rig, bridge, device)

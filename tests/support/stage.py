@@ -74,9 +74,12 @@ class Stage:
             await operation
         except BridgeError as error:
             outcome, detail = type(error).__name__, error.detail or str(error)
+        seconds = clock() - started
+        try:
+            await self.rig.looked()
         finally:
             unwatch()
-        return Played(outcome, detail, clock() - started, tuple(shown))
+        return Played(outcome, detail, seconds, tuple(shown))
 
     async def at_each_screen(
         self,
