@@ -18,7 +18,7 @@ from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.hands import Hands, Unable
 from firmware_bridge.virtual.panel import Happening, Panel, Prompt, _Pending, approve_all
 from firmware_bridge.virtual.seed import Seed
-from tests.support.rigs import NETWORK, WORDS, Rig
+from tests.support.rigs import NETWORK, WORDS, Rig, running
 
 _LOOK_SECONDS = 0.02
 _PATIENCE = 20.0
@@ -88,6 +88,7 @@ class RemotePanel(Panel):
         self._hands = hands
         self._noticed: Prompt | None = None
         self._looked = asyncio.Event()
+        self._presses = 0
 
     async def looked(self) -> None:
         """What is on the screen now has been seen: the look under way may have begun before."""
@@ -97,12 +98,22 @@ class RemotePanel(Panel):
     async def run(self) -> None:
         """Look again and again, until cancelled."""
         while True:
-            self._look(await asyncio.to_thread(self._hands.screen))
-            self._looked.set()
-            self._looked = asyncio.Event()
+            presses = self._presses
+            prompt = await asyncio.to_thread(self._hands.screen)
+            # What was seen before a button was pressed is on the screen no more.
+            if presses == self._presses:
+                self._look(prompt)
+                self._looked.set()
+                self._looked = asyncio.Event()
             if (pending := self._pending) is not None and pending.answer.done():
-                await self._answer(pending)
+                self._move_finger(pending)
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _press(self, prompt_id: int | None, *, approved: bool) -> None:
+        """At once, as on a panel in this process: whoever called it relies on that."""
+        super()._press(prompt_id, approved=approved)
+        if self._pending is not None:
+            self._move_finger(self._pending)
 
     def _look(self, prompt: Prompt | None) -> None:
         wants_answer = prompt is not None and prompt.yes != ""
@@ -116,10 +127,11 @@ class RemotePanel(Panel):
             self.notify(prompt)
         self._noticed = None if wants_answer else prompt
 
-    async def _answer(self, pending: _Pending) -> None:
+    def _move_finger(self, pending: _Pending) -> None:
         approved = pending.answer.result()
+        self._presses += 1
         try:
-            await asyncio.to_thread(self._hands.press_yes if approved else self._hands.press_no)
+            (self._hands.press_yes if approved else self._hands.press_no)()
         except NoSuchPrompt:
             self._end(pending, Happening.WITHDRAWN)
         else:
@@ -197,8 +209,19 @@ class RemoteRig(Rig):
         await self.until(lambda: self.panel.pending is None)
 
     async def looked(self) -> None:
-        async with asyncio.timeout(_PATIENCE):
-            await self.panel.looked()
+        """:raises Exception: what the hands raised when they looked or pressed.
+
+        :raises TimeoutError: they take too long for a look.
+        """
+        if self._looking is None:
+            return
+        async with running(self.panel.looked()) as looked:
+            both = {looked, self._looking}
+            await asyncio.wait(both, timeout=_PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            if self._looking.done():
+                self._looking.result()
+            if not looked.done():
+                raise TimeoutError("the eyes take too long for a look")
 
     async def put_away(self) -> None:
         """It stays where it is; what it still shows has been seen."""

@@ -18,8 +18,8 @@ from firmware_bridge.virtual.errors import NoSuchPrompt
 from firmware_bridge.virtual.panel import Prompt
 from multisig import Network
 
-_PATIENCE: Final = 20.0
-"""Seconds for a program to start, or to do what it was told."""
+_PATIENCE: Final = 60.0
+"""Seconds for a program of ours to start, or to do what it was told, on a machine that is busy."""
 
 
 class Unable(Exception):
