@@ -15,6 +15,10 @@ from tests.support.rigs import NETWORK
 from tests.support.stage import Played, Player, Stage
 
 
+# Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it is done.
+_LONG_WORK = 120.0
+
+
 def _no_options(_make: Make) -> Mapping[str, object] | None:
     return {}
 
@@ -89,15 +93,17 @@ SITUATIONS: dict[str, Situation] = {
     "message-cancelled": Situation("a message cancelled at each screen", everyday.message_cancelled),
     "sign-1": Situation("a payment of 1 input", everyday.spend(1)),
     "sign-10": Situation("a payment of 10 inputs", everyday.spend(10)),
-    "sign-50": Situation("a payment of 50 inputs", everyday.spend(50)),
-    "sign-513": Situation("a payment of 513 inputs", everyday.spend(513)),
+    "sign-50": Situation("a payment of 50 inputs", everyday.spend(50), person=_LONG_WORK),
+    "sign-513": Situation("a payment of 513 inputs", everyday.spend(513), person=_LONG_WORK),
     "sign-two-payments": Situation("two payments", everyday.two_payments_shown),
     "sign-self": Situation("everything to the vault itself", everyday.signing_of(everyday.self_transfer)),
     "sign-profile": Situation("a payment of a profile", everyday.sign_profile),
     "sign-unknown": Situation(
         "a payment of a vault that was not enrolled", everyday.sign_unknown, _if_it_enrols
     ),
-    "sign-large": Situation("100 kB of previous transactions", everyday.signing_of(everyday.large)),
+    "sign-large": Situation(
+        "100 kB of previous transactions", everyday.signing_of(everyday.large), person=_LONG_WORK
+    ),
     **{
         f"op-return-{size}": Situation(f"OP_RETURN of {size} bytes", everyday.op_return(size))
         for size in (20, 31, 32, 75, 76, 80)
