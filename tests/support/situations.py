@@ -14,7 +14,6 @@ from tests.support.makes import Make
 from tests.support.rigs import NETWORK
 from tests.support.stage import Played, Player, Stage
 
-
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it is done.
 _LONG_WORK = 120.0
 
