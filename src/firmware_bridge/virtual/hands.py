@@ -83,15 +83,11 @@ class ProcessHands(Hands):
 
     def __init__(self, endpoint: Endpoint, words: str, network: Network, **options: object) -> None:
         super().__init__(endpoint, words, network)
-        self._folder = tempfile.TemporaryDirectory(prefix="hands-")
-        seed = Path(self._folder.name) / "seed"
-        seed.touch(mode=0o600)
-        seed.write_text(words)
         self._command = [
             *(sys.executable, "-m", "firmware_bridge.virtual", str(endpoint.family), "--json"),
-            *("--listen", endpoint.place, "--seed-file", str(seed), "--network", str(network)),
-            *_flags(options),
+            *("--listen", endpoint.place, "--network", str(network), *_flags(options)),
         ]
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._process: subprocess.Popen[str] | None = None
         self._eye: threading.Thread | None = None
         self._changed = threading.Condition()
@@ -100,8 +96,15 @@ class ProcessHands(Hands):
         self._seen: list[str] = []
 
     def start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="hands-")
+        seed = Path(self._folder.name) / "seed"
+        seed.touch(mode=0o600)
+        seed.write_text(self.words)
         process = subprocess.Popen(  # noqa: S603 - this interpreter, our own module
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*self._command, "--seed-file", str(seed)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert process.stdout is not None, "asked for above"
         self._process = process
@@ -142,7 +145,8 @@ class ProcessHands(Hands):
             process.wait()
             process.stdin.close()
             self._eye.join()
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _press(self, button: str, done: str) -> None:
         with self._changed:
