@@ -90,7 +90,7 @@ def _open_as(endpoint: Endpoint, tables: Path) -> frozenset[str]:
     """What a descriptor of a program that uses the device links to."""
     if endpoint.kind in {"udp", "tcp"}:
         return frozenset(f"socket:[{inode}]" for inode in _clients(endpoint, tables))
-    if endpoint.virtual:
+    if endpoint.emulated:
         # A Unix socket's client is bound to a path of its own, and the tables do not tell whom it talks to.
         return frozenset()
     return frozenset(str(node) for node in device_nodes(endpoint))

@@ -147,8 +147,8 @@ class Endpoint:
         return self.address.partition(":")[2]
 
     @property
-    def virtual(self) -> bool:
-        """Whether it is a program, not a thing on the bus."""
+    def emulated(self) -> bool:
+        """Whether it is a program, not a thing on the bus: a maker's emulator or a virtual device of ours. None proves which."""
         return self.kind in {"udp", "unix", "tcp"}
 
     @property
@@ -170,7 +170,7 @@ class Device:
     endpoint: Endpoint
     state: DeviceState
     fingerprint: Fingerprint | None
-    virtual: bool
+    emulator: bool
     detail: str | None
     firmware: str | None = None
 
@@ -185,7 +185,7 @@ class Device:
             endpoint=endpoint,
             state=DeviceState.ABSENT,
             fingerprint=None,
-            virtual=endpoint.virtual,
+            emulator=endpoint.emulated,
             detail=None,
         )
 

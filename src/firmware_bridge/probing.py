@@ -118,7 +118,7 @@ class Prober:
             return
         record.device = replace(
             record.device,
-            model=_model_name(answer.model or record.device.model, virtual=record.device.virtual),
+            model=_model_name(answer.model or record.device.model, emulator=record.device.emulator),
             label=answer.label or None,
             fingerprint=answer.fingerprint,
             firmware=answer.firmware,
@@ -133,5 +133,5 @@ def _in_use_by(holder: str) -> str:
     return f"In use by {holder}."
 
 
-def _model_name(model: str, *, virtual: bool) -> str:
-    return f"{model} (virtual)" if virtual and "(virtual)" not in model else model
+def _model_name(model: str, *, emulator: bool) -> str:
+    return f"{model} (emulator)" if emulator and "(emulator)" not in model else model

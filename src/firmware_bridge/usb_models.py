@@ -130,12 +130,12 @@ UDEV_RULES: Final[Mapping[Family, str]] = {
 }
 
 
-VIRTUAL_MODELS: Final[Mapping[Family, str]] = {
-    Family.TREZOR: "Trezor (virtual)",
-    Family.COLDCARD: "Coldcard (virtual)",
-    Family.LEDGER: "Ledger (virtual)",
-    Family.KEEPKEY: "KeepKey (virtual)",
-    Family.BITBOX02: "BitBox02 (virtual)",
-    Family.JADE: "Jade (virtual)",
-    Family.DIGITALBITBOX: "Digital Bitbox (virtual)",
+EMULATORS: Final[Mapping[Family, str]] = {
+    Family.TREZOR: "Trezor (emulator)",
+    Family.COLDCARD: "Coldcard (emulator)",
+    Family.LEDGER: "Ledger (emulator)",
+    Family.KEEPKEY: "KeepKey (emulator)",
+    Family.BITBOX02: "BitBox02 (emulator)",
+    Family.JADE: "Jade (emulator)",
+    Family.DIGITALBITBOX: "Digital Bitbox (emulator)",
 }

@@ -81,7 +81,7 @@ async def test_the_label_and_the_model_are_what_it_is_given():
     device = FakeDevice(SEEDS[0], NETWORK, model="Toy", label="Anna's")
     async with bridge_to(device, network=NETWORK) as bridge:
         (found,) = await bridge.refresh()
-    assert (found.model, found.label) == ("Toy (virtual)", "Anna's")
+    assert (found.model, found.label) == ("Toy (emulator)", "Anna's")
 
 
 async def test_a_stalled_fake_is_let_go_at_the_deadline():

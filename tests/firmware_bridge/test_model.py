@@ -68,7 +68,7 @@ def test_who_leaves_is_forgotten():
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "place", "virtual"),
+    ("text", "kind", "place", "emulated"),
     [
         ("trezor:udp:127.0.0.1:21324", "udp", "127.0.0.1:21324", True),
         ("coldcard:unix:/tmp/a:b.sock", "unix", "/tmp/a:b.sock", True),
@@ -77,9 +77,9 @@ def test_who_leaves_is_forgotten():
         ("trezor:webusb:001:2:4", "webusb", "001:2:4", False),
     ],
 )
-def test_endpoints_are_read_and_written(text, kind, place, virtual):
+def test_endpoints_are_read_and_written(text, kind, place, emulated):
     endpoint = Endpoint.parse(text)
-    assert (endpoint.kind, endpoint.place, endpoint.virtual) == (kind, place, virtual)
+    assert (endpoint.kind, endpoint.place, endpoint.emulated) == (kind, place, emulated)
     assert str(endpoint) == text
 
 

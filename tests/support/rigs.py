@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
+
+from mnemonic import Mnemonic
 
 from firmware_bridge import Bridge, Deadlines, Device, Endpoint, Family, Registrations
 from firmware_bridge.fake import FakeDevice, listing_of, spawner_of
@@ -38,7 +41,13 @@ VIRTUAL = {
     Family.COLDCARD: VirtualColdcard,
     Family.LEDGER: VirtualLedger,
 }
-SEEDS = tuple(Seed.from_entropy(bytes([number]) * 16) for number in (1, 2, 3))
+_ENTROPIES = tuple(bytes([number]) * 16 for number in (1, 2, 3))
+SEEDS = tuple(Seed.from_entropy(entropy) for entropy in _ENTROPIES)
+# What a device that is no object of this process is to be given.
+WORDS = {
+    seed.fingerprint: Mnemonic("english").to_mnemonic(entropy)
+    for seed, entropy in zip(SEEDS, _ENTROPIES, strict=True)
+}
 
 # Seconds for a device in the same process to ask its person.
 _PATIENCE = 10.0
@@ -71,6 +80,8 @@ class Rig:
     endpoint: Endpoint | None = None
     workers: list[Process] = field(default_factory=list)
     """Every worker that was started for it, the last one last."""
+    is_remote: ClassVar[bool] = False
+    """Whether its device is no object of this process (`tests.support.remote`)."""
 
     @property
     def is_fake(self) -> bool:
@@ -93,6 +104,13 @@ class Rig:
         else:
             await self.device.stop()
 
+    async def looked(self) -> None:
+        """What is on the screen now has been told to whoever watches the panel."""
+
+    async def put_away(self) -> None:
+        """At the end of a case."""
+        await self.unplug()
+
     async def mend(self) -> None:
         """Take the fault away, and plug the device in again if it has gone or stopped answering."""
         self.device.faults = Faults()
@@ -101,15 +119,28 @@ class Rig:
 
     async def shown(self, kind: str = "sign") -> None:
         """Wait until the screen asks something of this kind, but not for ever."""
+        await self.until(lambda: self._asks(kind))
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait until the screen is like that, but not for ever."""
         changed = asyncio.Event()
         unwatch = self.panel.watch(lambda _event: changed.set())
         try:
             async with asyncio.timeout(_PATIENCE):
-                while (pending := self.panel.pending) is None or not pending[1].kind.startswith(kind):
+                while not reached():
                     await changed.wait()
                     changed.clear()
         finally:
             unwatch()
+
+    async def cleared(self) -> None:
+        """Nothing is asked any more."""
+        assert self.panel.pending is None
+
+    def _asks(self, kind: str) -> bool:
+        """Eyes that cannot tell one kind of screen from another see one that asks."""
+        pending = self.panel.pending
+        return pending is not None and (pending[1].kind.startswith(kind) or not pending[1].kind)
 
 
 async def no_longer_than_needed(closing: Closing, over: asyncio.Event) -> None:
@@ -142,7 +173,7 @@ async def plugged_in(rig: Rig) -> AsyncIterator[Endpoint]:
     try:
         yield await rig.plug_in()
     finally:
-        await rig.unplug()
+        await rig.put_away()
 
 
 @asynccontextmanager
@@ -172,7 +203,7 @@ async def bridged(
             yield bridge, [found[endpoint] for endpoint in endpoints]
     finally:
         for rig in rigs:
-            await rig.unplug()
+            await rig.put_away()
 
 
 def _recording(rigs: Sequence[Rig], spawn_fake: Spawner) -> Spawner:

@@ -22,6 +22,7 @@ from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, Rig, running
 
 # Seconds for a device in the same process to ask its person.
 _PATIENCE = 10.0
+SIGNED = "signed"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,15 @@ class Stage:
         psbt = wallets.make_spend(policy, n_inputs=1) if psbt is None else psbt
         return self.bridge.sign(self.device.id, psbt, policy, **options)
 
+    async def press_no(self) -> None:
+        self.rig.panel.press_no()
+
+    async def cancel(self) -> None:
+        await self.bridge.cancel(self.device.id)
+
+    async def kill(self) -> None:
+        self.rig.workers[-1].kill()
+
     async def play(
         self, operation: Awaitable[object], script: Script = approve_all, *, answer: str = "answered"
     ) -> Played:
@@ -64,9 +74,12 @@ class Stage:
             await operation
         except BridgeError as error:
             outcome, detail = type(error).__name__, error.detail or str(error)
+        seconds = clock() - started
+        try:
+            await self.rig.looked()
         finally:
             unwatch()
-        return Played(outcome, detail, clock() - started, tuple(shown))
+        return Played(outcome, detail, seconds, tuple(shown))
 
     async def at_each_screen(
         self,
@@ -126,6 +139,7 @@ def _wait_after(approved: int, asked: asyncio.Event) -> Script:
     return decide
 
 
+Player = Callable[[Stage], Awaitable[Played | list[Played]]]
 VALUES = {
     "name": NAME,
     "account": str(ACCOUNT),

@@ -23,7 +23,7 @@ from firmware_bridge.presence.kernel_sockets import (
     unix_paths,
 )
 from firmware_bridge.sighting import Listing, Sighting
-from firmware_bridge.usb_models import VIRTUAL_MODELS
+from firmware_bridge.usb_models import EMULATORS
 
 TABLES: Final = Path("/proc/net")
 _CHUNK: Final = 1 << 16
@@ -130,13 +130,13 @@ def endpoint_listing(
         unknown = [place for place, there in zip(places, told, strict=True) if there is None]
         answers = iter(await asyncio.gather(*map(_ask, unknown)) if unknown else ())
         there = [next(answers) if said is None else said for said in told]
-        return [_virtual(place.endpoint) for place, is_there in zip(places, there, strict=True) if is_there]
+        return [_emulator(place.endpoint) for place, is_there in zip(places, there, strict=True) if is_there]
 
     return look
 
 
-def _virtual(endpoint: Endpoint) -> Sighting:
-    return Sighting(endpoint, VIRTUAL_MODELS.get(endpoint.family, str(endpoint.family)))
+def _emulator(endpoint: Endpoint) -> Sighting:
+    return Sighting(endpoint, EMULATORS.get(endpoint.family, str(endpoint.family)))
 
 
 async def _ask(place: _Place) -> bool:

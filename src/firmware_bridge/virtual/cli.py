@@ -191,6 +191,8 @@ def _screen(event: PanelEvent) -> Happened:
     told: Happened = {"event": name, "id": event.id, "kind": event.prompt.kind}
     if event.happening in {Happening.SHOWN, Happening.NOTICE}:
         told["lines"] = list(event.prompt.lines)
+    if event.happening is Happening.SHOWN:
+        told |= {"no": event.prompt.no, "yes": event.prompt.yes}
     return told
 
 

@@ -116,7 +116,7 @@ def _chosen(
 
 def _row(device: "DeviceView") -> tuple[str, ...]:
     name = f"{device.model} ({device.label})" if device.label else device.model
-    notes = (("virtual" if device.virtual else None), device.detail, device.advice, _flaws(device))
+    notes = (("emulator" if device.emulator else None), device.detail, device.advice, _flaws(device))
     return (
         device.id,
         name,

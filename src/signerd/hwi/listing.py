@@ -128,11 +128,11 @@ def path_of(device: Device) -> str:
 
 
 def model_of(device: Device) -> str:
-    name = device.model.removesuffix(" (virtual)")
-    if device.virtual and device.family == "ledger":
+    name = device.model.removesuffix(" (emulator)")
+    if device.emulator and device.family == "ledger":
         return f"{_EMULATED_LEDGER}_simulator"
     model = MODELS.get(name, device.family)
-    return f"{model}_simulator" if device.virtual else model
+    return f"{model}_simulator" if device.emulator else model
 
 
 def _devices(door: Door) -> tuple[Device, ...]:

@@ -22,7 +22,7 @@ class Device:
     endpoint: str
     state: str
     fingerprint: str | None
-    virtual: bool
+    emulator: bool
     detail: str | None
     advice: str | None
 

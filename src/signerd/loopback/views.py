@@ -83,7 +83,7 @@ def device_view(device: Device) -> DeviceView:
         endpoint=plain(str(device.endpoint)),
         state=str(device.state),
         fingerprint=None if device.fingerprint is None else str(device.fingerprint),
-        virtual=device.virtual,
+        emulator=device.emulator,
         detail=None if device.detail is None else plain(device.detail),
         advice=ADVICE.get(device.state),
         firmware=_firmware(device),

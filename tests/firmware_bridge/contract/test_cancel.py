@@ -34,7 +34,7 @@ async def test_cancel_while_the_person_thinks(rig, make, operation):
             assert len(rig.workers) == started
             assert rig.workers[-1].is_alive()
         if make.clears:
-            assert rig.panel.pending is None
+            await rig.cleared()
         await works_again(bridge, device, rig)
 
 
@@ -92,7 +92,7 @@ async def test_leaving_the_bridge_in_the_middle_clears_a_trezors_screen(folder):
             await rig.shown()
         with pytest.raises(Cancelled):
             await signing
-        assert rig.panel.pending is None
+        await rig.cleared()
 
 
 async def test_a_second_operation_is_busy_and_the_first_goes_on(rig):

@@ -94,7 +94,7 @@ async def test_a_trezors_question_is_withdrawn(name, folder):
     async with bridged(rig, deadlines=rigs.replace_deadlines(person=PATIENCE)) as (bridge, [device]):
         await struck(bridge, device, rig, name)
         assert (await bridge.xpub(device.id, rigs.ACCOUNT)).fingerprint == rig.seed.fingerprint
-        assert rig.panel.pending is None
+        await rig.cleared()
 
 
 async def test_a_trezor_that_is_locked_while_it_is_asked_needs_no_second_approval(folder):

@@ -13,7 +13,7 @@ from tests.support.coldcard_middle import Lie, in_the_middle
 from tests.support.makes import VAULT, Shown
 from tests.support.rigs import ACCOUNT, NETWORK, Seed
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 MALLORY = Seed.from_entropy(b"M" * 16)
 

@@ -21,7 +21,7 @@ from tests.support import makes, wallets
 from tests.support.makes import NAME, Shown
 from tests.support.rigs import QUICK, SEEDS, UNDER_TEST, VIRTUAL, Rig, plugged_in
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.in_process]
 
 ON_SCREEN = {NetworkKind.MAINNET: Network.MAINNET, NetworkKind.TESTNET: Network.TESTNET4}
 

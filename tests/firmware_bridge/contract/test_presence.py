@@ -112,5 +112,6 @@ async def test_a_device_shows_itself(rig):
     async with bridged(rig) as (bridge, [device]):
         rig.panel.watch(lambda event: shown.append(event.prompt))
         await bridge.identify(device.id)
+        await rig.looked()
         assert shown
         await works_again(bridge, device, rig)

@@ -16,8 +16,8 @@ async def test_a_device_is_found_ready_and_named(rig, make):
         assert device.state == DeviceState.READY
         assert device.fingerprint == rig.seed.fingerprint
         assert device.family == make.family
-        assert device.virtual
-        assert device.model.endswith("(virtual)")
+        assert device.emulator
+        assert device.model.endswith("(emulator)")
         assert await bridge.list() == (device,)
 
 

@@ -81,6 +81,7 @@ def test_a_prompt_is_told_and_the_answer_reaches_the_host(tmp_path):
         )
         prompt = it.hear()
         assert (prompt["event"], prompt["id"], prompt["kind"]) == ("prompt", 1, "sign-message")
+        assert prompt["yes"] != ""
         assert "hello" in prompt["lines"]
         it.say(f"yes {prompt['id']}")
         assert it.hear() == {"event": "approved", "id": 1, "kind": "sign-message"}

@@ -32,6 +32,16 @@ def test_a_ready_device_is_listed_with_its_fingerprint(desk):
     assert (device["state"], device["fingerprint"]) == ("ready", str(ALICE.fingerprint))
 
 
+def test_what_is_reached_at_an_address_is_listed_as_an_emulator(desk):
+    """A maker's or ours: nothing that a program says of itself proves which."""
+    listed = signerd("devices", state=desk.state)
+    assert "emulator" in listed.out
+    assert "virtual" not in listed.out
+    [device] = signerd("devices", "--json", state=desk.state).json
+    assert device["emulator"] is True
+    assert "virtual" not in device
+
+
 def test_a_locked_device_comes_with_advice(desk, outer):
     desk.on_loop(outer.bridge.becomes, DeviceState.LOCKED)
     assert "Unlock it with its PIN." in signerd("devices", state=desk.state).out
@@ -88,7 +98,7 @@ def test_l8_even_where_the_daemon_forgot_a_devices_words_do_not_reach_the_termin
         endpoint="e",
         state="ready",
         fingerprint=None,
-        virtual=True,
+        emulator=True,
         detail=HOSTILE,
         advice=None,
         firmware=HOSTILE,

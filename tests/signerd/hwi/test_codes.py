@@ -152,7 +152,7 @@ def _seen(device):
         endpoint=str(device.endpoint),
         state="ready",
         fingerprint=None,
-        virtual=device.virtual,
+        emulator=device.emulator,
         detail=None,
         advice=None,
     )

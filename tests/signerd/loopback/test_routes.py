@@ -77,7 +77,7 @@ DEVICE = shapes.DeviceView(
     endpoint="e",
     state="ready",
     fingerprint=None,
-    virtual=True,
+    emulator=True,
     detail=None,
     advice=None,
 )

@@ -15,6 +15,7 @@ class AdvisoryView(Answer):
 
 class DeviceView(Answer):
     """``advice`` says what to do where the device is not ready; ``label`` and ``firmware`` are the device's own words.
+    ``emulator``: it is a program at an address, not a thing on the bus.
 
     ``advisories``: what is known to be wrong with its firmware, the worst first.
     """
@@ -26,7 +27,7 @@ class DeviceView(Answer):
     endpoint: str
     state: str
     fingerprint: str | None
-    virtual: bool
+    emulator: bool
     detail: str | None
     advice: str | None
     firmware: str | None = None

@@ -70,6 +70,7 @@ async def ask(browser, bridge):
 async def test_each_device_stands_there_with_its_state_in_words_and_what_to_do(browser, bridge):
     html = whole(await browser.get("/devices"))
     assert "locked" in html.words
+    assert "emulator" in html.words
     assert "Unlock it with its PIN." in html.words
     assert html.all("a", href=f"/devices/{bridge.device.id}/unlock")
     bridge.becomes(DeviceState.READY)

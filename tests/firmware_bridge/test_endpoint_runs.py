@@ -1,0 +1,109 @@
+"""The contract runs on a device at an endpoint as on one in the tests' own process: the same cases, and they fail where they should."""
+
+import re
+import socket
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import Family
+from tests.support import rigs
+
+_ROOT = Path(__file__).parents[2]
+_CONTRACT = "tests/firmware_bridge/contract"
+_PATIENCE = 120
+_COUNTS = re.compile(r"(\d+) (passed|failed|skipped|deselected|errors?)")
+_CASES = (
+    "test_a_vault_spend_is_signed_and_verified or test_refusal_of_a_message or test_a_vaults_address_is_shown"
+    " or sign-two-payments"
+)
+
+
+@pytest.fixture
+def folder():
+    with rigs.short_folder() as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def endpoint(request, folder, free_tcp_port):
+    """Of the family that the case names, else a Ledger's."""
+    match getattr(request, "param", Family.LEDGER):
+        case Family.TREZOR:
+            return f"trezor:udp:127.0.0.1:{two_free_ports()}"
+        case Family.COLDCARD:
+            return f"coldcard:unix:{folder / 'coldcard-endpoint.sock'}"
+        case _:
+            return f"ledger:tcp:127.0.0.1:{free_tcp_port}"
+
+
+def two_free_ports() -> int:
+    """The first of two neighbours: a Trezor's second is for its debug link."""
+    while True:
+        with socket.socket(type=socket.SOCK_DGRAM) as first, socket.socket(type=socket.SOCK_DGRAM) as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            with suppress(OSError, OverflowError):
+                second.bind(("127.0.0.1", port + 1))
+                return port
+
+
+def run_contract(endpoint: str, cases: str, *more: str) -> tuple[Counter[str], str]:
+    """How many cases ended how, and all that was said."""
+    command = [sys.executable, "-m", "pytest", _CONTRACT, "--endpoint", endpoint, "-k", cases, *more]
+    done = subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-q"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    return Counter({word: int(count) for count, word in _COUNTS.findall(said.splitlines()[-1])}), said
+
+
+@pytest.mark.parametrize("endpoint", [Family.TREZOR, Family.COLDCARD, Family.LEDGER], indirect=True, ids=str)
+def test_the_same_cases_pass_on_a_device_in_a_process_of_its_own(endpoint):
+    counted, said = run_contract(endpoint, _CASES)
+    assert (counted["passed"], counted["failed"], counted["skipped"]) == (7, 0, 0), said
+
+
+@pytest.mark.parametrize(
+    ("hands", "case"),
+    [("Misreading", "sign-two-payments"), ("Refusing", "test_a_vaults_address_is_shown")],
+)
+def test_a_device_that_does_otherwise_fails(hands, case, endpoint):
+    counted, said = run_contract(endpoint, case, "--hands", f"tests.support.wrong_hands:{hands}")
+    assert counted["failed"] >= 1, said
+    assert counted["passed"] == 0, said
+
+
+@pytest.mark.parametrize(
+    ("hands", "cases", "ends"),
+    [
+        ("Armless", "test_refusal_of_a_message or test_a_locked_device_says_so", {"passed": 1, "skipped": 1}),
+        ("cannot", "test_refusal_of_a_message", {"skipped": 1}),
+    ],
+)
+def test_what_hands_cannot_do_is_skipped_and_said(hands, cases, ends, endpoint):
+    counted, said = run_contract(endpoint, cases, "--hands", f"tests.support.wrong_hands:{hands}")
+    assert {word: counted[word] for word in ("passed", "failed", "skipped") if counted[word]} == ends, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--endpoint", "ledger:tcp:127.0.0.1:1", "--transcript", "trezor-one-1.14.1"], "ledger-app-2.4.6"),
+        (["--endpoint", "ledger:tcp:127.0.0.1:1", "--hands", "nowhere"], "--hands"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_is_said_before_anything_runs(arguments, words):
+    command = [sys.executable, "-m", "pytest", _CONTRACT, "-q", *arguments]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert words in done.stderr

@@ -1,0 +1,37 @@
+"""Hands that the contract must not pass with: they show that its cases fail at an endpoint where they should."""
+
+from dataclasses import replace
+
+from firmware_bridge.virtual.hands import Hands, ProcessHands, Unable
+from firmware_bridge.virtual.panel import Prompt
+
+
+class Misreading(ProcessHands):
+    """Reads another amount than the screen shows."""
+
+    def screen(self) -> Prompt | None:
+        prompt = super().screen()
+        if prompt is None:
+            return None
+        return replace(prompt, lines=tuple(line.replace("5", "6") for line in prompt.lines))
+
+
+class Refusing(ProcessHands):
+    """Presses no where yes was meant."""
+
+    def press_yes(self) -> None:
+        super().press_no()
+
+
+class Armless(ProcessHands):
+    """Presses and reads, and can do nothing else; tells no kinds of screens."""
+
+    unplug, plug, lock, unlock = Hands.unplug, Hands.plug, Hands.lock, Hands.unlock
+
+    def screen(self) -> Prompt | None:
+        prompt = super().screen()
+        return None if prompt is None or not prompt.yes else replace(prompt, kind="", no="no", yes="yes")
+
+
+def cannot(*_arguments: object, **_options: object) -> Hands:
+    raise Unable("this device cannot be had")
