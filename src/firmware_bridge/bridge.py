@@ -145,7 +145,7 @@ class Bridge:
     async def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None:
         """Have the device show something harmless, so that the person sees which one it is."""
         async with self._talk(device_id, on_progress) as talk:
-            await talk.call("identify", deadline=self._deadlines.person)
+            await talk.ask_person("identify")
 
     async def fingerprint(self, device_id: str) -> Fingerprint:
         """The master key's fingerprint, asked anew: a passphrase may have changed it."""
@@ -191,8 +191,7 @@ class Bridge:
         async with self._talk(device_id, on_progress) as talk:
             (key,) = await talk.read_xpubs([path])
             args = {"text": text, "path": str(path)}
-            answer = await talk.call("sign_message", args, deadline=self._deadlines.person)
-            signature = answers.signature(answer)
+            signature = answers.signature(await talk.ask_person("sign_message", args))
             if not answers.is_by(key.xpub.public_key, text, signature):
                 raise BadDeviceSignature
             return signature
@@ -219,7 +218,7 @@ class Bridge:
             again = (signer, code) in talk.record.unknown_vaults
             known = talk.registration(signer, vault)
             args = arguments.enrol(family, vault, name, known, again=again)
-            proof = answers.registration(await talk.call("enrol", args, deadline=self._deadlines.person))
+            proof = answers.registration(await talk.ask_person("enrol", args))
             if proof is not None:
                 talk.keep(Registration(signer, code, str(args["policy"]["name"]), proof))
             talk.record.unknown_vaults.discard((signer, code))
@@ -251,7 +250,8 @@ class Bridge:
                 signer,
                 "show_address",
                 {"chain": chain, "index": index},
-                deadline=self._deadlines.person,
+                deadline=self._deadlines.work,
+                person=self._deadlines.person,
             )
             return answers.require_address(answer, policy, chain, index)
 

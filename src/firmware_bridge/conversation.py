@@ -44,15 +44,22 @@ class Conversation:
         self._on_progress = on_progress
         self._ask = ask
 
-    async def call(self, op: str, args: Mapping[str, Any] | None = None, *, deadline: float) -> Any:
-        """One call of an operation that may make several.
+    async def call(
+        self,
+        op: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        deadline: float,
+        person: float | None = None,
+    ) -> Any:
+        """One call of an operation that may make several. `deadline`, `person`: see `Lane.call`.
 
         :raises Cancelled: the operation was given up between two calls, or while it waited for the device.
         :raises Disconnected: the device left between two calls.
         """
         self.record.require_wanted()
         return await self.record.lane.call(
-            op, args, deadline=deadline, on_note=self._on_note(), on_ask=self._ask
+            op, args, deadline=deadline, person=person, on_note=self._on_note(), on_ask=self._ask
         )
 
     def tell(self, step: str, text: str) -> None:
@@ -95,8 +102,20 @@ class Conversation:
             return None
         return self.house.registrations.find(signer, policy.verification_code)
 
+    async def ask_person(self, op: str, args: Mapping[str, Any] | None = None) -> Any:
+        """A call by which the device asks its person something that is short to load and to answer."""
+        deadlines = self.house.deadlines
+        return await self.call(op, args, deadline=deadlines.work, person=deadlines.person)
+
     async def call_about(
-        self, policy: Policy, signer: Fingerprint, op: str, args: Mapping[str, Any], *, deadline: float
+        self,
+        policy: Policy,
+        signer: Fingerprint,
+        op: str,
+        args: Mapping[str, Any],
+        *,
+        deadline: float,
+        person: float,
     ) -> Any:
         """A call that needs the device to know the policy.
 
@@ -104,7 +123,8 @@ class Conversation:
         """
         known = self.registration(signer, policy)
         try:
-            return await self.call(op, {**args, "policy": arguments.policy(policy, known)}, deadline=deadline)
+            told = {**args, "policy": arguments.policy(policy, known)}
+            return await self.call(op, told, deadline=deadline, person=person)
         except NotEnrolled:
             if isinstance(policy, Vault):
                 self.record.unknown_vaults.add((signer, policy.verification_code))

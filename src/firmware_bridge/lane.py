@@ -24,6 +24,7 @@ from firmware_bridge.errors import (
 )
 from firmware_bridge.families import clean_detail
 from firmware_bridge.model import Deadlines, Endpoint
+from firmware_bridge.patience import Patience
 from firmware_bridge.port import Question
 from firmware_bridge.process import START_METHOD, Process, Spawner, WorkerProcess, spawn
 from multisig import Network
@@ -56,6 +57,7 @@ class _Call:
     op: str
     args: Mapping[str, Any] = field(repr=False)
     deadline: float
+    person: float | None
     on_note: OnNote
     on_ask: OnAsk
     notes: int = 0
@@ -108,11 +110,14 @@ class Lane:
         args: Mapping[str, Any] | None = None,
         *,
         deadline: float,
+        person: float | None = None,
         on_note: OnNote | None = None,
         on_ask: OnAsk | None = None,
         probing: bool = False,
     ) -> Any:
         """The worker's answer, within `deadline` seconds (and the grace). Starting a worker does not count.
+
+        `person`: while a step is told that is the person's (`waits_for_person`), these seconds run, and `deadline` does not.
 
         What an operation of ours left open on the device is cleared up first. A silent device that was only `probing` may be
         answering somebody else: that is ended by an operation a person wants, and by no other probe.
@@ -121,7 +126,7 @@ class Lane:
         """
         if self._calling is not None:
             raise Busy("Another operation of this program is running on the device.")
-        call = _Call(op, args or {}, deadline, on_note or _ignore, on_ask or _say_nothing)
+        call = _Call(op, args or {}, deadline, person, on_note or _ignore, on_ask or _say_nothing)
         self._calling, self._stopped_by = asyncio.Event(), None
         self._probing = probing
         self._cancel_idle_timer()
@@ -172,10 +177,17 @@ class Lane:
         return protocol.Request(self._sent, call.op, call.args, recover=recover, session=self.session)
 
     async def _exchange(self, driver: WorkerProcess, request: protocol.Request, call: _Call) -> Any:
+        clock = asyncio.get_running_loop().time
+        patience = Patience(call.deadline, call.person, clock())
         try:
-            async with asyncio.timeout(call.deadline):
+            async with asyncio.timeout_at(patience.ends) as timer:
+
+                def on_step(step: str) -> None:
+                    patience.step(step, clock())
+                    timer.reschedule(patience.ends)
+
                 await driver.send(request)
-                return await self._answer(driver, request.id, call)
+                return await self._answer(driver, request.id, call, on_step)
         except TimeoutError:
             return await self._give_up(driver, request.id, call)
         except _CRASHES as crash:
@@ -186,13 +198,16 @@ class Lane:
             self._discard()
             raise
 
-    async def _answer(self, driver: WorkerProcess, request_id: int, call: _Call) -> Any:
+    async def _answer(
+        self, driver: WorkerProcess, request_id: int, call: _Call, on_step: Callable[[str], None]
+    ) -> Any:
         asking: asyncio.Task[None] | None = None
         try:
             while True:
                 message = await driver.receive()
                 match message:
-                    case protocol.Note(id=number) if number == request_id and call.may_tell():
+                    case protocol.Note(id=number, step=step) if number == request_id and call.may_tell():
+                        on_step(step)
                         call.on_note(message)
                     case protocol.Ask(id=number) if number == request_id and call.may_ask():
                         if asking is not None:
@@ -216,7 +231,7 @@ class Lane:
         try:
             async with asyncio.timeout(self._deadlines.grace):
                 await driver.send(protocol.Request(request_id, protocol.CANCEL))
-                return await self._answer(driver, request_id, call)
+                return await self._answer(driver, request_id, call, lambda _step: None)
         except (TimeoutError, *_CRASHES):
             self._discard()
             raise self._stopped_by from None

@@ -233,19 +233,46 @@ class Progress:
     total: int | None = None
 
 
+# The first word of a step that says what a person is to do on the device.
+_TO_DO_THERE: Final = frozenset({"confirm", "compare", "enter", "identify"})
+
+
+def waits_for_person(step: str) -> bool:
+    """Whether a device at this step of its work (`Progress.step`) waits for the person at it, who reads a question there."""
+    return step.partition("-")[0] in _TO_DO_THERE
+
+
 @dataclass(frozen=True)
 class Deadlines:
-    """How long to wait, in seconds. Nothing in this library waits without one of these."""
+    """How long to wait, in seconds. Nothing in this library waits without one of these.
+
+        operation                              while the device works        while its question is on the screen
+        probe                                  probe                         (the same seconds)
+        fingerprint, xpubs                     read                          (the same seconds)
+        unlock                                 person                        (the same seconds)
+        identify, enrol, show_address,         work                          person
+        sign_message
+        sign                                   work, per_input,              person, per_input
+                                               per_kilobyte
+
+    Each is the time for a whole call. What a worker tells decides which of the two runs, and adds to neither
+    (`firmware_bridge.patience`).
+    """
 
     start: float = 20.0
     """A worker process until it says hello; the first one imports HWI."""
     probe: float = 10.0
     read: float = 30.0
     """Keys and fingerprints: no person is asked."""
+    work: float = 60.0
+    """A device loads, checks and signs. No person is asked."""
     person: float = 600.0
-    """A person reads, compares and decides."""
+    """A person reads, compares and decides, from the moment that the question is on the screen."""
     per_input: float = 2.0
-    """Added for each input to sign: a Coldcard takes 0.2 s, a Ledger 0.5 s and more."""
+    """Added to both for each input to sign: a Coldcard takes 0.2 s, a Ledger 0.5 s and more. Not every driver hears of the yes
+    before the device has signed."""
+    per_kilobyte: float = 0.2
+    """Added to the work for each 1,000 bytes to sign: a Coldcard takes 200 s for 1.9 MB before it asks."""
     grace: float = 2.0
     """From the polite request to stop until the worker is killed."""
     idle: float = 30.0
@@ -255,5 +282,10 @@ class Deadlines:
     retry_shared: float = 30.0
     """The same, where a probe takes the device's one session away from a program that may be using it."""
 
-    def signing(self, inputs: int) -> float:
+    def signing(self, inputs: int, size: int) -> float:
+        """For the device's work on a transaction of so many inputs, `size` bytes as it goes to the device."""
+        return self.work + self.per_input * inputs + self.per_kilobyte * size / 1000
+
+    def review(self, inputs: int) -> float:
+        """For the person to read a transaction of so many inputs."""
         return self.person + self.per_input * inputs

@@ -96,12 +96,20 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
     # Before the device is asked there is no answer to remember, nor to forget.
     record.require_wanted()
     record.unanswered = None
-    deadline = talk.house.deadlines.signing(len(psbt.inputs))
+    deadlines, inputs = talk.house.deadlines, len(psbt.inputs)
     try:
-        return str(await talk.call_about(errand.policy, errand.signer, "sign", args, deadline=deadline))
+        answer = await talk.call_about(
+            errand.policy,
+            errand.signer,
+            "sign",
+            args,
+            deadline=deadlines.signing(inputs, len(errand.content)),
+            person=deadlines.review(inputs),
+        )
     except _UNANSWERED:
         record.unanswered = errand.digest
         raise
+    return str(answer)
 
 
 def _tell_missing(talk: Conversation, errand: _Errand, signed: Psbt) -> None:

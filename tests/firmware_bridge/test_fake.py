@@ -98,7 +98,7 @@ async def test_a_stalled_fake_is_let_go_at_the_deadline():
 @pytest.mark.parametrize("phase", [Phase.PROMPT, Phase.SIGN, Phase.RETURN])
 async def test_a_fake_stalls_over_a_message_as_over_a_transaction(phase):
     device = FakeDevice(SEEDS[0], NETWORK, faults=Faults(stall_at=phase))
-    deadlines = replace_deadlines(person=0.1, grace=0.1)
+    deadlines = replace_deadlines(work=0.1, person=0.1, grace=0.1)
     async with bridge_to(device, network=NETWORK, deadlines=deadlines) as bridge:
         (found,) = await bridge.refresh()
         with pytest.raises(TimedOut):

@@ -28,7 +28,7 @@ VAULT = rigs.make_vault()
 SPEND = wallets.make_spend(VAULT)
 PIN = "12"
 # Short, and far from each other: what does not end by itself ends so.
-DEADLINES = replace_deadlines(probe=1.0, read=1.0, person=2.0, grace=0.2, idle=0.05)
+DEADLINES = replace_deadlines(probe=1.0, read=1.0, work=2.0, person=2.0, grace=0.2, idle=0.05)
 # All of them, each with its grace, one after the other.
 MOST_SECONDS = 30.0
 

@@ -100,6 +100,40 @@ async def test_a_hang_ends_at_the_deadline_and_the_worker_is_replaced():
         assert lane.worker_pid != pid
 
 
+async def timed_out_after(op, args, **seconds):
+    loop = asyncio.get_running_loop()
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        started = loop.time()
+        with pytest.raises(TimedOut):
+            await lane.call(op, args, **seconds)
+        return loop.time() - started
+
+
+async def test_the_persons_time_begins_with_the_question():
+    """Loading took longer than the person has, and the person answers in time."""
+    steps = [(0.6, "sending"), (0.1, "confirm-transaction"), (0.2, "signing"), (0.1, "receiving")]
+    async with lane_to() as lane:
+        await lane.call("echo", deadline=5)
+        assert await lane.call("play", {"steps": steps}, deadline=5, person=0.5) == "played"
+
+
+async def test_a_device_that_falls_silent_at_work_is_not_given_a_persons_time():
+    taken = await timed_out_after("play", {"steps": [(0, "sending"), (3600, "")]}, deadline=0.3, person=3600)
+    assert 0.3 <= taken < 2.5
+
+
+async def test_a_person_who_does_not_answer_has_their_own_time():
+    steps = [(0, "sending"), (0, "confirm-transaction"), (3600, "")]
+    assert 0.3 <= await timed_out_after("play", {"steps": steps}, deadline=3600, person=0.3) < 2.5
+
+
+@pytest.mark.parametrize("steps", [["sending"], ["confirm"], ["confirm", "signing"]])
+async def test_a_worker_that_tells_without_an_end_extends_nothing(steps):
+    taken = await timed_out_after("loop", {"steps": steps}, deadline=0.3, person=0.3)
+    assert 0.3 <= taken < 0.6 + DEADLINES.grace + 2.0
+
+
 async def test_the_next_worker_is_told_to_clear_up_once():
     async with lane_to() as lane:
         with pytest.raises(TimedOut):

@@ -42,7 +42,7 @@ SEEDS = tuple(Seed.from_entropy(bytes([number]) * 16) for number in (1, 2, 3))
 # Seconds for a device in the same process to ask its person.
 _PATIENCE = 10.0
 # Short enough that a test of a deadline is quick, long enough for two busy cores.
-QUICK = Deadlines(probe=3.0, read=5.0, person=8.0, per_input=0.1, grace=0.3, retry=0.0)
+QUICK = Deadlines(probe=3.0, read=5.0, work=8.0, person=8.0, per_input=0.1, grace=0.3, retry=0.0)
 
 
 def replace_deadlines(**seconds: float) -> Deadlines:

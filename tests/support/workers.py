@@ -48,6 +48,20 @@ class ScriptedClient:
             self._caller.tell("step", f"number {number}", number, 3)
         return "told"
 
+    def _play(self, steps: list[tuple[float, str]]) -> str:
+        """Tell each step after so many seconds."""
+        for seconds, step in steps:
+            time.sleep(seconds)
+            self._caller.tell(step, step)
+        return "played"
+
+    def _loop(self, steps: list[str]) -> None:
+        """Tell them over and over."""
+        while True:
+            for step in steps:
+                self._caller.tell(step, step)
+                time.sleep(0.01)
+
     def _refuse(self) -> None:
         raise DeviceFailure("refused-by-person", "no")
 
