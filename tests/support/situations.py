@@ -475,7 +475,9 @@ SITUATIONS: dict[str, Situation] = {
     "left-open-other": Situation("and another payment is asked for", _left_open(_two_payments), person=2.0),
     "sign-unanswered": Situation("no button is pressed", _unanswered, person=0.7),
     "second-before": Situation("another program has used it since", _used_before),
-    "second-asked": Situation("another program uses it while the person is asked", _used_while_asked),
+    "second-asked": Situation(
+        "another program uses it while the person is asked", _used_while_asked, person=30.0
+    ),
     "second-working": Situation("another program uses it while it works", _used_while_working),
     "locked": Situation("locked", _locked, _with_pin),
     "locked-asked": Situation("locked while the person is asked", _locked_while_asked, _with_pin),
