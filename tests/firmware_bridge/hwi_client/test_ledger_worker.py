@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -156,7 +157,13 @@ async def test_what_is_answered_after_it_was_given_up_signs_nothing_and_keeps_th
             assert "answer no there" in caught.value.detail
         assert b.panel.pending is not None
         b.panel.script = approve_all
+        followed_up = asyncio.Event()
+        b.device.call_later = lambda _seconds, _end: SimpleNamespace(cancel=followed_up.set)
         getattr(b.panel, answer)()
+        if answer == "press_yes":
+            # By the worker alone: nothing else is asked of the device before its app would end.
+            await asyncio.wait_for(followed_up.wait(), 5)
+        b.device.call_later = None
         await _free_again(lane)
         assert lane.worker_pid == pid
         assert made == []
