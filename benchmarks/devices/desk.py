@@ -28,8 +28,8 @@ FIXED = {
 COMPARED = tuple(family for family in FIXED if family in FAMILIES)
 
 
-# A Ledger's first screen of a registration, and its last of a transaction.
-_APPROVALS = frozenset({"enrol-name", "sign-total"})
+# What a person is asked: about a registration, and about a transaction.
+_APPROVALS = frozenset({"enrol", "sign-transaction"})
 
 
 @dataclass

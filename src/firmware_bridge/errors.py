@@ -28,13 +28,15 @@ _SETTINGS: Final = ("set to ", "bound to ")
 
 
 class BridgeError(Exception):
-    """One outcome. `code` is stable, the text says what is wrong, `hint` says what to do, `detail` is the device's own words;
-    `words` is the text with them.
+    """One outcome. `code` is stable, the text says what is wrong, `hint` says what to do (for some makes in other words,
+    `Maker.hints`), `detail` is the device's own words; `words` is the text with them. `question_open`: the device still shows the
+    question of an operation that was given up.
     """
 
     code: ClassVar[str] = "bridge-error"
     sentence: ClassVar[str] = "The device could not do this."
-    hint: ClassVar[str] = "Read the message; it names what is wrong."
+    hint: str = "Read the message; it names what is wrong."
+    question_open: bool = False
 
     def __init__(self, sentence: str | None = None, *, detail: str | None = None) -> None:
         super().__init__(sentence or self.sentence)

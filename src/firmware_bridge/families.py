@@ -23,6 +23,7 @@ _UNSUPPORTED: Final = errors.Unsupported.code
 _NOT_ENROLLED: Final = errors.NotEnrolled.code
 _WRONG_DEVICE: Final = errors.WrongDevice.code
 _FAULT: Final = errors.DeviceFault.code
+_CRASHED: Final = errors.WorkerCrashed.code
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Maker:
 
     `shares_session`: whoever connects takes the device's one session away from whoever had it. `enrols`: its devices want to
     know a vault before they sign for it. `counts_tries`: a secret that its device refused must not be sent to it again.
-    `keeps_session`: what `unlock` returned is good for longer than the device has power.
+    `keeps_session`: what `unlock` returned is good for longer than the device has power. `hints`: what to do after an outcome (by its
+    code), where that differs from what `BridgeError.hint` says.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Maker:
     enrols: bool = False
     counts_tries: bool = False
     keeps_session: bool = False
+    hints: Mapping[str, str] = field(default_factory=dict)
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
@@ -143,6 +146,12 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
                 ("device is asleep", _LOCKED),
                 ("open failed", _PERMISSION),
             ),
+            # A yes to what nobody waits for has no effect, but that it ends the app where the host has gone.
+            hints={
+                _TIMED_OUT: "If it still shows the question, answer no there; a yes has no effect any more. Then repeat.",
+                _BUSY: "If it shows a question, answer no there. Close other wallet programs. Then repeat.",
+                _CRASHED: "If it still shows the question, answer no there; a yes would close the Bitcoin app. Then repeat.",
+            },
         ),
         Family.KEEPKEY: Maker(
             "KeepKey",

@@ -90,6 +90,7 @@ class Lane:
         self._probing = False
         self._left_open = False
         self._silent = False
+        self._question_open = False
         self._idle: asyncio.TimerHandle | None = None
         # What `unlock` returned: the device knows by it that the passphrase was given already.
         self.session: str | None = None
@@ -161,6 +162,7 @@ class Lane:
             self._discard()
         elif self._worker is not None:
             driver, self._worker = self._worker, None
+            self._question_open = False
             driver.end()
 
     async def _attempt(self, call: _Call) -> Any:
@@ -194,8 +196,12 @@ class Lane:
             self._discard()
             raise self._stopped_by or WorkerCrashed(detail=type(crash).__name__) from crash
         except asyncio.CancelledError:
-            # The caller is no longer there to take an answer.
-            self._discard()
+            # The caller is no longer there to take an answer. A question that may be on the screen is left politely.
+            if call.person is not None:
+                with contextlib.suppress(BridgeError):
+                    await self._give_up(driver, request.id, call)
+            else:
+                self._discard()
             raise
 
     async def _answer(
@@ -216,14 +222,20 @@ class Lane:
                         # Beside the reading: a worker that dies, or a cancel, must not wait for a person's answer.
                         asking = asyncio.create_task(_ask(driver, message, call.on_ask))
                     case protocol.Done(id=number, value=value) if number == request_id:
+                        self._question_open = False
                         return value
-                    case protocol.Failed(id=number, code=code, detail=detail) if number == request_id:
-                        raise self._stopped_by or from_worker(code, detail and clean_detail(detail))
+                    case protocol.Failed(id=number) if number == request_id:
+                        raise self._outcome(message)
                     case _:
                         raise protocol.ProtocolError(f"nobody asked for this {type(message).__name__}")
         finally:
             if asking is not None:
                 asking.cancel()
+
+    def _outcome(self, failed: protocol.Failed) -> BridgeError:
+        outcome = self._stopped_by or from_worker(failed.code, failed.detail and clean_detail(failed.detail))
+        outcome.question_open = self._question_open = failed.question_open
+        return outcome
 
     async def _give_up(self, driver: WorkerProcess, request_id: int, call: _Call) -> Any:
         """After the deadline: ask to stop, wait for the grace, kill. An answer that comes after all is an answer."""
@@ -257,6 +269,7 @@ class Lane:
 
     def _discard(self) -> None:
         driver, self._worker = self._worker, None
+        self._question_open = False
         if driver is not None:
             self._silent = self._silent or self._probing
             self._left_open = self._left_open or not self._probing
@@ -311,7 +324,8 @@ class Lane:
         return driver
 
     def _start_idle_timer(self) -> None:
-        if self._worker is not None:
+        # A worker that watches a question on the screen has work to do.
+        if self._worker is not None and not self._question_open:
             self._idle = asyncio.get_running_loop().call_later(self._deadlines.idle, self.release)
 
     def _cancel_idle_timer(self) -> None:

@@ -68,12 +68,16 @@ class Opening:
 
 
 class DeviceFailure(Exception):
-    """A device's failure that has its outcome already: (code of a `BridgeError`, detail)."""
+    """A device's failure that has its outcome already: (code of a `BridgeError`, detail).
 
-    def __init__(self, code: str, detail: str | None) -> None:
+    `question_open`: the device still shows a question of an operation that was given up, and this client watches it: keep the client.
+    """
+
+    def __init__(self, code: str, detail: str | None, *, question_open: bool = False) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
+        self.question_open = question_open
 
 
 class DeviceClient(Protocol):

@@ -80,11 +80,12 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """`code` is that of a leaf of `BridgeError`."""
+    """`code` is that of a leaf of `BridgeError`. `question_open`: see `firmware_bridge.port.DeviceFailure`."""
 
     id: int
     code: str
     detail: str | None
+    question_open: bool = False
 
 
 Message = Request | Hello | Note | Ask | Reply | Done | Failed
@@ -114,7 +115,7 @@ _FIELDS: Final[dict[type[Message], dict[str, tuple[type, ...]]]] = {
     Ask: {"id": (int,), "number": (int,), "question": (str,)},
     Reply: {"number": (int,), "answer": (str, _Nothing)},
     Done: {"id": (int,)},
-    Failed: {"id": (int,), "code": (str,), "detail": (str, _Nothing)},
+    Failed: {"id": (int,), "code": (str,), "detail": (str, _Nothing), "question_open": (bool,)},
 }
 
 

@@ -8,6 +8,7 @@ import contextlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
+from typing import Final
 
 from firmware_bridge import errors
 from firmware_bridge.aftermath import after_operation, back_to, no_permission, tells_nothing
@@ -25,6 +26,7 @@ from firmware_bridge.turns import Turn, no_turns
 from multisig import Fingerprint
 
 MakeLane = Callable[[Endpoint], Lane]
+_QUESTION_OPEN: Final = "It still shows the question of an operation that was given up: answer no there."
 
 
 class Roster:
@@ -159,6 +161,7 @@ class Roster:
             happening = Happening.FOUND_READY
         except BridgeError as outcome:
             happening, detail = await self._after(record, outcome, before)
+            outcome.hint = maker_of(record.device.family).hints.get(outcome.code, outcome.hint)
             if record.held and isinstance(outcome, errors.Busy | errors.NoPermission):
                 raise errors.Busy(detail) from outcome
             raise
@@ -171,6 +174,8 @@ class Roster:
     async def _after(
         self, record: Record, outcome: BridgeError, before: Device
     ) -> tuple[Happening, str | None]:
+        if outcome.question_open:
+            return Happening.FOUND_BUSY, _QUESTION_OPEN
         if tells_nothing(outcome):
             return back_to(before.state), before.detail
         happening = after_operation(outcome)

@@ -83,7 +83,7 @@ class Server:
         try:
             return protocol.Done(request.id, self._perform(request))
         except DeviceFailure as failure:
-            return protocol.Failed(request.id, failure.code, failure.detail)
+            return protocol.Failed(request.id, failure.code, failure.detail, failure.question_open)
         except Exception as error:  # noqa: BLE001 - the border of the process: a bug of ours is an outcome too
             self._drop_client()
             return protocol.Failed(
@@ -105,9 +105,10 @@ class Server:
             if self._client is None:
                 self._client = self._open(self, Opening(request.recover, request.session))
             return self._client.call(request.op, request.args)
-        except DeviceFailure:
+        except DeviceFailure as failure:
             # Replies carry no numbers: after any failure a late one would answer the next question.
-            self._drop_client()
+            if not failure.question_open:
+                self._drop_client()
             raise
 
     def _drop_client(self) -> None:

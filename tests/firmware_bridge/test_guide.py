@@ -69,7 +69,7 @@ async def test_ten_lines_to_a_signature(plugged, family, capsys):
     rig, where = await plugged(family)
     signed = await example("sign")(wallets.make_spend(VAULT), VAULT, **where)
     assert signer_progress(signed, VAULT, rig.seed.fingerprint).is_complete
-    assert "on the device" in capsys.readouterr().out
+    assert "the device" in capsys.readouterr().out
 
 
 async def test_a_vault_and_a_spend(plugged):

@@ -83,6 +83,7 @@ async def lane_to(says, **deadlines):
     [
         {"type": "failed", "id": 1, "code": [], "detail": None},
         {"type": "failed", "id": 1, "code": "locked", "detail": {"a": 1}},
+        {"type": "failed", "id": 1, "code": "locked", "detail": None, "question_open": "yes"},
         {"type": "done", "id": True, "value": "an answer to nothing"},
         {"type": "done", "id": 1.0, "value": "an answer to nothing"},
         {"type": "note", "id": 1, "step": [], "text": "", "done": None, "total": None},

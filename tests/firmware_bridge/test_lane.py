@@ -198,6 +198,40 @@ async def test_cancel_while_the_worker_starts():
             await call
 
 
+@pytest.mark.parametrize("deadline", [False, True])
+async def test_a_worker_that_watches_a_question_is_kept_beyond_its_idle_time(deadline):
+    async with lane_to(deadlines=Deadlines(grace=5.0, idle=0.0)) as lane:
+        asked, person = asyncio.Event(), 0.1 if deadline else 60
+        call = asyncio.create_task(
+            lane.call("leave_question", deadline=5, person=person, on_note=lambda _note: asked.set())
+        )
+        await asked.wait()
+        if not deadline:
+            await lane.cancel()
+        with pytest.raises(TimedOut if deadline else Cancelled) as caught:
+            await call
+        assert caught.value.question_open
+        pid = lane.worker_pid
+        await asyncio.sleep(0.05)
+        assert lane.worker_pid == pid
+        # It knows what it left: nothing is to be cleared up, and afterwards it is let go as any other.
+        assert await lane.call("recovered", deadline=5) is False
+        await until_gone(pid)
+
+
+async def test_a_caller_who_goes_away_while_a_person_may_be_asked_leaves_politely():
+    async with lane_to(deadlines=Deadlines(grace=5.0)) as lane:
+        await lane.call("echo", deadline=5)
+        pid = lane.worker_pid
+        call = asyncio.create_task(lane.call("leave_question", deadline=5, person=60))
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert await lane.call("echo", deadline=5) == {}
+        assert lane.worker_pid == pid
+
+
 async def test_cancel_of_nothing_does_nothing():
     async with lane_to() as lane:
         await lane.cancel()

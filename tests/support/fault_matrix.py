@@ -3,6 +3,7 @@
 The table in docs/devices.md is written from here; tests/firmware_bridge/contract/test_faults.py runs each cell.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from firmware_bridge import (
     WorkerCrashed,
 )
 from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.ledger import VirtualLedger
 from firmware_bridge.virtual.panel import ask_person, refuse_all
 from tests.support import second_program
 from tests.support.makes import settle
@@ -70,9 +72,21 @@ async def _kill(rig: Rig) -> None:
 
 
 async def _grab(rig: Rig) -> None:
-    """The person says yes afterwards: who still listens gets it."""
+    """The person says yes afterwards: who still listens gets it. A Ledger's app then waits for a host that has left, and ends."""
     await second_program.grab(rig)
+    if isinstance(rig.device, VirtualLedger):
+        _pass_silence(rig.device)
     settle(rig)
+
+
+def _pass_silence(device: VirtualLedger) -> None:
+    """The next silence of its host is over at once."""
+
+    def call_soon(_seconds: float, end: Callable[[], None]) -> asyncio.Handle:
+        device.call_later = None
+        return asyncio.get_running_loop().call_soon(end)
+
+    device.call_later = call_soon
 
 
 async def _nothing(_rig: Rig) -> None:
@@ -94,7 +108,7 @@ FAULTS: dict[str, Fault] = {
     "silence": Fault("nobody presses a button", _ask, _nothing),
     **{f"stall-{p}": Fault(f"silent for ever {words}", _with(stall_at=p)) for p, words in _PHASES.items()},
     **{f"garbage-{p}": Fault(f"garbage {words}", _with(garbage_at=p)) for p, words in _PHASES.items()},
-    "grab": Fault("a second program opens it while the person is asked", _ask, _grab, patience=4.0),
+    "grab": Fault("a second program opens it while the person is asked", _ask, _grab),
     "used": Fault("a second program has used it since our last operation", before=second_program.grab),
     "kill": Fault("our worker is killed while the person is asked", _ask, _kill),
 }
@@ -125,7 +139,7 @@ OUTCOMES: dict[str, dict[Family, Outcome]] = {
     **{f"garbage-{p}": _each(DeviceFault) for p in _PHASES},
     # A Coldcard takes packets from whoever writes: a question of ours in the middle of the other's handshake makes one
     # message with it, which it says it cannot read; after the handshake we cannot read what it says.
-    "grab": {Family.TREZOR: None, Family.COLDCARD: (DeviceFault, Busy), Family.LEDGER: TimedOut},
+    "grab": {Family.TREZOR: None, Family.COLDCARD: (DeviceFault, Busy), Family.LEDGER: Disconnected},
     "used": {Family.TREZOR: None, Family.COLDCARD: None, Family.LEDGER: TimedOut},
     "kill": _each(WorkerCrashed),
 }

@@ -26,9 +26,12 @@ class Caller:
     """See `firmware_bridge.port.Caller`."""
 
     notes: list[tuple[Any, ...]] = field(default_factory=list)
+    on_step: Callable[[str], object] = lambda _step: None
+    """Called from the driver's thread."""
 
     def tell(self, step: str, text: str, done: int | None = None, total: int | None = None) -> None:
         self.notes.append((step, text, done, total))
+        self.on_step(step)
 
     def ask(self, question: Question) -> str | None:
         raise AssertionError(f"a Ledger asks nothing at the computer, and this one asked {question}")

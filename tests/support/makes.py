@@ -31,7 +31,7 @@ class Make:
 
     `enrols`: a person confirms a vault once on the device. `proves`: what it says then is kept by the bridge, not by the device.
     `strict`: options of a device that signs only for vaults it knows. `clears`: given up, it takes its question off the screen.
-    `polite`: given up, its worker lives on. `pin`: options of a device with a PIN; `types_pin`: it is entered at the computer.
+    `pin`: options of a device with a PIN; `types_pin`: it is entered at the computer.
     `screens`: kinds of prompts that one payment, with change, is shown in. `partial`: it hands over what it has signed where some
     inputs are left unsigned.
     """
@@ -42,7 +42,6 @@ class Make:
     proves: bool = False
     strict: Mapping[str, object] = field(default_factory=dict)
     clears: bool = False
-    polite: bool = True
     pin: Mapping[str, object] = field(default_factory=dict)
     types_pin: bool = False
     screens: tuple[str, ...] = ("sign-output", "sign-total")
@@ -70,7 +69,7 @@ COLDCARD = Make(
     screens=("sign-transaction",),
     # "Invalid PSBT", and nothing more.
 )
-LEDGER = Make(Family.LEDGER, enrols=True, proves=True, polite=False)
+LEDGER = Make(Family.LEDGER, enrols=True, proves=True, screens=("sign-transaction",))
 VIRTUAL = (TREZOR, COLDCARD, LEDGER)
 # One fake for each way in which vaults are known.
 FAKES = (

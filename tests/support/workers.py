@@ -82,6 +82,12 @@ class ScriptedClient:
         self._cancelled.wait()
         raise DeviceFailure("refused-by-person", "cancelled")
 
+    def _leave_question(self) -> str:
+        """Gives up when asked, and watches the question that stays on the screen."""
+        self._caller.tell("confirm-transaction", "Confirm")
+        self._cancelled.wait()
+        raise DeviceFailure("cancelled", None, question_open=True)
+
     def _finish_when_cancelled(self) -> str:
         """The answer came just when nobody wanted to wait any longer."""
         self._cancelled.wait()

@@ -57,7 +57,7 @@ ADVICE = {
     DeviceState.LOCKED: "Unlock it with its PIN.",
     DeviceState.WRONG_APP: "Open the Bitcoin app of the right network on it.",
     DeviceState.NEEDS_PASSPHRASE: "Enter its passphrase on the device.",
-    DeviceState.BUSY: "Finish what its screen shows, or close the other program that uses it.",
+    DeviceState.BUSY: "Finish what was asked here, or close the other program that uses it. Answer no to a question that was given up.",
     DeviceState.NO_PERMISSION: "On Linux install this project's udev rules; elsewhere close other wallet programs.",
     DeviceState.UNSUPPORTED: "Update its firmware, or use another device.",
 }

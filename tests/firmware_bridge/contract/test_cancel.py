@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from firmware_bridge import Bridge, Busy, Cancelled, DeviceState
+from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, TimedOut
 from firmware_bridge.virtual.panel import ask_person
 from tests.support import makes, rigs, wallets
 from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
@@ -21,6 +21,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 async def test_cancel_while_the_person_thinks(rig, make, operation):
+    """The worker that was given up lives on: the next operation does not have to clear up after it."""
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.panel.script = ask_person
@@ -30,9 +31,8 @@ async def test_cancel_while_the_person_thinks(rig, make, operation):
             await bridge.cancel(device.id)
             with pytest.raises(Cancelled):
                 await waiting
-        if make.polite:
-            assert len(rig.workers) == started
-            assert rig.workers[-1].is_alive()
+        assert len(rig.workers) == started
+        assert rig.workers[-1].is_alive()
         if make.clears:
             await rig.cleared()
         await works_again(bridge, device, rig)
@@ -138,3 +138,39 @@ async def ended(worker) -> None:
     async with asyncio.timeout(5):
         while worker.is_alive():
             await asyncio.to_thread(worker.join, 0.05) if hasattr(worker, "join") else await asyncio.sleep(0)
+
+
+async def test_a_question_that_was_given_up_on_a_ledger_is_told_until_it_is_answered(folder):
+    """Nobody is told to answer it with yes: a yes would sign nothing, and without its host close the app."""
+    rig = makes.LEDGER.rig(folder)
+    async with bridged(rig) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        async with running(bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)) as signing:
+            await rig.shown()
+            await bridge.cancel(device.id)
+            with pytest.raises(Cancelled):
+                await signing
+        (now,) = await bridge.list()
+        assert (now.state, "answer no there" in now.detail) == (DeviceState.BUSY, True)
+        with pytest.raises(Busy) as caught:
+            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+        assert "answer no there" in caught.value.hint
+        rig.panel.press_no()
+        (now,) = await bridge.refresh()
+        while now.state == DeviceState.BUSY:
+            (now,) = await bridge.refresh()
+        assert now.state == DeviceState.READY
+        await works_again(bridge, device, rig)
+
+
+async def test_a_ledger_that_nobody_answers_in_time_says_to_answer_no(folder):
+    rig = makes.LEDGER.rig(folder)
+    async with bridged(rig, deadlines=rigs.replace_deadlines(person=0.5)) as (bridge, [device]):
+        await enrol(bridge, device)
+        rig.panel.script = ask_person
+        with pytest.raises(TimedOut) as caught:
+            await bridge.sign(device.id, wallets.make_spend(VAULT), VAULT)
+        assert "answer no there" in caught.value.hint
+        assert "answer what it asks" not in caught.value.hint
+        await works_again(bridge, device, rig)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import BridgeError, Busy, TimedOut
+from firmware_bridge import BridgeError, Busy, Disconnected, TimedOut
 from tests.support import fault_matrix, makes, rigs, wallets
 from tests.support.fault_matrix import FAULTS, OUTCOMES, PATIENCE, SLACK, possible
 from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
@@ -57,7 +57,7 @@ async def test_every_fault_ends_in_its_outcome_and_the_next_operation_works(name
 async def recover(rig, name) -> None:
     """What a person does: answer what is on the screen, unlock, plug in again what has gone or stopped answering."""
     settle(rig)
-    if name in fault_matrix.PLUGGED_IN_AGAIN:
+    if name in fault_matrix.PLUGGED_IN_AGAIN or OUTCOMES[name][rig.family] is Disconnected:
         await rig.mend()
     rig.device.unlock()
 

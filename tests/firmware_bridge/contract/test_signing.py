@@ -29,7 +29,7 @@ from multisig import (
 from multisig.vault import MAX_INDEX
 from tests.support import makes, wallets
 from tests.support.makes import VAULT, Shown, enrol, sign_and_check
-from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, bridged
+from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, bridged, running
 
 pytestmark = pytest.mark.anyio
 
@@ -98,10 +98,22 @@ async def test_a_message_is_signed_by_the_key_at_the_path(rig):
 
 
 async def test_progress_says_what_the_person_is_asked(rig):
+    """A person who takes their time: a Ledger does not tell that it asks, and is taken to ask when it falls silent."""
     told: list[Progress] = []
+    asked = asyncio.Event()
+
+    def listen(note: Progress) -> None:
+        told.append(note)
+        if note.step.startswith("confirm"):
+            asked.set()
+
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
-        await sign_and_check(bridge, device, rig, on_progress=told.append)
+        rig.panel.script = ask_person
+        async with running(sign_and_check(bridge, device, rig, on_progress=listen)) as signing:
+            await asyncio.wait_for(asked.wait(), 10)
+            makes.settle(rig)
+            await signing
     assert {note.device_id for note in told} == {device.id}
     assert "confirm-transaction" in [note.step for note in told]
 

@@ -1,12 +1,14 @@
 """What a Ledger does through our driver: HWI's client, unmodified, against a virtual device on Ledger's own wire."""
 
+import asyncio
 import base64
 
 import pytest
 
+from firmware_bridge.hwi_client.ledger import link
 from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.faults import Faults, Phase
-from firmware_bridge.virtual.panel import refuse_all
+from firmware_bridge.virtual.panel import ask_person, refuse_all
 from multisig import (
     ChangeTo,
     KeyOrigin,
@@ -134,7 +136,7 @@ async def test_a_proof_that_does_not_hold_or_is_not_wanted_is_replaced(again):
         stale = hmac if again else ANOTHER
         answer = await b.driver.call("enrol", policy=policy_of(VAULT, hmac=stale), again=again)
         assert answer == {"hmac": hmac}
-        assert "enrol-policy" in b.kinds
+        assert b.kinds == ["enrol"]
 
 
 async def test_a_refused_enrolment():
@@ -162,8 +164,7 @@ async def test_ten_inputs_of_ten_key_orders_are_one_approval():
         answer = await sign(b.driver, psbt, policy)
     assert len(orders) > 2
     assert is_signed(psbt, answer, VAULT)
-    # One payment and the total; the change is not shown.
-    assert b.kinds == ["sign-output", "sign-total"]
+    assert b.kinds == ["sign-transaction"]
 
 
 def _key_order(item) -> tuple[str, ...]:
@@ -177,9 +178,61 @@ async def test_progress_counts_the_inputs():
         policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
         b.driver.caller.notes.clear()
         await sign(b.driver, wallets.make_spend(VAULT, n_inputs=3), policy)
-        confirm, *signing = b.driver.caller.notes
-    assert confirm[0] == "confirm-transaction"
-    assert signing == [("signing", f"Signed input {at} of 3", at, 3) for at in (1, 2, 3)]
+    assert b.driver.caller.notes == [
+        ("sending", "Sending the transaction to the device", 0, 3),
+        *(("sending", f"Sent input {at} of 3 to the device", at, 3) for at in (1, 2, 3)),
+        ("signing", "The device signs", 0, 3),
+        *(("signing", f"Signed input {at} of 3", at, 3) for at in (1, 2, 3)),
+    ]
+
+
+async def test_the_person_is_called_when_the_question_is_on_the_screen_and_not_before():
+    """Of ten inputs "Loading transaction" takes two thirds of the time."""
+    seen = []
+    async with bench() as b:
+        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
+        b.driver.caller.notes.clear()
+        b.shown.clear()
+        b.panel.script = ask_person
+        told = told_of("confirm-transaction", b.driver.caller, lambda: seen.append(b.kinds))
+        signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=3), policy))
+        await asyncio.wait_for(told.wait(), 10)
+        b.panel.press_yes()
+        await signing
+    assert seen == [["sign-transaction"]]
+    assert b.driver.caller.steps == ["sending"] * 4 + ["confirm-transaction"] + ["signing"] * 4
+
+
+def told_of(step, caller, do=lambda: None):
+    """Set when the driver tells this step."""
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def listen(told_step):
+        if told_step == step:
+            do()
+            loop.call_soon_threadsafe(told.set)
+
+    caller.on_step = listen
+    return told
+
+
+async def test_another_program_in_the_middle_is_noticed_long_before_a_persons_deadline(monkeypatch):
+    """The app drops our command for the other one's, and never answers ours."""
+    monkeypatch.setattr(link, "_ANSWER_SECONDS", 0.3)
+    async with bench(answer_seconds=0.002) as b:
+        policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
+        b.shown.clear()
+        begun = told_of("sending", b.driver.caller)
+        signing = asyncio.create_task(sign(b.driver, wallets.make_spend(VAULT, n_inputs=10), policy))
+        await asyncio.wait_for(begun.wait(), 10)
+        host, _, port = b.endpoint.place.rpartition(":")
+        _reader, writer = await asyncio.open_connection(host, int(port))
+        async with asyncio.timeout(10):
+            with fails_with("timed-out", "another program may have used it"):
+                await signing
+        writer.close()
+        assert b.shown == []
+        assert "confirm-transaction" not in b.driver.caller.steps
 
 
 async def test_the_transaction_is_untouched_by_signing():
@@ -220,7 +273,7 @@ async def test_a_profile_is_signed_for_without_an_enrolment():
     async with bench() as b:
         answer = await sign(b.driver, psbt, policy_of(PROFILE))
     assert is_signed(psbt, answer, PROFILE)
-    assert b.kinds == ["sign-output", "sign-total"]
+    assert b.kinds == ["sign-transaction"]
 
 
 async def test_refusal_of_a_transaction():

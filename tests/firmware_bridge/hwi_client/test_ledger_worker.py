@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +19,7 @@ from firmware_bridge.errors import (
 )
 from firmware_bridge.lane import Lane
 from firmware_bridge.virtual.faults import Faults, Phase
+from firmware_bridge.virtual.ledger import signing as device_signing
 from firmware_bridge.virtual.panel import Happening, approve_all, ask_person
 from multisig import Psbt, accept_signatures, signer_progress
 from tests.support import rigs, wallets
@@ -31,21 +33,21 @@ PERSON = 8.0
 
 
 @asynccontextmanager
-async def workbench():
+async def workbench(deadlines=rigs.QUICK, **options):
     """A device that knows the vault, and a lane to it."""
-    async with bench() as b:
+    async with bench(**options) as b:
         policy = policy_of(VAULT, hmac=await b.driver.enrol(VAULT))
         b.driver.client.close()
-        lane = Lane(b.endpoint, rigs.NETWORK, deadlines=rigs.QUICK)
+        lane = Lane(b.endpoint, rigs.NETWORK, deadlines=deadlines)
         try:
             yield b, lane, policy
         finally:
             lane.release()
 
 
-async def sign(lane, psbt, policy, *, deadline=PERSON, on_note=None):
+async def sign(lane, psbt, policy, *, deadline=PERSON, person=PERSON, on_note=None):
     args = {"psbt": psbt.to_base64(), "policy": policy, "payments": 1, "resume": False}
-    return Psbt.parse(await lane.call("sign", args, deadline=deadline, on_note=on_note))
+    return Psbt.parse(await lane.call("sign", args, deadline=deadline, person=person, on_note=on_note))
 
 
 async def signs(lane, policy) -> bool:
@@ -55,12 +57,12 @@ async def signs(lane, policy) -> bool:
 
 
 @asynccontextmanager
-async def asked(b, lane, policy):
+async def asked(b, lane, policy, person=PERSON):
     """A signing that waits for the person."""
     shown = asyncio.Event()
     unwatch = b.panel.watch(lambda event: shown.set() if event.happening == Happening.SHOWN else None)
     b.panel.script = ask_person
-    signing = asyncio.create_task(sign(lane, wallets.make_spend(VAULT), policy))
+    signing = asyncio.create_task(sign(lane, wallets.make_spend(VAULT), policy, person=person))
     try:
         async with asyncio.timeout(PERSON):
             await shown.wait()
@@ -80,8 +82,8 @@ async def test_ten_inputs_with_progress_through_the_worker():
         )
     signed = accept_signatures(psbt, answer, VAULT, SEED.fingerprint)
     assert signer_progress(signed, VAULT, SEED.fingerprint).is_complete
-    assert notes == [("confirm-transaction", None, None), *(("signing", at, 10) for at in range(1, 11))]
-    assert b.kinds == ["sign-output", "sign-total"]
+    assert notes == [(step, at, 10) for step in ("sending", "signing") for at in range(11)]
+    assert b.kinds == ["sign-transaction"]
 
 
 async def test_a_question_that_a_killed_worker_left_keeps_the_device_busy_until_it_is_answered():
@@ -113,19 +115,101 @@ async def test_a_no_to_a_question_that_a_killed_worker_left():
         assert await signs(lane, policy)
 
 
-async def test_a_cancel_ends_the_worker_and_leaves_the_question_to_the_person():
+async def cancelled(lane, signing):
+    await lane.cancel()
+    with pytest.raises(Cancelled) as caught:
+        await signing
+    return caught.value
+
+
+async def out_of_time(_lane, signing):
+    with pytest.raises(TimedOut) as caught:
+        await signing
+    return caught.value
+
+
+async def caller_gone(_lane, signing):
+    signing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await signing
+
+
+@pytest.mark.parametrize("give_up", [cancelled, out_of_time, caller_gone])
+@pytest.mark.parametrize("answer", ["press_yes", "press_no"])
+async def test_what_is_answered_after_it_was_given_up_signs_nothing_and_keeps_the_app(
+    give_up, answer, monkeypatch
+):
+    """The app would end itself after a yes that no host follows up."""
+    made = []
+    real = device_signing._signature
+    monkeypatch.setattr(
+        device_signing, "_signature", lambda *given, **how: made.append(given) or real(*given, **how)
+    )
     async with workbench() as (b, lane, policy):
-        async with asked(b, lane, policy) as signing:
+        person = 0.3 if give_up is out_of_time else PERSON
+        async with asked(b, lane, policy, person=person) as signing:
             pid = lane.worker_pid
-            await lane.cancel()
-            with pytest.raises(Cancelled):
-                await signing
-        assert lane.worker_pid != pid
+            outcome = await give_up(lane, signing)
+            assert outcome is None or outcome.question_open
+        for _ in range(2):
+            with pytest.raises(Busy) as caught:
+                await lane.call("fingerprint", deadline=5)
+            assert "answer no there" in caught.value.detail
         assert b.panel.pending is not None
         b.panel.script = approve_all
-        b.panel.press_yes()
-        await _settled(b.panel)
+        followed_up = asyncio.Event()
+        b.device.call_later = lambda _seconds, _end: SimpleNamespace(cancel=followed_up.set)
+        getattr(b.panel, answer)()
+        if answer == "press_yes":
+            # By the worker alone: nothing else is asked of the device before its app would end.
+            await asyncio.wait_for(followed_up.wait(), 5)
+        b.device.call_later = None
+        await _free_again(lane)
+        assert lane.worker_pid == pid
+        assert made == []
         assert await signs(lane, policy)
+        assert made
+
+
+async def test_a_cancel_before_the_question_ends_the_command_on_the_device_too():
+    async with workbench(answer_seconds=0.005) as (b, lane, policy):
+        begun = asyncio.Event()
+        b.shown.clear()
+        signing = asyncio.create_task(
+            sign(lane, wallets.make_spend(VAULT), policy, on_note=lambda _note: begun.set())
+        )
+        await begun.wait()
+        pid = lane.worker_pid
+        assert not (await cancelled(lane, signing)).question_open
+        assert await lane.call("fingerprint", deadline=5) == str(SEED.fingerprint)
+        assert (b.shown, lane.worker_pid) == ([], pid)
+
+
+async def test_a_worker_that_watches_a_question_is_not_let_go_for_being_idle():
+    deadlines = rigs.replace_deadlines(idle=0.0)
+    async with workbench(deadlines=deadlines) as (b, lane, policy):
+        async with asked(b, lane, policy) as signing:
+            pid = lane.worker_pid
+            await cancelled(lane, signing)
+        await asyncio.sleep(0)
+        assert lane.worker_pid == pid
+        b.panel.press_no()
+
+
+async def test_another_program_while_the_person_is_asked_ends_as_disconnected():
+    """The app serves the other one; after the yes it waits for a host that has left, and ends itself."""
+    async with workbench() as (b, lane, policy):
+        async with asked(b, lane, policy, person=60) as signing:
+            _reader, writer = await asyncio.open_connection(*_address(b.endpoint))
+            b.device.call_later = lambda _seconds, end: asyncio.get_running_loop().call_soon(end)
+            await asyncio.sleep(0)
+            b.panel.press_yes()
+            async with asyncio.timeout(PERSON):
+                with pytest.raises(Disconnected):
+                    await signing
+            writer.close()
+        with pytest.raises(Disconnected):
+            await lane.call("fingerprint", deadline=5)
 
 
 async def test_a_no_on_the_device_keeps_the_worker():
@@ -156,7 +240,7 @@ async def test_a_stalled_device_times_out_and_works_again(phase):
     async with workbench() as (b, lane, policy):
         b.device.faults = Faults(stall_at=phase)
         with pytest.raises(TimedOut):
-            await sign(lane, wallets.make_spend(VAULT), policy, deadline=0.7)
+            await sign(lane, wallets.make_spend(VAULT), policy, deadline=0.7, person=0.7)
         await _plug_in_again(b)
         assert await signs(lane, policy)
 
@@ -212,6 +296,17 @@ async def _plug_in_again(b) -> None:
     b.device.faults = Faults()
     await b.device.stop()
     await b.device.start(port=_address(b.endpoint)[1])
+
+
+async def _free_again(lane) -> None:
+    """Until the worker that watched the question has seen it go."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                await lane.call("fingerprint", deadline=5)
+            except Busy:
+                continue
+            return
 
 
 async def _settled(panel) -> None:

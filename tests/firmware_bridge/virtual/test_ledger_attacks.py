@@ -13,6 +13,7 @@ from firmware_bridge.virtual.ledger.key_info import KeyInfo
 from firmware_bridge.virtual.ledger.op_return import describe_op_return
 from firmware_bridge.virtual.ledger.ownership import Ownership
 from firmware_bridge.virtual.ledger.policy import Header, Policy
+from firmware_bridge.virtual.ledger.screens import amount
 from firmware_bridge.virtual.ledger.template import Arrangement, Template
 from firmware_bridge.virtual.ledger.wallet import Wallet
 from firmware_bridge.virtual.panel import approve_all, ask_person, refuse_kind
@@ -56,7 +57,7 @@ pytestmark = pytest.mark.anyio
 PREVIOUS, WITNESS_UTXO, SIGHASH, DERIVATION, TXID, VOUT = (bytes((n,)) for n in (0, 1, 3, 6, 0x0E, 0x0F))
 OUT_DERIVATION, OUT_AMOUNT, OUT_SCRIPT = (bytes((n,)) for n in (2, 3, 4))
 WRONG, UNSUPPORTED, DENIED = (0x6A80, b""), (0x6A82, b""), (0x6985, b"")
-REVIEW = ["sign-output", "sign-total"]
+REVIEW = ["sign-transaction"]
 POLICY = policy_of(VAULT)
 
 
@@ -94,8 +95,13 @@ async def test_an_honest_host_gets_a_valid_signature_for_each_input():
     assert (answer, record.kinds) == ((OK, b""), REVIEW)
     report = verify_signatures(with_signatures(psbt, yielded), VAULT)
     assert report.progress == 1
-    assert encode_address(RECIPIENT, Network.TESTNET4) in record.prompts[0].lines[-1]
-    assert "From Savings" in record.prompts[-1].lines
+    assert record.prompts[0].lines == (
+        "Review transaction to send bitcoin",
+        "From Savings",
+        "Amount 0.006 TEST",
+        f"To {encode_address(RECIPIENT, Network.TESTNET4)}",
+        "Fees 0.00015 TEST",
+    )
 
 
 async def test_a_person_s_own_account_is_signed_for_without_a_registration():
@@ -271,21 +277,22 @@ def change_output(lie: Spending) -> dict[bytes, bytes]:
 
 
 async def shown_for(lie: Spending) -> list[str]:
+    """The payments on the one screen that is approved: their amounts."""
     answer, record, _ = await outcome(lie)
-    assert answer == (OK, b"")
-    return record.kinds
+    assert (answer, record.kinds) == ((OK, b""), REVIEW)
+    return [line for line in record.prompts[0].lines if line.startswith("Amount ")]
 
 
 async def test_change_that_goes_to_somebody_else_is_shown_s1():
     lie = honest()
     change_output(lie)[OUT_SCRIPT] = RECIPIENT
-    assert await shown_for(lie) == ["sign-output", *REVIEW]
+    assert len(await shown_for(lie)) == 2
 
 
 async def test_change_that_names_another_place_is_shown_s1():
     lie = honest()
     change_output(lie)[OUT_SCRIPT] = VAULT.script_pubkey(1, 4)
-    assert await shown_for(lie) == ["sign-output", *REVIEW]
+    assert len(await shown_for(lie)) == 2
 
 
 async def test_change_that_names_nobody_is_shown_s1():
@@ -293,7 +300,7 @@ async def test_change_that_names_nobody_is_shown_s1():
     change = change_output(lie)
     for key in [key for key in change if key[:1] == OUT_DERIVATION]:
         del change[key]
-    assert await shown_for(lie) == ["sign-output", *REVIEW]
+    assert len(await shown_for(lie)) == 2
 
 
 @pytest.mark.parametrize("other", [vault(1), vault(2, 2), profile(1)], ids=["1-of-3", "2-of-2", "theirs"])
@@ -303,12 +310,12 @@ async def test_change_to_another_quorum_is_shown_s2(other):
     honest_change = change_output(honest())
     theirs = lie.outputs[1]
     theirs |= {key: value for key, value in honest_change.items() if key[:1] == OUT_DERIVATION}
-    assert await shown_for(lie) == ["sign-output", *REVIEW]
+    assert len(await shown_for(lie)) == 2
 
 
 async def test_money_to_an_own_receiving_address_is_shown_as_a_payment():
     psbt = spend(VAULT, outputs=[TxOut(PAYMENT, RECIPIENT), ChangeTo(CHANGE_AMOUNT, 0, 3)])
-    assert await shown_for(spending(psbt, POLICY)) == ["sign-output", *REVIEW]
+    assert len(await shown_for(spending(psbt, POLICY))) == 2
 
 
 @pytest.mark.parametrize("chain", [2, 1 + HARDENED])
@@ -317,13 +324,13 @@ async def test_change_on_a_chain_that_is_none_is_shown_s9(chain):
     change = change_output(lie)
     for key in [key for key in change if key[:1] == OUT_DERIVATION]:
         change[key] = change[key][:-8] + chain.to_bytes(4, "little") + change[key][-4:]
-    assert await shown_for(lie) == ["sign-output", *REVIEW]
+    assert len(await shown_for(lie)) == 2
 
 
 async def test_change_at_an_absurd_index_is_not_shown_as_on_the_hardware_s9():
     """The app has no opinion about how far change may lie: that is for whoever makes the transaction to check."""
     psbt = spend(VAULT, outputs=[TxOut(PAYMENT, RECIPIENT), ChangeTo(CHANGE_AMOUNT, 1, 999_999)])
-    assert await shown_for(spending(psbt, POLICY)) == REVIEW
+    assert len(await shown_for(spending(psbt, POLICY))) == 1
 
 
 async def test_a_hardened_index_s9():
@@ -345,8 +352,8 @@ async def test_derivations_that_are_none_make_an_input_somebody_else_s_s23(bad):
 async def test_everything_that_comes_back_is_a_self_transfer():
     psbt = spend(VAULT, outputs=[ChangeTo(Sats(COIN - 5_000), 1, 3)])
     answer, record, _ = await outcome(spending(psbt, POLICY))
-    assert (answer, record.kinds) == ((OK, b""), ["sign-total"])
-    assert "Self-transfer" in record.prompts[0].lines
+    assert (answer, record.kinds) == ((OK, b""), REVIEW)
+    assert "Amount 0 TEST (self-transfer)" in record.prompts[0].lines
 
 
 async def test_many_change_outputs_are_refused():
@@ -359,10 +366,37 @@ async def test_many_change_outputs_are_refused():
 
 
 async def test_a_high_fee_is_warned_of_s7():
-    for fee, kinds in ((99_999, REVIEW), (100_000, ["sign-output", "sign-fee", "sign-total"])):
+    """On a page of its own, and no question of its own."""
+    for fee, warned in ((99_999, False), (100_000, True)):
         psbt = spend(VAULT, outputs=[TxOut(Sats(COIN - fee), RECIPIENT)])
         answer, record, _ = await outcome(spending(psbt, POLICY))
-        assert (answer, record.kinds) == ((OK, b""), kinds)
+        assert (answer, record.kinds) == ((OK, b""), REVIEW)
+        assert ("High fees warning Fees are above 10% of total amount" in record.prompts[0].lines) == warned
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 TEST"),
+        (1, "0.00000001 TEST"),
+        (50_000, "0.0005 TEST"),
+        (100_000_000, "1 TEST"),
+        (2_050_000_000, "20.5 TEST"),
+        (MAX_MONEY, "21000000 TEST"),
+    ],
+)
+def test_amounts_are_written_as_the_app_writes_them(value, text):
+    assert amount(Sats(value), "TEST") == text
+
+
+async def test_more_payments_than_are_listed_are_one_approval_still():
+    for count, label in ((16, "To"), (17, "Address")):
+        outputs = [TxOut(Sats(10_000), RECIPIENT)] * count
+        answer, record, _ = await outcome(spending(spend(VAULT, outputs=outputs), POLICY))
+        assert (answer, record.kinds) == ((OK, b""), REVIEW)
+        lines = record.prompts[0].lines
+        assert f"Transaction output {count} of {count}" in lines
+        assert sum(line.startswith(f"{label} tb1") for line in lines) == count
 
 
 async def test_outputs_beyond_the_inputs_s7():
@@ -382,8 +416,8 @@ async def test_op_return_data_is_shown_whole_in_hexadecimal_s10(length):
     outputs = [TxOut(Sats(0), op_return_script(data)), ChangeTo(Sats(COIN - 5_000), 1, 0)]
     psbt = spend(VAULT, outputs=outputs)
     answer, record, yielded = await outcome(spending(psbt, POLICY))
-    assert (answer, record.kinds) == ((OK, b""), ["sign-op-return", "sign-total"])
-    assert f"OP_RETURN 0x{data.hex()}" in record.prompts[0].lines
+    assert (answer, record.kinds) == ((OK, b""), REVIEW)
+    assert f"To OP_RETURN 0x{data.hex()}" in record.prompts[0].lines
     assert verify_signatures(with_signatures(psbt, yielded), VAULT).progress == 1
 
 
@@ -417,7 +451,7 @@ def test_op_return_scripts_as_they_are_described_s10(script, text):
 async def test_money_in_an_op_return_is_shown():
     outputs = [TxOut(Sats(7_000), op_return_script(b"lost")), ChangeTo(Sats(COIN - 12_000), 1, 0)]
     _, record, _ = await outcome(spending(spend(VAULT, outputs=outputs), POLICY))
-    assert "Send 0.00007000 BTC to nobody" in record.prompts[0].lines
+    assert {"Amount 0.00007 TEST", "To OP_RETURN 0x6c6f7374"} <= set(record.prompts[0].lines)
 
 
 async def test_too_many_inputs_outputs_or_fields_are_refused_before_they_are_asked_for():
@@ -433,20 +467,20 @@ async def test_too_many_inputs_outputs_or_fields_are_refused_before_they_are_ask
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        (b"hello\nthere", ["hello", "there"]),
+        (b"hello\nthere", "hello\nthere"),
         ("prüfe".encode(), None),
         (b"a\x00b", None),
-        (b"a" * 640, ["a" * 640]),
+        (b"a" * 640, "a" * 640),
         (b"a" * 641, None),
-        (b"", [""]),
+        (b"", ""),
     ],
 )
 async def test_messages_are_shown_whole_or_as_their_hash(text, shown):
     async with table() as it:
         assert (await it.host.sign_message(text, "m/84'/1'/0'/0/0"))[0] == OK
         (prompt,) = it.record.prompts
-    expected = shown or ["Message hash", sha256(text).hexdigest().upper()]
-    assert list(prompt.lines[2:]) == expected
+    expected = f"hash {sha256(text).hexdigest().upper()}" if shown is None else shown
+    assert prompt.lines == ("Review message", "Path 84'/1'/0'/0/0", f"Message {expected}")
 
 
 async def test_messages_that_are_refused():
@@ -490,10 +524,7 @@ def own_quorum(accounts: int) -> tuple[Spending, set[bytes]]:
 async def test_each_own_key_of_a_quorum_signs():
     lie, keys = own_quorum(2)
     answer, record, yielded = await outcome(lie)
-    assert (answer, record.kinds) == (
-        (OK, b""),
-        ["sign-unverified-inputs", "sign-output", "sign-output", "sign-total"],
-    )
+    assert (answer, record.kinds) == ((OK, b""), ["sign-unverified-inputs", *REVIEW])
     assert {one[2:35] for one in yielded} == keys
     assert [one[0] for one in yielded] == [0, 0]
 

@@ -15,7 +15,7 @@ from multisig import (
 from tests.support.namespace import run_isolated
 from tests.support.virtual import NETWORK, seed, vault
 
-ENROLMENT = ["enrol-name", "enrol-policy", "enrol-key", "enrol-key", "enrol-key"]
+ENROLMENT = ["enrol"]
 
 
 @pytest.mark.namespace
@@ -46,7 +46,7 @@ def test_hwi_enumerates_reads_keys_signs_and_shows_an_address():
 
     assert seen["displayaddress"] == {"address": vault(network=Network.TESTNET4).address(0, 7)}
     assert seen["shown"] == [
-        *ENROLMENT, "sign-output", "sign-total", "sign-message", *ENROLMENT, "address"
+        *ENROLMENT, "sign-transaction", "sign-message", *ENROLMENT, "address"
     ]  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_a_refusal_is_an_unknown_error_to_hwi_and_nothing_is_signed():
     seen = run_isolated("ledger_scenario", "--auto", "refuse")
     for command in ("signtx", "signmessage", "displayaddress"):
         assert seen[command]["code"] == -13
-    assert seen["shown"] == ["enrol-name", "sign-message", "enrol-name"]
+    assert seen["shown"] == ["enrol", "sign-message", "enrol"]
 
 
 @pytest.mark.namespace

@@ -36,8 +36,8 @@ from tests.support.virtual import NETWORK, profile, seed, spend, vault
 pytestmark = pytest.mark.anyio
 
 ACCOUNT = multisig_account_path(NETWORK)
-ENROLMENT = Counter({"enrol-name": 1, "enrol-policy": 1, "enrol-key": 3})
-REVIEW = Counter({"sign-output": 1, "sign-total": 1})
+ENROLMENT = Counter({"enrol": 1})
+REVIEW = Counter({"sign-transaction": 1})
 
 
 async def with_client(endpoint, work, chain=Chain.TEST):
@@ -139,7 +139,7 @@ async def test_a_message_is_signed_by_the_key_of_its_path():
     assert recover_message_key("check me", signature) == seed().public_key(path)
     assert signature[0] in {31, 32}
     assert record.kinds == ["sign-message"]
-    assert "check me" in record.prompts[0].lines
+    assert "Message check me" in record.prompts[0].lines
 
 
 async def test_a_proof_of_possession_at_a_multisig_path_is_signed_without_a_warning():
@@ -157,7 +157,7 @@ async def test_a_vault_s_address_is_registered_and_shown():
     )
     assert address == vault(network=Network.TESTNET4).address(0, 7)
     assert Counter(record.kinds) == ENROLMENT + Counter({"address": 1})
-    assert address in record.prompts[-1].lines
+    assert f"Address {address}" in record.prompts[-1].lines
 
 
 async def test_an_own_address_is_shown():
@@ -176,7 +176,7 @@ async def test_a_person_s_no_is_the_app_s_own_exception():
         with pytest.raises(DenyError):
             await driven(work, refuse_all)
     with pytest.raises(DenyError):
-        await driven(lambda client: hwi.sign(client, spend(VAULT)), refuse_kind("sign-total"))
+        await driven(lambda client: hwi.sign(client, spend(VAULT)), refuse_kind("sign-transaction"))
 
 
 async def test_a_vault_that_it_does_not_belong_to_is_refused_without_asking():

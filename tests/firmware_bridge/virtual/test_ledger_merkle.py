@@ -130,7 +130,7 @@ async def test_a_message_of_many_chunks_needs_proofs_in_two_parts():
         status, signature = await it.host.sign_message(text, PATH)
         assert status == OK
         (prompt,) = it.record.prompts
-        assert sha256(text).hexdigest().upper() in prompt.lines
+        assert f"Message hash {sha256(text).hexdigest().upper()}" in prompt.lines
     key = seed().public_key(DerivationPath.parse(PATH))
     assert recover_message_key(text.decode(), signature) == key
 

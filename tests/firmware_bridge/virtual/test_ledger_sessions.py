@@ -1,6 +1,7 @@
 """The virtual Ledger's conversation with hosts that interrupt, leave, come back and talk across each other."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -103,7 +104,7 @@ async def test_a_registration_that_outlives_its_host():
         await seen(it, Happening.SHOWN, it.record.happenings.count(Happening.APPROVED) + 1)
         task.cancel()
         it.host.writer.transport.abort()
-        await press_yes(it, 5)
+        await press_yes(it, 1)
         async with host_of(it.endpoint) as other:
             assert await works(other)
             assert it.device.panel.pending is None
@@ -118,10 +119,50 @@ async def test_signing_that_outlives_its_host_waits_for_somebody_and_is_cleared_
         await seen(it, Happening.SHOWN, it.record.happenings.count(Happening.APPROVED) + 1)
         task.cancel()
         it.host.writer.transport.abort()
-        await press_yes(it, 2)
+        await press_yes(it, 1)
         async with host_of(it.endpoint) as other:
             assert await other.exchange(*GET_VERSION) == (0x6A80, b"")
             assert (await other.exchange(*GET_VERSION))[0] == OK
+
+
+async def test_an_app_whose_host_falls_silent_in_the_middle_of_a_command_ends():
+    """Five seconds, by the clock that it was given; a host that answers, or a person who thinks, keeps it."""
+    clock = Clock()
+    async with table(call_later=clock.call_later) as it:
+        mark = await registered(it.host, POLICY)
+        assert clock.running == []
+        it.host.send(**spending(spend(VAULT), POLICY).apdu(mark))
+        assert (await it.host.receive())[0] == 0xE000
+        ((seconds, end),) = clock.running
+        assert seconds == 5
+        end()
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await it.host.exchange(*FINGERPRINT)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", int(it.endpoint.place.rpartition(":")[2]))
+        async with host_of(await it.device.start()) as again:
+            assert await works(again)
+
+
+async def test_a_person_who_thinks_for_long_does_not_end_the_app():
+    clock = Clock()
+    async with table(ask_person, call_later=clock.call_later) as it:
+        await prompt_open(it)
+        assert clock.running == []
+        it.device.panel.press_yes()
+        assert (await it.host.receive())[0] == OK
+
+
+class Clock:
+    """What was to be called later, and has neither been called nor cancelled."""
+
+    def __init__(self):
+        self.running = []
+
+    def call_later(self, seconds, call):
+        timer = (seconds, call)
+        self.running.append(timer)
+        return SimpleNamespace(cancel=lambda: self.running.remove(timer))
 
 
 async def test_a_scan_takes_the_line_and_the_signer_is_never_answered_again():

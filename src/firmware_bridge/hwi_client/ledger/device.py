@@ -6,6 +6,7 @@ one more for each pass. Here a person approves a vault once, the caller keeps th
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from hwilib.psbt import PSBT
@@ -21,7 +22,8 @@ from firmware_bridge.hwi_client.ledger.app import (
     require_keys_of,
     require_network,
 )
-from firmware_bridge.hwi_client.ledger.link import Link, open_link
+from firmware_bridge.hwi_client.ledger.link import Link, Watch, open_link
+from firmware_bridge.hwi_client.ledger.loading import Loading
 from firmware_bridge.hwi_client.ledger.policy import (
     Policy,
     is_vault,
@@ -74,6 +76,14 @@ class LedgerDevice(OpenDevice):
         }
         return {name: _by_status(operation) for name, operation in operations.items()}
 
+    def call(self, op: str, args: Args) -> Any:
+        _by_status(lambda _: self._link.begin())(None)
+        return super().call(op, args)
+
+    def cancel(self) -> None:
+        """Give up. A question that is on the screen stays there, and is watched until it is answered: a yes signs nothing."""
+        self._link.give_up()
+
     def close(self) -> None:
         self._link.stop()
 
@@ -120,11 +130,7 @@ class LedgerDevice(OpenDevice):
             _require_no_vault(policy)
         else:
             to_version_2(psbt)
-        progress = _Progress(self._caller, len(psbt.inputs))
-        with (
-            self._asking(client, "confirm-transaction", "Confirm the transaction on the device"),
-            self._link.watching(progress.signed_one),
-        ):
+        with self._asking_to_sign(client, len(psbt.inputs)):
             signatures = client.sign_psbt(psbt, wallet, proof)
         psbt.convert_to_v0()
         return _with_signatures(psbt, signatures).serialize()
@@ -179,33 +185,35 @@ class LedgerDevice(OpenDevice):
         client.get_master_fingerprint()
         return client
 
-    @contextlib.contextmanager
-    def _asking(self, client: Any, step: str, text: str) -> Iterator[None]:
+    def _asking_to_sign(self, client: Any, inputs: int) -> AbstractContextManager[None]:
+        """The person is asked when the transaction is loaded. Of the old protocol it is not known when that is."""
+        question = "confirm-transaction", "Confirm the transaction on the device"
+        if is_legacy(client) or self._app is None:
+            return self._asking(client, *question)
+        loading = Loading(self._caller, inputs, self._app.version)
+        watch = Watch(
+            _REFUSALS,
+            loading.started,
+            loading.requested,
+            loading.may_ask,
+            lambda: self._caller.tell(*question),
+        )
+        return self._watched(watch)
+
+    def _asking(self, client: Any, step: str, text: str) -> AbstractContextManager[None]:
         """A person is asked something on the device, and may say no."""
-        refusals = _LEGACY_REFUSALS if is_legacy(client) else _REFUSALS
         self._caller.tell(step, text)
-        with self._link.refusals(refusals) as was_refused:
+        return self._watched(Watch(_LEGACY_REFUSALS if is_legacy(client) else _REFUSALS))
+
+    @contextlib.contextmanager
+    def _watched(self, watch: Watch) -> Iterator[None]:
+        with self._link.watched(watch) as was_refused:
             try:
                 yield
             except Exception as error:
                 if was_refused():
                     raise DeviceFailure(RefusedByPerson.code, None) from error
                 raise
-
-
-class _Progress:
-    """How many inputs are signed; the device hands each signature over as soon as it has it."""
-
-    def __init__(self, caller: Caller, inputs: int) -> None:
-        self._caller = caller
-        self._inputs = inputs
-        self._done = 0
-
-    def signed_one(self) -> None:
-        # A device that yields more than it was asked for is dealt with by whoever takes the signatures.
-        self._done = min(self._done + 1, self._inputs)
-        text = f"Signed input {self._done} of {self._inputs}"
-        self._caller.tell("signing", text, self._done, self._inputs)
 
 
 def open_ledger(endpoint: Endpoint, network: Network, caller: Caller, opening: Opening) -> LedgerDevice:  # noqa: ARG001 - every operation begins with what clears a cut-off one

@@ -18,13 +18,15 @@ INCORRECT_DATA: Final = 0x6A80
 NOT_SUPPORTED: Final = 0x6A82
 UNKNOWN_POLICY: Final = 0xB008
 
+QUESTION_OPEN: Final = "it still shows the question of an earlier request; answer no there"
+
 # The Bitcoin app's `sw.h`, and what the device's own software answers in its place.
 _WORDS: Final[Mapping[int, str]] = {
     0x5515: "it is locked",
     0x6511: "it is locked, or no app is open",
     0x6700: "a command of the wrong length",
     0x6804: "it is locked",
-    0x6901: "it shows a question of an earlier request that nobody has answered",
+    0x6901: QUESTION_OPEN,
     SECURITY_NOT_SATISFIED: "it is locked",
     DENIED: "refused on the device",
     INCORRECT_DATA: "it does not accept what it was given",

@@ -6,7 +6,6 @@ from firmware_bridge.virtual.faults import Phase
 from firmware_bridge.virtual.ledger import screens
 from firmware_bridge.virtual.ledger.errors import incorrect_data, not_supported
 from firmware_bridge.virtual.ledger.host import Host
-from firmware_bridge.virtual.ledger.key_info import KeyInfo
 from firmware_bridge.virtual.ledger.merkle import HASH_BYTES
 from firmware_bridge.virtual.ledger.paths import MAX_DEFAULT_INDEX, is_usual, read_path
 from firmware_bridge.virtual.ledger.policy import Header, Policy, fetch_policy
@@ -31,13 +30,12 @@ async def get_extended_pubkey(work: Work, wallet: Wallet, data: bytes) -> bytes:
     display = _read_flag(reader)
     path = read_path(reader)
     reader.finish()
-    usual = is_usual(path, wallet.network.coin_type)
-    if not usual and not display:
+    if not is_usual(path, wallet.network.coin_type) and not display:
         raise not_supported("an unusual path")
     xpub = str(wallet.xpub(path))
     work.reach(Phase.XPUB)
     if display:
-        await work.confirm(screens.public_key(path, xpub, usual=usual))
+        await work.confirm(screens.public_key(path, xpub))
     return xpub.encode("ascii")
 
 
@@ -58,21 +56,14 @@ async def register_wallet(work: Work, wallet: Wallet, data: bytes) -> bytes:
     own = [wallet.own_key(key) is not None for key in policy.keys]
     if not any(own):
         raise incorrect_data("no key of this policy is of this device")
-    await _show_policy(work, policy, own)
+    keys = zip(policy.keys, own, strict=True)
+    await work.confirm(screens.enrolment(policy.name, policy.template_text, keys))
     return header.id + wallet.mark(header.id)
 
 
 def _require_distinct_keys(policy: Policy) -> None:
     if len({key.xpub.public_key for key in policy.keys}) != len(policy.keys):
         raise not_supported("a key stands twice in the policy")
-
-
-async def _show_policy(work: Work, policy: Policy, own: list[bool]) -> None:
-    await work.confirm(screens.enrol_name(policy.name))
-    await work.confirm(screens.enrol_policy(policy.template_text))
-    shown: list[tuple[KeyInfo, bool]] = list(zip(policy.keys, own, strict=True))
-    for number, (key, is_own) in enumerate(shown, 1):
-        await work.confirm(screens.enrol_key(number, len(shown), key.text, own=is_own))
 
 
 async def get_wallet_address(work: Work, wallet: Wallet, data: bytes) -> bytes:

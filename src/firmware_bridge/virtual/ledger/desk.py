@@ -17,7 +17,7 @@ from firmware_bridge.virtual.ledger.commands import (
 from firmware_bridge.virtual.ledger.errors import Refused, Silenced
 from firmware_bridge.virtual.ledger.signing import sign_psbt
 from firmware_bridge.virtual.ledger.wallet import Wallet
-from firmware_bridge.virtual.ledger.work import Send, Work
+from firmware_bridge.virtual.ledger.work import Send, Timer, Work
 from firmware_bridge.virtual.panel import Panel
 from multisig import MultisigError
 from multisig.wire import WireError, with_length
@@ -53,7 +53,7 @@ class App:
 
 
 class Desk:
-    """`strike` tells the faults of a phase."""
+    """`strike` tells the faults of a phase; `start_silence` ends the app unless its timer is cancelled."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Desk:
         app: Callable[[], App],
         strike: Callable[[Phase], None],
         faults: Callable[[], Faults],
+        start_silence: Callable[[], Timer],
     ) -> None:
         self.locked = False
         self._wallet = wallet
@@ -69,6 +70,7 @@ class Desk:
         self._app = app
         self._strike = strike
         self._faults = faults
+        self._start_silence = start_silence
         self._work: Work | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -121,7 +123,7 @@ class Desk:
         if reply is not None:
             send(reply)
             return
-        self._work = Work(self._panel, send, self._strike, self._faults())
+        self._work = Work(self._panel, send, self._strike, self._faults(), self._start_silence)
         self._task = asyncio.create_task(self._run(self._work, apdu, self._task))
 
     def _at_once(self, apdu: Apdu) -> Reply | None:

@@ -11,6 +11,7 @@ from firmware_bridge.virtual.ledger.errors import Silenced
 from firmware_bridge.virtual.ledger.framing import GARBAGE, to_bytes
 from firmware_bridge.virtual.ledger.link import Connection, Link
 from firmware_bridge.virtual.ledger.wallet import Wallet
+from firmware_bridge.virtual.ledger.work import SILENCE_SECONDS, CallLater, Timer
 from firmware_bridge.virtual.panel import Panel
 from firmware_bridge.virtual.seed import Seed
 from multisig import Fingerprint, Network
@@ -24,7 +25,8 @@ class VirtualLedger:
     """A Ledger with its Bitcoin app open, on a TCP port of this machine. It keeps its seed and nothing else.
 
     `app_name` and `app_version` may be set anew at any time, as a person may open another app; None is the Bitcoin app
-    of the network. `answer_seconds` is what it takes over each answer, for measurements at the pace of hardware.
+    of the network. `answer_seconds` is what it takes over each answer, for measurements at the pace of hardware. `call_later`
+    (by default the event loop's) is the clock by which the app ends itself when its host falls silent in the middle of a command.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class VirtualLedger:
         app_name: str | None = None,
         app_version: str = DEFAULT_VERSION,
         answer_seconds: float = 0.0,
+        call_later: CallLater | None = None,
     ) -> None:
         self.panel = panel
         self.faults = faults or Faults()
@@ -44,7 +47,15 @@ class VirtualLedger:
         self.app_name = app_name or ("Bitcoin" if network is Network.MAINNET else "Bitcoin Test")
         self.app_version = app_version
         self._answer_seconds = answer_seconds
-        self._desk = Desk(Wallet(seed, network), panel, self._app, self._strike, lambda: self.faults)
+        self.call_later = call_later
+        self._desk = Desk(
+            Wallet(seed, network),
+            panel,
+            self._app,
+            self._strike,
+            lambda: self.faults,
+            self._start_silence,
+        )
         self._link: Link | None = None
         self._silent = False
         self._garble = False
@@ -64,10 +75,12 @@ class VirtualLedger:
 
     async def stop(self) -> None:
         """Unplug: the port is closed, the prompt leaves the screen, a command under way is forgotten."""
-        await self._desk.clear()
         link, self._link = self._link, None
         if link is not None:
+            # First: what still comes in must find no device, rather than one that has forgotten its command.
             link.close()
+        await self._desk.clear()
+        if link is not None:
             await link.wait_closed()
 
     def lock(self) -> None:
@@ -77,6 +90,17 @@ class VirtualLedger:
     def unlock(self) -> None:
         """As if the right PIN had been entered."""
         self._desk.locked = False
+
+    def _start_silence(self) -> Timer:
+        call_later = self.call_later or asyncio.get_running_loop().call_later
+        return call_later(SILENCE_SECONDS, self._exit_app)
+
+    def _exit_app(self) -> None:
+        """THROW(EXCEPTION_IO_RESET) in app_ticker_event_callback: the dashboard comes, and the maker's emulator ends."""
+        self._silent = True
+        if self._link is not None:
+            self._link.close()
+        self._desk.drop()
 
     def _app(self) -> App:
         return App(self.app_name, self.app_version)

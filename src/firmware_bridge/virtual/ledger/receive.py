@@ -55,6 +55,25 @@ class Receiver:
         ]
         return Spend(version, lock_time, tuple(coins), tuple(paid))
 
+    async def read_again(self, request: SignRequest) -> None:
+        """What every signature covers (compute_tx_hashes of sign_psbt/txhashes.c): each input, each output, and each input's coin."""
+        for at in range(request.inputs.size):
+            await self.read_input(request, at)
+        for at in range(request.outputs.size):
+            fields = await open_map(self._host, request.outputs.root, request.outputs.size, at)
+            await fields.require(_OUT_AMOUNT, 8)
+            await fields.get(_OUT_SCRIPT, MAX_OUTPUT_SCRIPT_BYTES)
+        for at in range(request.inputs.size):
+            fields = await open_map(self._host, request.inputs.root, request.inputs.size, at)
+            if await _witness_utxo(fields) is None:
+                await self._proven(fields, await self._outpoint(fields))
+
+    async def read_input(self, request: SignRequest, at: int) -> None:
+        """Its outpoint and its sequence."""
+        fields = await open_map(self._host, request.inputs.root, request.inputs.size, at)
+        await self._outpoint(fields)
+        await _uint32(fields, _IN_SEQUENCE, _FINAL_SEQUENCE)
+
     async def _globals(self, request: SignRequest) -> tuple[int, int]:
         fields = await PsbtMap.open(self._host, request.global_map)
         version = _number(await fields.require(_GLOBAL_TX_VERSION, 4))

@@ -42,29 +42,31 @@ async def sign_psbt(work: Work, wallet: Wallet, data: bytes, *, version: int) ->
     host = Host(work)
     policy = await fetch_known_policy(host, wallet, request.policy_id, request.mark)
     ownership = Ownership(wallet, policy)
-    spend = await Receiver(host, ownership).receive(request)
+    receiver = Receiver(host, ownership)
+    spend = await receiver.receive(request)
     spend.check()
+    await receiver.read_again(request)
     await _approve(work, wallet, spend, policy.name)
     work.reach(Phase.SIGN)
-    signatures = _sign(wallet, ownership, spend, work.faults)
-    for signature in signatures[:-1]:
-        await host.take(signature.serialize(with_key=version > 0))
-    work.reach(Phase.RETURN)
-    for signature in signatures[-1:]:
+    hashes = SighashCache(spend.transaction)
+    to_sign = _to_sign(ownership, spend, work.faults)
+    for left, (account, at) in zip(reversed(range(len(to_sign))), to_sign, strict=True):
+        await receiver.read_input(request, at)
+        spoiled = at in work.faults.wrong_signatures
+        signature = _signature(wallet, ownership, spend, at, account, hashes, spoiled=spoiled)
+        if not left:
+            work.reach(Phase.RETURN)
         await host.take(signature.serialize(with_key=version > 0))
     return b""
 
 
 async def _approve(work: Work, wallet: Wallet, spend: Spend, wallet_name: str) -> None:
-    """Every warning, every payment, then the whole, in the app's order. The first no ends it."""
-    payments = _payments(wallet, spend)
+    """Every warning, then the whole transaction, in the app's order. The first no ends it."""
+    payments = [(out.amount, _described(wallet, out)) for out in spend.payments]
     for prompt in _warnings(spend):
         await work.confirm(prompt)
-    for prompt in payments:
-        await work.confirm(prompt)
-    if spend.has_high_fee:
-        await work.confirm(screens.high_fee(spend.fee))
-    await work.confirm(screens.total(wallet_name, spend.spent, spend.fee, self_transfer=not payments))
+    review = screens.transaction(wallet_name, payments, spend.fee, wallet.ticker, high_fee=spend.has_high_fee)
+    await work.confirm(review)
 
 
 def _warnings(spend: Spend) -> list[Prompt]:
@@ -76,27 +78,18 @@ def _warnings(spend: Spend) -> list[Prompt]:
     return [prompt for is_due, prompt in due if is_due]
 
 
-def _payments(wallet: Wallet, spend: Spend) -> list[Prompt]:
+def _described(wallet: Wallet, out: TxOut) -> str:
     """:raises Refused: an output that cannot be shown."""
-    count = len(spend.payments)
-    return [_payment(wallet, number, count, out) for number, out in enumerate(spend.payments, 1)]
-
-
-def _payment(wallet: Wallet, number: int, count: int, out: TxOut) -> Prompt:
-    address = wallet.show(out.script_pubkey)
-    if address is not None:
-        return screens.payment(number, count, out.amount, address)
-    data = describe_op_return(out.script_pubkey)
-    if data is None:
+    shown = wallet.show(out.script_pubkey) or describe_op_return(out.script_pubkey)
+    if shown is None:
         raise not_supported("an output that has no address")
-    return screens.op_return(number, count, out.amount, data)
+    return shown
 
 
-def _sign(wallet: Wallet, ownership: Ownership, spend: Spend, faults: Faults) -> list[Signature]:
+def _to_sign(ownership: Ownership, spend: Spend, faults: Faults) -> list[tuple[DerivationPath, int]]:
     """In the app's order: with each own key all inputs."""
-    hashes = SighashCache(spend.transaction)
     return [
-        _signature(wallet, ownership, spend, at, account, hashes, spoiled=at in faults.wrong_signatures)
+        (account, at)
         for account in ownership.accounts
         for at, _ in spend.own_coins
         if at not in faults.missing_signatures

@@ -37,6 +37,11 @@ class Wallet:
         return self._network
 
     @property
+    def ticker(self) -> str:
+        """COIN_COINID_SHORT of the app's two builds."""
+        return "BTC" if self._network is Network.MAINNET else "TEST"
+
+    @property
     def fingerprint(self) -> Fingerprint:
         return self._seed.fingerprint
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.ledger.apdu import Reply, Status
@@ -9,6 +10,15 @@ from firmware_bridge.virtual.ledger.errors import Refused
 from firmware_bridge.virtual.panel import Panel, Prompt
 
 Send = Callable[[Reply], None]
+SILENCE_SECONDS = 5.0
+"""INTERRUPTION_TIMEOUT_TICKS of app-bitcoin-new 2.4.6, src/boilerplate/io_ext.h: 50 ticks of 100 ms."""
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+CallLater = Callable[[float, Callable[[], None]], Timer]
 
 
 class Work:
@@ -20,6 +30,7 @@ class Work:
         send: Send,
         strike: Callable[[Phase], None],
         faults: Faults,
+        start_silence: Callable[[], Timer],
     ) -> None:
         self.reach = strike
         """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
@@ -27,6 +38,7 @@ class Work:
         """To the host that was heard last; to nobody once it has gone."""
         self.faults = faults
         self._panel = panel
+        self._start_silence = start_silence
         self._answer: asyncio.Future[bytes] | None = None
 
     @property
@@ -39,12 +51,14 @@ class Work:
         self._answer.set_result(data)
 
     async def ask_host(self, request: bytes) -> bytes:
-        """Interrupt the command for a request to the host, and wait for what it has to say."""
+        """Interrupt the command for a request to the host, and wait for what it has to say, which ends the app if it is nothing."""
         self._answer = asyncio.get_running_loop().create_future()
         self.send(Reply(Status.INTERRUPTED, request))
+        silence = self._start_silence()
         try:
             return await self._answer
         finally:
+            silence.cancel()
             self._answer = None
 
     async def confirm(self, prompt: Prompt) -> None:
