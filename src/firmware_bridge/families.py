@@ -297,7 +297,6 @@ def clean_detail(text: str) -> str:
 TREZOR_BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
     2: ("confirm-fee", "The fee is high: confirm it on the device"),
     3: ("confirm-output", "Confirm an output on the device"),
-    7: ("confirm-message", "Confirm the message on the device"),
     8: ("confirm-transaction", "Confirm the total and the fee on the device"),
     10: ("confirm-address", "Compare the address on the device"),
     19: ("enter-passphrase", "Enter the passphrase on the device"),

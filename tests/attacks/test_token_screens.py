@@ -1,9 +1,13 @@
-"""A token's call through a real daemon, each make's virtual device showing its hex: the longest payload, and a deployment (S12)."""
+"""A token's call through a real daemon, and how much of its hex each make's virtual device shows (S12).
+
+A Coldcard and a Ledger show all of it. A Trezor One shows 31 bytes, and then "..": the magic, the contract, and not who gets how much.
+"""
 
 from dataclasses import replace
 
 import pytest
 
+from firmware_bridge import Family
 from multisig import RECEIVE, sats
 from multisig.tokens import MAX_TOKEN_AMOUNT, Call, Deploy, Function, encode_payload, token_amount
 from signerd.core.tokens import Published
@@ -13,6 +17,8 @@ from tests.attacks.recipes.scene import Scene, story
 from tests.attacks.recipes.tokens import carrying, deployment, token_of, told
 
 LONGEST = 78
+# Bytes that a Trezor One 1.14.1 shows of longer binary data (legacy/firmware/layout2.c, split_message_hex).
+TREZOR_SHOWS = 31
 
 
 def hex_digits(text: str) -> str:
@@ -34,7 +40,7 @@ def payload_of(scene: Scene, function: Function | None) -> Call | Deploy:
 @pytest.mark.parametrize(
     "function", [Function.TRANSFER, Function.PAUSE, None], ids=["longest", "shortest", "deploy"]
 )
-def test_the_device_shows_exactly_the_hex_that_stands_beside_the_words(desk, function):
+def test_the_device_shows_the_hex_that_stands_beside_the_words_as_far_as_its_screen_goes(desk, function):
     scene = Scene(f"a screen for {'deploy' if function is None else function.wire_name}")
     payload = payload_of(scene, function)
     psbt = carrying(scene, payload)
@@ -63,7 +69,12 @@ def test_the_device_shows_exactly_the_hex_that_stands_beside_the_words(desk, fun
     if function is Function.TRANSFER:
         assert len(token.hex) // 2 == LONGEST
     whole = hex_digits(" ".join(line for prompt in screens.prompts for line in prompt.lines))
-    assert token.hex in whole.replace("op_return", "")
+    shown_hex = whole.replace("op_return", "")
+    if desk.rig.family is Family.TREZOR and len(token.hex) // 2 > TREZOR_SHOWS + 1:
+        assert token.hex[: 2 * TREZOR_SHOWS] + ".." in shown_hex
+        assert token.hex[: 2 * TREZOR_SHOWS + 2] not in shown_hex
+    else:
+        assert token.hex in shown_hex
     # What returns to the vault's address is told of before, in the form in which devices write it.
     assert any("may show" in note and "tb1" in note for note in token.notes)
     assert [(back.chain, back.index) for back in view.money.change] == [(RECEIVE, 0)]
