@@ -45,7 +45,8 @@ class Maker:
 
     `shares_session`: whoever connects takes the device's one session away from whoever had it. `enrols`: its devices want to
     know a vault before they sign for it. `counts_tries`: a secret that its device refused must not be sent to it again.
-    `keeps_session`: what `unlock` returned is good for longer than the device has power.
+    `keeps_session`: what `unlock` returned is good for longer than the device has power. `refuses_address`: a button on it says that
+    an address is another one; where none does, the person says so on the computer.
     """
 
     name: str
@@ -55,12 +56,15 @@ class Maker:
     enrols: bool = False
     counts_tries: bool = False
     keeps_session: bool = False
+    refuses_address: bool = True
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
     {
         Family.TREZOR: Maker(
             "Trezor",
+            # fsm_layoutAddress of legacy/v1.14.1, show_address of core/v2.3.6: [QR Code, Confirm], and pages.
+            refuses_address=False,
             # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it speaks THP only.
             statuses={
                 4: _REFUSED,
@@ -94,6 +98,8 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             "Coldcard",
             shares_session=True,
             enrols=True,
+            # It shows the address until a key is pressed, whichever, and tells nobody.
+            refuses_address=False,
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
                 ("do not match any existing wallet", _NOT_ENROLLED),
