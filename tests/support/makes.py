@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from firmware_bridge import Bridge, Busy, Device, DeviceState, Family
+from firmware_bridge import Bridge, Busy, Device, DeviceState, Family, Question
 from firmware_bridge.virtual.coldcard.wallet_store import XpubPolicy
 from firmware_bridge.virtual.errors import NoSuchPrompt
 from firmware_bridge.virtual.faults import Faults
@@ -100,6 +100,29 @@ class Shown:
     @property
     def text(self) -> str:
         return "\n".join(line for prompt in self.prompts for line in prompt.lines)
+
+
+class Person:
+    """Answers what they are asked; PIN places are looked up on the device's screen."""
+
+    def __init__(self, rig, pin=PIN, passphrase=""):
+        self.answers = {Question.PIN: pin, Question.PASSPHRASE: passphrase}
+        self.asked = []
+        self.matrix = "123456789"
+        rig.panel.watch(self._look)
+
+    def _look(self, event):
+        if event.prompt.kind == "pin":
+            # Shown as on the device: 7 8 9 above 4 5 6 above 1 2 3.
+            *_words, top, middle, bottom = event.prompt.lines
+            self.matrix = bottom + middle + top
+
+    async def __call__(self, question):
+        self.asked.append(question)
+        answer = self.answers[question]
+        if question == Question.PIN and answer is not None:
+            return "".join(str(self.matrix.index(digit) + 1) for digit in answer)
+        return answer
 
 
 async def enrol(bridge: Bridge, device: Device, vault: Vault = VAULT) -> None:

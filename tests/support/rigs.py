@@ -49,12 +49,13 @@ def replace_deadlines(**seconds: float) -> Deadlines:
     return replace(QUICK, **seconds)
 
 
-def vault_key(seed: Seed) -> OriginKey:
-    return OriginKey(KeyOrigin(seed.fingerprint, ACCOUNT), seed.xpub(ACCOUNT, NETWORK))
+def vault_key(seed: Seed, network: Network = NETWORK) -> OriginKey:
+    path = multisig_account_path(network)
+    return OriginKey(KeyOrigin(seed.fingerprint, path), seed.xpub(path, network))
 
 
-def make_vault(threshold: int = 2) -> Vault:
-    return Vault(NETWORK, threshold, tuple(vault_key(seed) for seed in SEEDS))
+def make_vault(threshold: int = 2, network: Network = NETWORK) -> Vault:
+    return Vault(network, threshold, tuple(vault_key(seed, network) for seed in SEEDS))
 
 
 @dataclass
@@ -138,6 +139,7 @@ async def bridged(
     deadlines: Deadlines = QUICK,
     clock: Callable[[], float] | None = None,
     registrations: Registrations | None = None,
+    network: Network = NETWORK,
 ) -> AsyncIterator[tuple[Bridge, list[Device]]]:
     """The devices plugged in, and a bridge that has found them; in the order of the rigs."""
     endpoints = [await rig.plug_in() for rig in rigs]
@@ -146,7 +148,7 @@ async def bridged(
     places = [rig.endpoint for rig in rigs if not rig.is_fake]
     try:
         async with Bridge(
-            network=NETWORK,
+            network=network,
             usb=False,
             deadlines=deadlines,
             registrations=registrations,

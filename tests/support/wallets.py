@@ -150,8 +150,10 @@ def foreign_script(label: str = "shop") -> bytes:
     return p2wpkh(PrivateKey(hashlib.sha256(label.encode()).digest()).public_key.format())
 
 
-def fund(policy: Policy, amount: int, *, index: int = 0, chain: int = RECEIVE, salt: int = 0) -> CoinToSpend:
-    """A coin of the policy, in the second output of a transaction that looks like one from outside."""
+def fund(
+    policy: Policy, amount: int, *, index: int = 0, chain: int = RECEIVE, salt: int = 0, outputs: int = 2
+) -> CoinToSpend:
+    """A coin of the policy, in the second of the `outputs` of a transaction that looks like one from outside."""
     origin = hashlib.sha256(f"coin {chain} {index} {salt}".encode()).hexdigest()
     previous = Transaction(
         version=2,
@@ -159,6 +161,7 @@ def fund(policy: Policy, amount: int, *, index: int = 0, chain: int = RECEIVE, s
         outputs=(
             TxOut(sats(12_345), foreign_script("change of the payer")),
             TxOut(sats(amount), policy.script_pubkey(chain, index)),
+            *(pay(600 + number) for number in range(outputs - 2)),
         ),
         locktime=0,
     )

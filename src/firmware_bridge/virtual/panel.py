@@ -14,10 +14,15 @@ from firmware_bridge.virtual.errors import NoSuchPrompt
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the screen says. `kind` is a stable word for programs, `lines` are for the person."""
+    """What the screen says. `kind` is a stable word for programs, `lines` are for the person.
+
+    `no` and `yes` are the words on the buttons; `no` is empty where no button refuses.
+    """
 
     kind: str
     lines: tuple[str, ...]
+    no: str = "no"
+    yes: str = "yes"
 
 
 class Decision(StrEnum):
@@ -140,7 +145,7 @@ class Panel:
     def press_no(self, prompt_id: int | None = None) -> None:
         """Press the left button.
 
-        :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen.
+        :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen, or it has no such button.
         """
         self._press(prompt_id, approved=False)
 
@@ -150,12 +155,16 @@ class Panel:
             raise NoSuchPrompt("nothing on the screen waits for an answer")
         if prompt_id is not None and prompt_id != pending.id:
             raise NoSuchPrompt(f"prompt {prompt_id} is not on the screen; prompt {pending.id} is")
+        if not approved and not pending.prompt.no:
+            raise NoSuchPrompt("no button of this screen says no")
         pending.answer.set_result(approved)
 
     def _apply_script(self, pending: _Pending) -> None:
         decision = self.script(pending.prompt)
+        # No button says no: whatever the person presses, the question stays.
+        stays = decision is Decision.WAIT or (decision is Decision.NO and not pending.prompt.no)
         # A watcher may have pressed already.
-        if decision is not Decision.WAIT and not pending.answer.done():
+        if not stays and not pending.answer.done():
             pending.answer.set_result(decision is Decision.YES)
 
     def _next_id(self) -> int:

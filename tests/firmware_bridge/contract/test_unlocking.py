@@ -4,36 +4,13 @@ import pytest
 
 from firmware_bridge import DeviceState, Locked, NeedsPassphrase, Question, Unsupported, WrongDevice
 from tests.support import makes, wallets
-from tests.support.makes import PIN, TREZOR, VAULT, enrol, sign_and_check
+from tests.support.makes import TREZOR, VAULT, Person, enrol, sign_and_check
 from tests.support.rigs import ACCOUNT, bridged
 
 pytestmark = pytest.mark.anyio
 
 TYPED = [make for make in makes.ALL if make.types_pin]
 PASSPHRASES = [(TREZOR, "passphrase_protection"), *((make, "passphrase") for make in makes.FAKES)]
-
-
-class Person:
-    """Answers what they are asked; PIN places are looked up on the device's screen."""
-
-    def __init__(self, rig, pin=PIN, passphrase=""):
-        self.answers = {Question.PIN: pin, Question.PASSPHRASE: passphrase}
-        self.asked = []
-        self.matrix = "123456789"
-        rig.panel.watch(self._look)
-
-    def _look(self, event):
-        if event.prompt.kind == "pin":
-            # Shown as on the device: 7 8 9 above 4 5 6 above 1 2 3.
-            *_words, top, middle, bottom = event.prompt.lines
-            self.matrix = bottom + middle + top
-
-    async def __call__(self, question):
-        self.asked.append(question)
-        answer = self.answers[question]
-        if question == Question.PIN and answer is not None:
-            return "".join(str(self.matrix.index(digit) + 1) for digit in answer)
-        return answer
 
 
 async def test_a_locked_device_says_so(rig, make, folder):

@@ -57,6 +57,18 @@ async def test_a_person_decides_with_the_buttons():
         assert panel.pending is None
 
 
+async def test_where_no_button_says_no_the_question_stays():
+    """As on the address screen of a Trezor One, whose left button shows the QR code."""
+    panel = Panel(refuse_all)
+    task = asyncio.create_task(panel.ask(Prompt("address", ("2N…",), no="")))
+    await asyncio.sleep(0)
+    with pytest.raises(NoSuchPrompt):
+        panel.press_no()
+    assert panel.pending is not None
+    panel.press_yes()
+    assert await task is True
+
+
 async def test_a_button_without_a_prompt_and_a_late_answer_to_another_prompt():
     panel = Panel()
     with pytest.raises(NoSuchPrompt, match="nothing"):

@@ -1,0 +1,47 @@
+"""What each virtual device shows and does is what its transcript says, in every situation; and the docs say the same."""
+
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge.virtual.transcripts import Entry, load_all
+from tests.support import transcript_table
+from tests.support.situations import SITUATIONS, play
+from tests.support.stage import Played
+
+DOCS = Path(__file__).parents[3] / "docs" / "devices.md"
+CELLS = [
+    pytest.param(transcript, name, id=f"{transcript.name}-{name}")
+    for transcript in load_all()
+    for name in SITUATIONS
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("transcript", "name"), CELLS)
+async def test_a_device_does_what_its_transcript_says(transcript, name, folder):
+    entry = transcript.entries[name]
+    played = await play(transcript, name, folder)
+    assert entry.is_absent == (played is None)
+    if played is not None:
+        compare(entry, *played)
+
+
+def compare(entry: Entry, ends: list[Played], values: dict[str, str]) -> None:
+    for end in ends:
+        assert end.outcome in entry.outcomes, end
+        assert entry.detail in end.detail
+        assert end.seconds >= entry.pause
+    if entry.screens is not None:
+        assert ends[-1].screens == tuple(screen.filled(values) for screen in entry.screens)
+
+
+@pytest.mark.parametrize("transcript", load_all(), ids=lambda transcript: transcript.name)
+def test_a_transcript_says_something_about_every_situation(transcript):
+    """What nobody has compared is said to be unknown; nothing is left out."""
+    assert list(transcript.entries) == list(SITUATIONS)
+
+
+def test_the_table_in_the_docs_is_generated_from_the_transcripts():
+    """`python -m tests.support.transcript_table` writes it."""
+    assert transcript_table.as_markdown() in DOCS.read_text()
