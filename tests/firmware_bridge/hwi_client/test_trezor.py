@@ -387,7 +387,7 @@ async def test_the_profile_s_address_is_shown():
 
 
 async def test_the_pages_of_an_address_are_turned_without_a_word_and_refuse_nothing():
-    turns = iter([Decision.NO] * 3 + [Decision.YES])
+    turns = iter([Decision.TURN] * 3 + [Decision.YES])
     async with trezor(lambda _prompt: next(turns)) as (device, endpoint):
         record, person = Record(device.panel), Person()
         args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}

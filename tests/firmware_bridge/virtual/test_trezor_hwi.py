@@ -273,7 +273,7 @@ async def test_op_return_data_is_shown_as_far_as_the_screen_goes_and_signed_whol
     psbt = spend(policy, outputs=outputs)
     returned, record = await signed_by(psbt, model=model)
     assert record.kinds == ["sign-op-return", "sign-total"]
-    assert record.prompts[0].lines == ("Confirm OP_RETURN:", shown)
+    assert record.prompts[0].lines == ("Confirm OP_RETURN:" if model == "1" else "OP_RETURN", shown)
     accept_signatures(psbt, returned, policy, seed().fingerprint)
 
 
@@ -372,7 +372,7 @@ async def test_an_address_of_a_quorum_is_shown_and_returned():
 
 async def test_the_left_button_turns_the_pages_of_an_address_and_refuses_nothing():
     """fsm_layoutAddress: the address, its QR code, two pages for each cosigner's key, and from the beginning."""
-    turns = iter([Decision.NO] * 9 + [Decision.YES])
+    turns = iter([Decision.TURN] * 9 + [Decision.YES])
     policy = vault()
     origins = ",".join(f"{key}/0/4" for key in policy.cosigners)
     descriptor = parse_descriptor(f"wsh(sortedmulti(2,{origins}))").subdescriptors[0]

@@ -18,6 +18,7 @@ from multisig.units import SATS_PER_BTC
 LOCKTIME_THRESHOLD = 500_000_000
 """Below it a lock time is a block height, from it on a time (Bitcoin Core, script/script.h)."""
 
+_CONFIRM: Final = "Confirm"
 _TICKERS: Final = {True: "BTC", False: "TEST"}
 _HEX_SHOWN: Final = 32
 """Bytes that fit on the One's screen; where there are more, the last one gives way to ".."."""
@@ -53,20 +54,22 @@ def path_label(path: tuple[int, ...], network: Network) -> str:
 
 
 def address(text: str, path: tuple[int, ...], quorum: str | None, network: Network) -> Prompt:
-    return Prompt("address", (quorum or "Address:", text, path_label(path, network)))
+    lines = (quorum or "Address:", text, path_label(path, network))
+    return Prompt("address", lines, no="", yes=_CONFIRM, turn="QR Code")
 
 
 def address_code() -> Prompt:
     """The left button of the screen before leads here; its own leads on."""
-    return Prompt("address-qr", ("QR code of the address",))
+    return Prompt("address-qr", ("QR code of the address",), no="", yes=_CONFIRM, turn=" ")
 
 
 def address_keys(keys: tuple[Key, ...]) -> Iterator[Prompt]:
     for number, key in enumerate(keys, 1):
         whose = "yours" if key.own else "cosigner"
         rest = key.xpub[_XPUB_PAGE:]
-        yield Prompt("address-xpub", (f"XPUB #{number:<2} 1/2 ({whose})", key.xpub[:_XPUB_PAGE] + "..."))
-        yield Prompt("address-xpub", (f"XPUB #{number:<2} 2/2 ({whose})", rest))
+        for page, part in ((1, key.xpub[:_XPUB_PAGE] + "..."), (2, rest)):
+            lines = (f"XPUB #{number:<2} {page}/2 ({whose})", part)
+            yield Prompt("address-xpub", lines, no="", yes=_CONFIRM, turn="Next")
 
 
 def quorum(threshold: int, keys: int, *, ordered: bool) -> str:
@@ -74,11 +77,11 @@ def quorum(threshold: int, keys: int, *, ordered: bool) -> str:
 
 
 def public_key(xpub: str, path: tuple[int, ...]) -> Prompt:
-    return Prompt("public-key", ("Public key", xpub, str(DerivationPath(path))))
+    return _question("public-key", ("Public key", xpub, str(DerivationPath(path))))
 
 
 def message_signer(address_text: str) -> Prompt:
-    return Prompt("sign-message-address", ("Confirm address?", "Message signed by:", address_text))
+    return _question("sign-message-address", ("Confirm address?", "Message signed by:", address_text))
 
 
 def message(text: bytes) -> Iterator[Prompt]:
@@ -87,25 +90,29 @@ def message(text: bytes) -> Iterator[Prompt]:
     size, title = (_PAGE_TEXT, "Sign message?") if shown else (_PAGE_BYTES, "Sign binary message?")
     for at in range(0, len(text) or 1, size):
         part = text[at : at + size]
-        yield Prompt("sign-message", (title, part.decode("ascii") if shown else part.hex()))
+        lines = (title, part.decode("ascii") if shown else part.hex())
+        yield _question("sign-message", lines, yes="Next" if at + size < len(text) else _CONFIRM)
 
 
 def unusual_path() -> Prompt:
     return Prompt(
         "unknown-path",
         ("Wrong address path", "for selected coin.", "Continue at your", "own risk!"),
+        no="Abort",
+        yes="Continue",
     )
 
 
 def payment(value: Sats, address_text: str, network: Network, path: tuple[int, ...] | None) -> Prompt:
     label = () if path is None else (path_label(path, network),)
-    return Prompt("sign-output", ("Confirm sending", f"{amount(value, network)} to", address_text, *label))
+    return _question("sign-output", ("Confirm sending", f"{amount(value, network)} to", address_text, *label))
 
 
 def op_return(data: bytes, screen: DataScreen) -> Prompt:
     if len(data) >= 8 and data.startswith(_OMNI):
-        return Prompt("sign-op-return", ("Confirm OMNI Transaction:", _omni(data)))
-    return Prompt("sign-op-return", ("Confirm OP_RETURN:", shown_data(data, screen)))
+        return _question("sign-op-return", ("Confirm OMNI Transaction:", _omni(data)))
+    title = "Confirm OP_RETURN:" if screen is DataScreen.ONE else "OP_RETURN"
+    return _question("sign-op-return", (title, shown_data(data, screen)))
 
 
 def shown_data(data: bytes, screen: DataScreen) -> str:
@@ -121,11 +128,11 @@ def shown_data(data: bytes, screen: DataScreen) -> str:
 
 
 def change_count(count: int) -> Prompt:
-    return Prompt("sign-change-count", ("Warning!", f"There are {count}", "change-outputs.", "Continue?"))
+    return _question("sign-change-count", ("Warning!", f"There are {count}", "change-outputs.", "Continue?"))
 
 
 def high_fee(fee: Sats, network: Network) -> Prompt:
-    return Prompt("sign-fee", ("Fee", amount(fee, network), "is unexpectedly high.", "Send anyway?"))
+    return _question("sign-fee", ("Fee", amount(fee, network), "is unexpectedly high.", "Send anyway?"))
 
 
 def lock_time(value: int, *, disabled: bool) -> Prompt:
@@ -137,11 +144,11 @@ def lock_time(value: int, *, disabled: bool) -> Prompt:
     else:
         when = datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S")
         lines = ("Locktime for this", "transaction is set to", "timestamp (UTC):", when)
-    return Prompt("sign-lock-time", (*lines, "Continue?"))
+    return _question("sign-lock-time", (*lines, "Continue?"))
 
 
 def total(spent: Sats, fee: Sats, rate: FeeRate, network: Network) -> Prompt:
-    return Prompt(
+    return _question(
         "sign-total",
         (
             "Confirm sending:",
@@ -155,15 +162,15 @@ def total(spent: Sats, fee: Sats, rate: FeeRate, network: Network) -> Prompt:
 
 def ping() -> Prompt:
     """What the host says with it is not shown."""
-    return Prompt("ping", ("Do you really want to", "answer to ping?"))
+    return _question("ping", ("Do you really want to", "answer to ping?"))
 
 
 def hidden_wallet() -> Prompt:
-    return Prompt("hidden-wallet", ("Access hidden wallet?", "Next screen will show", "the passphrase!"))
+    return _question("hidden-wallet", ("Access hidden wallet?", "Next screen will show", "the passphrase!"))
 
 
 def passphrase(text: str) -> Prompt:
-    return Prompt("passphrase", (_printable(text), "Use this passphrase?"))
+    return _question("passphrase", (_printable(text), "Use this passphrase?"))
 
 
 def pin_matrix(matrix: str) -> Prompt:
@@ -179,6 +186,10 @@ def enter_pin() -> Prompt:
 def enter_passphrase() -> Prompt:
     """Where the device has a touchscreen. Yes: the person has entered it."""
     return Prompt("enter-passphrase", ("Enter your passphrase",))
+
+
+def _question(kind: str, lines: tuple[str, ...], yes: str = _CONFIRM) -> Prompt:
+    return Prompt(kind, lines, no="Cancel", yes=yes)
 
 
 def is_ascii(data: bytes) -> bool:
