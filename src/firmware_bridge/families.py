@@ -46,7 +46,8 @@ class Maker:
 
     `shares_session`: whoever connects takes the device's one session away from whoever had it. `enrols`: its devices want to
     know a vault before they sign for it. `counts_tries`: a secret that its device refused must not be sent to it again.
-    `keeps_session`: what `unlock` returned is good for longer than the device has power. `hints`: what to do after an outcome (by its
+    `keeps_session`: what `unlock` returned is good for longer than the device has power. `refuses_address`: a button on it says that
+    an address is another one; where none does, the person says so on the computer. `hints`: what to do after an outcome (by its
     code), where that differs from what `BridgeError.hint` says.
     """
 
@@ -58,12 +59,15 @@ class Maker:
     counts_tries: bool = False
     keeps_session: bool = False
     hints: Mapping[str, str] = field(default_factory=dict)
+    refuses_address: bool = True
 
 
 MAKERS: Mapping[Family, Maker] = MappingProxyType(
     {
         Family.TREZOR: Maker(
             "Trezor",
+            # fsm_layoutAddress of legacy/v1.14.1, show_address of core/v2.3.6: [QR Code, Confirm], and pages.
+            refuses_address=False,
             # FailureType in the vendor's messages-common.proto; 15 and up are newer than HWI's copy. 17: it speaks THP only.
             statuses={
                 4: _REFUSED,
@@ -97,6 +101,8 @@ MAKERS: Mapping[Family, Maker] = MappingProxyType(
             "Coldcard",
             shares_session=True,
             enrols=True,
+            # It shows the address until a key is pressed, whichever, and tells nobody.
+            refuses_address=False,
             phrases=(
                 ("unknown multisig wallet", _NOT_ENROLLED),
                 ("do not match any existing wallet", _NOT_ENROLLED),
@@ -306,7 +312,6 @@ def clean_detail(text: str) -> str:
 TREZOR_BUTTONS: Final[Mapping[int, tuple[str, str]]] = {
     2: ("confirm-fee", "The fee is high: confirm it on the device"),
     3: ("confirm-output", "Confirm an output on the device"),
-    7: ("confirm-message", "Confirm the message on the device"),
     8: ("confirm-transaction", "Confirm the total and the fee on the device"),
     10: ("confirm-address", "Compare the address on the device"),
     19: ("enter-passphrase", "Enter the passphrase on the device"),

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from firmware_bridge import (
@@ -115,12 +115,21 @@ class DeviceBridge(Protocol):
     ) -> Psbt: ...
 
 
+@dataclass
+class OnScreen:
+    """An address that a person compares. ``another``: they have said on this computer that the device shows another one."""
+
+    another: bool = False
+
+
 @dataclass(frozen=True)
 class Devices:
     """Raises leaves of DeviceError, and AddressDiffers; ``sign`` answers with an event instead."""
 
     bridge: DeviceBridge
     fault: FaultPoint = no_fault
+    on_screen: dict[str, OnScreen] = field(default_factory=dict)
+    """By device: the address that it shows, until the person has compared it."""
 
     async def all(self) -> tuple[Device, ...]:
         """Those that are there. Raises DeviceFailed where the library cannot say it."""
@@ -216,8 +225,42 @@ class Devices:
         """Have the device show the address at this place, which the bridge compares with ours.
 
         Raises:
-            AddressDiffers: it shows another one. AddressNotShown: such a device cannot. DeviceFailed.
+            AddressDiffers: it shows another one, or the person says so. AddressNotShown: such a device cannot. DeviceFailed.
         """
+        shown = OnScreen()
+        first = self.on_screen.setdefault(device_id, shown) is shown
+        try:
+            await self._show_address(device_id, policy, place, on_progress)
+        except DeviceFailed:
+            if not shown.another:
+                raise
+        finally:
+            if first:
+                del self.on_screen[device_id]
+        if shown.another:
+            raise AddressDiffers(
+                f"ALARM: you say that the device shows another address as {place.words}; "
+                f"this machine derives {policy.address(place.chain, place.index)}",
+                hint=place.hint_where_it_differs,
+            )
+
+    async def another_address(self, device_id: str) -> None:
+        """The person says that the address on this device's screen is another one: its question ends at once, as a mismatch.
+
+        A Trezor's buttons refuse no address. Raises AddressNotShown: it shows none that a person is to compare.
+        """
+        shown = self.on_screen.get(device_id)
+        if shown is None:
+            raise AddressNotShown(
+                "this device shows no address that is to be compared",
+                hint="Have it show the address again, and say so while it does.",
+            )
+        shown.another = True
+        await self.bridge.cancel(device_id)
+
+    async def _show_address(
+        self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
+    ) -> None:
         self.fault("device:before:show_address")
         try:
             await self.bridge.show_address(

@@ -36,6 +36,10 @@ class Handling:
         await self.devices.named(device_id)
         await self.devices.cancel(device_id)
 
+    async def another_address(self, device_id: str) -> None:
+        await self.devices.named(device_id)
+        await self.devices.another_address(device_id)
+
     async def account_keys(self, device_id: str, account: int, caller: Caller) -> AccountKeys:
         """Two paths and no others: no caller names one (L5)."""
         device, network = await self.devices.chosen(device_id), self.journal.network

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from firmware_bridge import Device
+from firmware_bridge.families import maker_of
 from multisig import Network, Policy, Vault, encode_address
 from signerd.core.audit import Note
 from signerd.core.text import plain
@@ -10,6 +11,8 @@ from signerd.devices import Devices, Place
 from signerd.errors import AddressDiffers, AddressNotShown
 from signerd.feed import Feed
 from signerd.journal import Journal
+
+SAY_SO_HERE = "No button on it means no: if it is another one, say so on this computer."
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Showing:
             AddressDiffers, journaled and told; AddressNotShown; DeviceFailed.
         """
         screen = on_screen(policy, place)
-        self.feed.add(subject, "progress", _to_compare(policy, place, screen))
+        self.feed.add(subject, "progress", _to_compare(device, policy, place, screen))
         try:
             await self.devices.show_address(
                 device.id, policy, place, lambda note: self.feed.add(subject, "progress", plain(note.text))
@@ -61,8 +64,9 @@ def on_screen(policy: Policy, place: Place) -> str:
     return address
 
 
-def _to_compare(policy: Policy, place: Place, screen: str) -> str:
+def _to_compare(device: Device, policy: Policy, place: Place, screen: str) -> str:
     """What the person looks for on the device's screen."""
     address = policy.address(place.chain, place.index)
     form = "" if screen == address else f", which devices show as {screen}"
-    return f"Your device shows {place.words}. It must be {address}{form}."
+    otherwise = "" if maker_of(device.family).refuses_address else f" {SAY_SO_HERE}"
+    return f"Your device shows {place.words}. It must be {address}{form}.{otherwise}"

@@ -72,6 +72,9 @@ def test_the_device_shows_the_hex_that_is_said_to_be_on_its_screen(desk, functio
     # 36 bytes at least are carried; a Trezor One shows 31.
     cuts = desk.rig.family is Family.TREZOR
     assert len(token.on_screen) // 2 == (31 if cuts else len(token.hex) // 2)
+    if cuts:
+        assert token.on_screen + ".." in whole
+        assert token.hex[: len(token.on_screen) + 2] not in whole
     assert desk.screen is not None
     assert any(desk.screen.name in note for note in token.notes)
     # What returns to the vault's address is told of before, in the form in which devices write it.

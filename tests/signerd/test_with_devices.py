@@ -1,5 +1,6 @@
 """A real daemon over real wires: a locked virtual Trezor asks the person, and a free one shows addresses."""
 
+import asyncio
 import logging
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import DeviceState
+from firmware_bridge.virtual.panel import ask_person
 from multisig import OriginKey, profile_account_path
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
-from signerd.errors import DeviceFailed
+from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
 from signerd.loopback.callers import PAGE
 from signerd.questions import Questions
 from signerd.unlocking import NOBODY_ANSWERED, Unlocking
@@ -20,6 +22,7 @@ from tests.support.daemons import daemon_at, make_config, until
 from tests.support.fake_platform import FakePlatform
 from tests.support.makes import PIN, VAULT, Shown, profile_of
 from tests.support.rigs import bridged, short_folder
+from tests.support.rigs import running as during
 
 pytestmark = pytest.mark.anyio
 # A locked one over its real wire, with HWI in a process of its own; and the library's fake, which keeps the same contract.
@@ -163,6 +166,13 @@ def know_the_vault(daemon, rig):
     daemon.journal.add_pin(Pin(VAULT_ID, 1, "Savings", VAULT, own), Note("pinned", VAULT_ID))
 
 
+@asynccontextmanager
+async def running_with_vault(rig, folder):
+    async with running(rig, folder) as (daemon, device):
+        know_the_vault(daemon, rig)
+        yield daemon, device
+
+
 @pytest.mark.parametrize("make", makes.VIRTUAL, ids=makes.named)
 async def test_real_devices_show_addresses_of_the_vault_and_of_the_profile(make, folder):
     rig = make.rig(folder)
@@ -183,3 +193,25 @@ async def test_real_devices_show_addresses_of_the_vault_and_of_the_profile(make,
             str(VAULT.cosigner_for(rig.seed.fingerprint).xpub),
             str(profile_of(rig).key.xpub),
         ]
+
+
+async def test_s13_no_button_of_a_trezor_refuses_an_address_so_the_person_says_it_here(folder):
+    """It ends at once, leaves the screen, and is written down and told as an alarm."""
+    rig = makes.TREZOR.rig(folder)
+    async with running_with_vault(rig, folder) as (daemon, device):
+        rig.panel.script = ask_person
+        with pytest.raises(AddressNotShown):
+            await daemon.handling.another_address(device.id)
+        async with during(daemon.addresses.show_of_vault(VAULT_ID, 0, 7, PAGE)) as showing:
+            await rig.shown("address")
+            rig.panel.press_no()
+            await rig.shown("address-qr")
+            await daemon.handling.another_address(device.id)
+            with pytest.raises(AddressDiffers, match="you say that the device shows another address"):
+                await asyncio.wait_for(showing, 2)
+        assert rig.panel.pending is None
+        (note,) = [entry.note for entry in daemon.journal.audit() if entry.note.kind == "address-differs"]
+        assert note.facts["address"] == VAULT.address(0, 7)
+        told = [line for line in daemon.feed.since(0) if line.subject == VAULT_ID]
+        assert any(line.kind == "alarm" for line in told)
+        assert any("No button on it means no" in line.text for line in told)

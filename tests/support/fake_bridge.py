@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from coincurve import PrivateKey
 
@@ -21,6 +22,7 @@ from firmware_bridge import (
 from multisig import DerivationPath, Fingerprint, OriginKey, Policy, Psbt, Vault, message_hash
 from tests.support.wallets import ALICE, Signer
 
+T = TypeVar("T")
 OnProgress = Callable[[Progress], None]
 Ask = Callable[[Question], Awaitable[str | None]]
 
@@ -95,7 +97,10 @@ class FakeBridge:
 
     async def _answer(self, ask: Ask, question: Question) -> str | None:
         """As the lane has it: beside the call, so that a cancel ends both."""
-        self._talking = talking = asyncio.ensure_future(ask(question))
+        return await self._cancellable(ask(question))
+
+    async def _cancellable(self, waiting: Awaitable[T]) -> T:
+        self._talking = talking = asyncio.ensure_future(waiting)
         try:
             await asyncio.wait({talking})
         finally:
@@ -154,7 +159,7 @@ class FakeBridge:
             raise self.showing.pop(0)
         self.shown.append(policy.address(chain, index))
         if self.gate is not None:
-            await self.gate.wait()
+            await self._cancellable(self.gate.wait())
         return self.shown[-1]
 
     async def sign(

@@ -12,7 +12,7 @@ from firmware_bridge.virtual.trezor.device import DEFAULT_HOST, VirtualTrezor
 from firmware_bridge.virtual.trezor.framing import to_chunks
 from firmware_bridge.virtual.trezor.messages import NUMBERS, Features, Initialize
 from firmware_bridge.virtual.trezor.protobuf import Kind, Message, encode, optional
-from firmware_bridge.virtual.trezor.work import Peer, Work
+from firmware_bridge.virtual.trezor.work import Work
 from multisig import Network
 
 _THE_SESSION = b"\x00" * 32
@@ -32,7 +32,7 @@ class _Desk(Desk):
             super().features, passphrase_cached=self._access._sessions.get(_THE_SESSION) is not None
         )
 
-    def _session(self, _peer: Peer, _wanted: bytes | None) -> bytes:
+    def _session(self, _wanted: bytes | None) -> bytes:
         self._access._sessions.setdefault(_THE_SESSION, None)
         return _THE_SESSION
 
@@ -47,6 +47,7 @@ class VirtualKeepKey(VirtualTrezor):
         super().__init__(seed, panel, network, **options)
         told = self._desk._features
         self._desk = _Desk(
+            model=self._desk._model,
             features=KeepKeyFeatures(
                 **{
                     **_values(told),
@@ -67,12 +68,12 @@ class VirtualKeepKey(VirtualTrezor):
     async def start(self, host: str = DEFAULT_HOST, port: int = 0) -> Endpoint:
         return Endpoint(Family.KEEPKEY, (await super().start(host, port)).address)
 
-    def _send(self, peer: Peer, message: Message) -> None:
-        if not isinstance(message, KeepKeyFeatures) or self._silent or self._link is None:
-            super()._send(peer, message)
+    def _send(self, message: Message) -> None:
+        if not isinstance(message, KeepKeyFeatures):
+            super()._send(message)
             return
         for chunk in to_chunks(NUMBERS[Features], encode(message)):
-            self._link.wire.send(peer, chunk)
+            self._write(chunk)
 
 
 def _values(message: Message) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ A program of its own, as a person's other wallet is: `python -m tests.support.se
 
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from hwilib.common import Chain
@@ -16,11 +17,13 @@ from tests.support.rigs import Rig
 _ROOT = Path(__file__).parents[2]
 # Seconds. HWI has no deadline.
 _PATIENCE = 20.0
+# A Trezor One ignores it while it asks: long enough for ours to have written last again.
+_IGNORED = 1.2
 _PATH = "m/48h/1h/0h/2h"
 
 
 async def grab(rig: Rig) -> None:
-    """Returns when the other program has its key, or has been turned away."""
+    """Returns when the other program has its key, has been turned away, or has been ignored for a while."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -32,12 +35,17 @@ async def grab(rig: Rig) -> None:
     )
     try:
         async with asyncio.timeout(_PATIENCE):
-            said, _ = await process.communicate()
+            assert await process.stdout.readline() == b"asks\n", "it never got as far as the device"
+            with suppress(TimeoutError):
+                ignored = rig.family is Family.TREZOR and rig.panel.pending is not None
+                async with asyncio.timeout(_IGNORED if ignored else None):
+                    said = await process.stdout.readline()
+                    assert said.split()[:1] in ([b"key"], [b"refused"])
+                    return
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    assert said.split()[:1] in ([b"key"], [b"refused"]), "it never got as far as the device"
 
 
 def _read_key(endpoint: Endpoint) -> str:
@@ -52,6 +60,8 @@ def _read_key(endpoint: Endpoint) -> str:
 
 
 def _main() -> None:
+    sys.stdout.write("asks\n")
+    sys.stdout.flush()
     try:
         words = "key " + _read_key(Endpoint.parse(sys.argv[1]))
     except Exception as error:  # noqa: BLE001 - whatever HWI makes of a device that is busy

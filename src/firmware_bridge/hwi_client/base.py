@@ -26,7 +26,11 @@ _CHAINS: Final = {
 
 
 class NotAvailable(Exception):
-    """The device is known to be unable to do what is asked."""
+    """The device is known to be unable to do what is asked. The words are the person's to read, without this class's name."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class OpenDevice:

@@ -16,20 +16,23 @@ from firmware_bridge.virtual.errors import NoSuchPrompt
 class Prompt:
     """What the screen says. `kind` is a stable word for programs, `lines` are for the person.
 
-    `no` and `yes` are the words on the buttons; `no` is empty where no button refuses.
+    `no` and `yes` are the words on the buttons; `no` is empty where no button refuses. `turn` are then the words of the left
+    button where it leads to another page of the same question.
     """
 
     kind: str
     lines: tuple[str, ...]
     no: str = "no"
     yes: str = "yes"
+    turn: str = ""
 
 
 class Decision(StrEnum):
-    """What a script answers. `WAIT` leaves the prompt on the screen for the buttons."""
+    """What a script answers. `WAIT` leaves the prompt on the screen for the buttons; `TURN` turns the page, where that can be."""
 
     YES = "yes"
     NO = "no"
+    TURN = "turn"
     WAIT = "wait"
 
 
@@ -159,7 +162,7 @@ class Panel:
         self._press(prompt_id, approved=True)
 
     def press_no(self, prompt_id: int | None = None) -> None:
-        """Press the left button: no, or away with what stays on the screen.
+        """Press the left button: no, away with what stays on the screen, or the next page where the device has no no.
 
         :raises NoSuchPrompt: nothing, or a prompt with another number, is on the screen, or it has no such button.
         """
@@ -175,14 +178,16 @@ class Panel:
             raise NoSuchPrompt("nothing on the screen waits for an answer")
         if prompt_id is not None and prompt_id != pending.id:
             raise NoSuchPrompt(f"prompt {prompt_id} is not on the screen; prompt {pending.id} is")
-        if not approved and not pending.prompt.no:
+        if not approved and not (pending.prompt.no or pending.prompt.turn):
             raise NoSuchPrompt("no button of this screen says no")
         pending.answer.set_result(approved)
 
     def _apply_script(self, pending: _Pending) -> None:
         decision = self.script(pending.prompt)
-        # No button says no: whatever the person presses, the question stays.
-        stays = decision is Decision.WAIT or (decision is Decision.NO and not pending.prompt.no)
+        prompt = pending.prompt
+        # Whatever the person presses, the question stays where no button means it.
+        can = {Decision.YES: True, Decision.NO: prompt.no, Decision.TURN: prompt.turn, Decision.WAIT: False}
+        stays = not can[decision]
         # A watcher may have pressed already.
         if not stays and not pending.answer.done():
             pending.answer.set_result(decision is Decision.YES)

@@ -35,14 +35,15 @@ def addresses(
     With --show your device shows the address as well, and the two are compared.
     """
     from signerd.cli.follow import told
+    from signerd.cli.otherwise import may_say_another
 
-    chain, tell = int(change), aside if as_json else say
-    with desk_of(context).daemon() as daemon:
+    desk, chain, tell = desk_of(context), int(change), aside if as_json else say
+    with desk.daemon() as daemon:
         if show is None:
             page = _page(daemon, whose, chain, start, count)
             answer(page) if as_json else say(_page_text(page))
             return
-        with told(daemon, _subject(daemon, whose), tell):
+        with told(daemon, _subject(daemon, whose), tell), may_say_another(desk.daemon, tell):
             shown = _shown(daemon, whose, chain, show)
     answer(shown) if as_json else say(_shown_text(shown))
 

@@ -20,6 +20,7 @@ DeviceId = Annotated[
 REGISTRATION = "registration"
 LOCKED = frozenset({"locked", "needs-passphrase"})
 READY = frozenset({"ready"})
+SHOWING = frozenset({"busy"})
 OTHER_KEYS = (
     "  THIS IS NOT the key that is registered here ({registered}): another device, or another passphrase. "
     "Nothing is signed with it."
@@ -97,6 +98,16 @@ def cancel(context: typer.Context, device: DeviceId = None, as_json: Json = Fals
         daemon.cancel_device(chosen.id)
     if as_json:
         answer({"device_id": chosen.id, "cancelled": True})
+
+
+@app.command("another-address")
+def another_address(context: typer.Context, device: DeviceId = None, as_json: Json = False) -> None:
+    """Say that a device shows another address than this machine: its question ends at once, and that is written down."""
+    with desk_of(context).daemon() as daemon:
+        chosen = _chosen(daemon.devices(), device, SHOWING)
+        daemon.another_address(chosen.id)
+    if as_json:
+        answer({"device_id": chosen.id, "another_address": True})
 
 
 def _chosen(

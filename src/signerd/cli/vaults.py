@@ -60,6 +60,7 @@ def pin(
     be the one in the platform's record. Pinning approves no proposal.
     """
     from signerd.cli.follow import told
+    from signerd.cli.otherwise import may_say_another
 
     desk, tell = desk_of(context), aside if as_json else say
     with desk.daemon() as daemon:
@@ -69,7 +70,7 @@ def pin(
         tell(preview_text(preview))
         if code is None:
             code = desk.answers.line("Type the verification code as another signer reads it to you")
-        with told(daemon, vault_id, tell):
+        with told(daemon, vault_id, tell), may_say_another(desk.daemon, tell):
             pinned = daemon.pin(vault_id, code, brought, without_device_address=without_device_address)
     if as_json:
         answer(pinned)

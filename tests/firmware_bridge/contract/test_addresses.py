@@ -2,12 +2,12 @@
 
 import pytest
 
-from firmware_bridge import AddressMismatch, NotEnrolled, RefusedByPerson, answers
-from firmware_bridge.virtual.panel import refuse_all
+from firmware_bridge import AddressMismatch, Cancelled, NotEnrolled, RefusedByPerson, answers
+from firmware_bridge.virtual.panel import ask_person, refuse_all
 from multisig import CHANGE, RECEIVE, Network, encode_address
 from tests.support import makes
 from tests.support.makes import VAULT, Shown, enrol
-from tests.support.rigs import bridged
+from tests.support.rigs import bridged, running
 
 pytestmark = pytest.mark.anyio
 
@@ -33,11 +33,22 @@ async def test_a_profiles_address_is_shown(rig):
 
 
 async def test_a_person_who_sees_another_address(rig, make):
+    """A Trezor's left button only turns the pages: there the no is said on this computer, and takes the address off the screen."""
     async with bridged(rig) as (bridge, [device]):
         await enrol(bridge, device)
         rig.panel.script = refuse_all
         if make in makes.SHOWS_ONLY:
             assert await bridge.show_address(device.id, VAULT, RECEIVE, 0) == VAULT.address(RECEIVE, 0)
+        elif make is makes.TREZOR:
+            rig.panel.script = ask_person
+            async with running(bridge.show_address(device.id, VAULT, RECEIVE, 0)) as showing:
+                await rig.shown("address")
+                rig.panel.press_no()
+                await rig.shown("address-qr")
+                await bridge.cancel(device.id)
+                with pytest.raises(Cancelled):
+                    await showing
+            assert rig.panel.pending is None
         else:
             with pytest.raises(RefusedByPerson):
                 await bridge.show_address(device.id, VAULT, RECEIVE, 0)

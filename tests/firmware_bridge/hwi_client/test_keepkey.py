@@ -144,11 +144,9 @@ async def test_a_message_is_signed_and_an_address_shown():
     assert recover_message_key("hello", base64.b64decode(answer)) == SEED.public_key(path)
 
 
-@pytest.mark.parametrize("op", ["sign", "show_address", "identify"])
+@pytest.mark.parametrize("op", ["sign", "identify"])
 async def test_nothing_is_approved_but_by_the_person(op):
-    args = {"policy": policy_args(VAULT), "chain": 1, "index": 3}
-    if op == "sign":
-        args = sign_args(wallets.make_spend(VAULT))
+    args = sign_args(wallets.make_spend(VAULT)) if op == "sign" else {}
     async with keepkey(refuse_all, allow_keypress=True) as (_device, endpoint):
         assert (await fails(endpoint, op, args))[0] == errors.RefusedByPerson.code
 

@@ -8,13 +8,15 @@ import pytest
 from firmware_bridge import handover
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.port import DeviceFailure, Question
-from firmware_bridge.virtual.panel import Panel, approve_all, ask_person, refuse_all, refuse_kind
+from firmware_bridge.virtual.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
 from firmware_bridge.virtual.trezor import VirtualTrezor
+from firmware_bridge.virtual.trezor import messages as m
+from firmware_bridge.virtual.trezor.framing import PING, PONG
 from multisig import Profile, Psbt, multisig_account_path, profile_account_path, signer_progress
 from tests.support import hwi, rigs, wallets
 from tests.support.driver import Person, drive, fails, opened, policy_args, under_way
 from tests.support.rigs import NETWORK, SEEDS
-from tests.support.trezor_host import host_of
+from tests.support.trezor_host import MASTER, host_of
 from tests.support.virtual import Record
 
 pytestmark = pytest.mark.anyio
@@ -24,9 +26,13 @@ ACCOUNT = str(multisig_account_path(NETWORK))
 PIN = "1379"
 
 
+async def no_wait(_seconds: float) -> None:
+    """What wrong PINs cost is shown by tests/firmware_bridge/virtual/test_trezor_desk.py."""
+
+
 @asynccontextmanager
 async def trezor(script=approve_all, *, seed=SEEDS[0], **options):
-    device = VirtualTrezor(seed, Panel(script), NETWORK, **options)
+    device = VirtualTrezor(seed, Panel(script), NETWORK, sleep=no_wait, **options)
     endpoint = await device.start()
     try:
         yield device, endpoint
@@ -87,6 +93,9 @@ async def test_unlock_by_the_places_of_the_pin():
         answer = await drive(endpoint, "unlock", person=person)
         assert answer == {"fingerprint": SEEDS[0].fingerprint.hex, "session": None}
         assert person.asked == [Question.PIN]
+        (told,) = person.told
+        assert told[0] == "checking-pin"
+        assert "1, 2, 4, 8, 16, 31 seconds" in told[1]
         assert (await drive(endpoint, "probe"))["fingerprint"] == SEEDS[0].fingerprint.hex
 
 
@@ -148,6 +157,25 @@ async def test_a_passphrase_is_asked_by_unlock_only_and_the_session_remembers_it
         assert (ready["obstacle"], ready["fingerprint"]) == (None, hidden("x"))
         # Whoever does not know the session is not let into the hidden wallet.
         assert (await fails(endpoint, "fingerprint"))[0] == "needs-passphrase"
+
+
+async def test_a_passphrase_is_confirmed_on_two_screens_and_each_is_told_of():
+    async with trezor(passphrase_protection=True) as (device, endpoint):
+        record = Record(device.panel)
+        person = Person({Question.PASSPHRASE: ["x"]})
+        await drive(endpoint, "unlock", person=person)
+        assert record.kinds == ["hidden-wallet", "passphrase"]
+        assert [(step, done, total) for step, _text, done, total in person.told] == [
+            ("confirm-passphrase", 1, 2),
+            ("confirm-passphrase", 2, 2),
+        ]
+
+
+@pytest.mark.parametrize("kind", ["hidden-wallet", "passphrase"])
+async def test_a_passphrase_that_is_dismissed_on_the_device(kind):
+    async with trezor(refuse_kind(kind), passphrase_protection=True) as (_device, endpoint):
+        person = Person({Question.PASSPHRASE: ["x"]})
+        assert (await fails(endpoint, "unlock", person=person))[0] == "refused-by-person"
 
 
 async def test_the_empty_passphrase_is_an_answer():
@@ -341,7 +369,7 @@ async def test_the_vault_s_address_is_shown_and_told(chain, index):
         assert answer == {"address": VAULT.address(chain, index)}
         (prompt,) = record.prompts
         assert VAULT.address(chain, index) in prompt.lines
-        assert "Multisig 2 of 3" in prompt.lines
+        assert "Multisig  2 of  3 (sorted):" in prompt.lines
         assert person.steps == ["confirm-address"]
 
 
@@ -358,12 +386,14 @@ async def test_the_profile_s_address_is_shown():
         assert (await drive(endpoint, "show_address", args))["address"] == profile().address(0, 5)
 
 
-async def test_a_no_to_an_address_is_a_refusal_and_is_asked_once():
-    async with trezor(refuse_all) as (device, endpoint):
-        record = Record(device.panel)
+async def test_the_pages_of_an_address_are_turned_without_a_word_and_refuse_nothing():
+    turns = iter([Decision.TURN] * 3 + [Decision.YES])
+    async with trezor(lambda _prompt: next(turns)) as (device, endpoint):
+        record, person = Record(device.panel), Person()
         args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
-        assert (await fails(endpoint, "show_address", args))[0] == "refused-by-person"
-        assert record.kinds == ["address"]
+        assert (await drive(endpoint, "show_address", args, person=person))["address"] == VAULT.address(0, 0)
+        assert record.kinds == ["address", "address-qr", "address-xpub", "address-xpub"]
+        assert person.steps == ["confirm-address"]
 
 
 async def test_s18_a_device_of_other_keys_shows_no_address():
@@ -397,7 +427,6 @@ async def test_identify_shows_itself_and_nothing_hangs_on_it():
         record = Record(device.panel)
         assert await drive(endpoint, "identify") is None
         assert record.kinds == ["ping"]
-        assert "Is this the device you mean?" in record.prompts[0].lines
 
 
 async def test_identify_that_is_refused():
@@ -494,6 +523,131 @@ def test_several_screens_of_one_output_count_once_on_newer_models():
         counted += [progress.confirm_output(), progress.confirm_output()]
         progress.follow(output(5, b"previous"))
     assert counted == [(1, 2), (1, 2), (2, 2), (2, 2)]
+
+
+# Messages
+
+
+@pytest.mark.parametrize(
+    ("text", "screens"),
+    [
+        ("I am here", 3),
+        ("x" * 145, 5),
+        ("ü" * 17, 4),  # 34 bytes in hexadecimal, 32 of them on a page
+    ],
+)
+async def test_the_screens_of_a_message_are_announced_one_by_one(text, screens):
+    async with trezor() as (device, endpoint):
+        record, person = Record(device.panel), Person()
+        await drive(endpoint, "sign_message", {"text": text, "path": f"{ACCOUNT}/0/0"}, person=person)
+    assert len(record.prompts) == screens
+    assert [(step, done, total) for step, _text, done, total in person.told] == [
+        ("confirm-message", number, screens) for number in range(1, screens + 1)
+    ]
+    assert "warns of a wrong address path" in person.told[0][1]
+
+
+# Limits that are known before
+
+
+@pytest.mark.parametrize(("length", "signs"), [(1_024, True), (1_025, False)])
+async def test_a_message_that_is_too_long_is_refused_before_the_device_is_asked(length, signs):
+    async with trezor() as (device, endpoint):
+        record = Record(device.panel)
+        args = {"text": "x" * length, "path": f"{ACCOUNT}/0/0"}
+        if signs:
+            assert await drive(endpoint, "sign_message", args)
+            return
+        code, detail = await fails(endpoint, "sign_message", args)
+        assert code == "unsupported"
+        assert "1,024 bytes" in detail
+        assert record.prompts == []
+
+
+async def test_more_inputs_than_it_takes_are_refused_before_the_device_is_asked():
+    async with trezor() as (_device, endpoint):
+        args = sign_args(wallets.make_spend(VAULT, n_inputs=513))
+        code, detail = await fails(endpoint, "sign", args)
+    assert code == "unsupported"
+    assert "up to 512 inputs, and this one has 513" in detail
+
+
+# Others at the same device
+
+
+@asynccontextmanager
+async def asked(device, endpoint, op="sign", args=None):
+    """The task of an operation whose question is on the screen."""
+    shown = asyncio.Event()
+    device.panel.watch(lambda _event: shown.set())
+    async with under_way(endpoint, op, args or sign_args(wallets.make_spend(VAULT))) as (client, task):
+        await asyncio.wait_for(shown.wait(), 10)
+        # And acknowledged: what ours has not said yet would come after a stranger's words.
+        await asyncio.wait({task}, timeout=0.3)
+        yield client, task
+
+
+@pytest.mark.parametrize("message", [m.Cancel(), m.Initialize()], ids=["cancel", "initialize"])
+async def test_a_stranger_who_ends_our_question_is_noticed_within_two_seconds(message):
+    async with trezor(ask_person) as (device, endpoint), asked(device, endpoint) as (client, task):
+        async with host_of(endpoint) as stranger:
+            stranger.send(message)
+            assert isinstance(await stranger.receive(), m.Failure | m.Features)
+        with pytest.raises(DeviceFailure) as caught:
+            await asyncio.wait_for(task, 2)
+        assert caught.value.code == "busy"
+        assert caught.value.detail.startswith("another program used the device")
+        assert await asyncio.to_thread(client.call, "fingerprint", {}) == SEEDS[0].fingerprint.hex
+
+
+async def test_a_stranger_who_is_ignored_costs_nothing():
+    """GetFeatures and GetPublicKey are swallowed; what the person says comes to us, who wrote last."""
+    async with (
+        trezor(ask_person) as (device, endpoint),
+        asked(device, endpoint) as (_client, task),
+        host_of(endpoint) as stranger,
+    ):
+        stranger.send(m.GetFeatures())
+        stranger.send(m.GetPublicKey(address_n=MASTER, coin_name="Testnet"))
+        await asyncio.wait({task}, timeout=1.2)
+        device.panel.script = approve_all
+        device.panel.press_yes()
+        assert signer_progress(Psbt.parse(await task), VAULT, SEEDS[0].fingerprint).is_complete
+        assert await stranger.hears_nothing()
+
+
+async def test_an_answer_that_a_stranger_got_is_noticed_too():
+    args = {"policy": policy_args(VAULT), "chain": 0, "index": 0}
+    async with (
+        trezor(ask_person) as (device, endpoint),
+        asked(device, endpoint, "show_address", args) as (_client, task),
+        host_of(endpoint) as stranger,
+    ):
+        stranger.transport.sendto(PING)
+        assert await stranger.chunk() == PONG
+        device.panel.press_yes()
+        assert isinstance(await stranger.receive(), m.Address)
+        with pytest.raises(DeviceFailure) as caught:
+            await asyncio.wait_for(task, 2)
+        assert caught.value.code == "busy"
+
+
+async def test_our_own_pings_disturb_no_question():
+    """Longer than three of them; and those that are answered after the person's yes are dropped."""
+    async with trezor(ask_person) as (device, endpoint), asked(device, endpoint) as (_client, task):
+        for _ in range(2):
+            assert not (await asyncio.wait({task}, timeout=1.7))[0]
+            device.panel.press_yes()
+        assert signer_progress(Psbt.parse(await task), VAULT, SEEDS[0].fingerprint).is_complete
+
+
+async def test_a_device_that_is_back_at_once_has_ended_the_old_conversation():
+    async with trezor(ask_person) as (device, endpoint), asked(device, endpoint) as (_client, task):
+        await device.start(port=int(endpoint.place.rpartition(":")[2]))
+        with pytest.raises(DeviceFailure) as caught:
+            await asyncio.wait_for(task, 2)
+        assert caught.value.code == "disconnected"
+        assert "started anew" in caught.value.detail
 
 
 # Recovery

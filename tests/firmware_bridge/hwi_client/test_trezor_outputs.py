@@ -48,6 +48,7 @@ async def sign_with(run, script):
         pytest.param(b"", id="nothing at all"),
         pytest.param(VAULT.witness_script(0, 3), id="a bare quorum"),
         pytest.param(b"\x52\x20" + b"\x11" * 32, id="a witness version without rules"),
+        pytest.param(b"\x51\x20" + b"\x11" * 32, id="a taproot key that is no point of the curve"),
     ],
 )
 async def test_s10_what_cannot_be_told_as_it_stands_is_refused_before_anybody_is_asked(script):
@@ -56,7 +57,11 @@ async def test_s10_what_cannot_be_told_as_it_stands_is_refused_before_anybody_is
     assert "output 0" in detail
 
 
-@pytest.mark.parametrize("script", [b"\x51\x20" + b"\x11" * 32, b"\x6a\x05hello", wallets.foreign_script()])
+# The x of the curve's generator.
+POINT = bytes.fromhex("79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
+
+
+@pytest.mark.parametrize("script", [b"\x51\x20" + POINT, b"\x6a\x05hello", wallets.foreign_script()])
 async def test_what_can_be_told_is_signed(script):
     _answer, record = await sign_with(drive, script)
     assert record.kinds[-1] == "sign-total"

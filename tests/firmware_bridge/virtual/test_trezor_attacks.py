@@ -336,20 +336,77 @@ def costly(fee: int) -> SpendingHost:
     return spending(build_psbt(VAULT, [made], [TxOut(Sats(100_000_000 - fee), RECIPIENT)], 0), VAULT)
 
 
-async def test_a_high_fee_is_warned_of_s7():
-    host = costly(1_000_000)
+@pytest.mark.parametrize("fee", [10_000_000, 50_000_000])
+async def test_a_high_fee_is_asked_about_and_signed_where_the_person_says_yes_s7(fee):
+    """maxfee_kb of testnet is 10,000 sat/vB, and there is no limit above it."""
     async with table(refuse_kind("sign-fee")) as it:
-        failure = await host.run(it.host)
+        failure = await costly(fee).run(it.host)
     assert failure is not None
     assert failure.code == m.FailureCode.ACTION_CANCELLED
     assert it.record.kinds == ["sign-output", "sign-fee"]
-    assert "0.01000000 BTC" in it.record.prompts[-1].lines[1]
+    assert it.record.prompts[-1].lines == (
+        "Fee",
+        f"0.{fee // 10_000_000} TEST",
+        "is unexpectedly high.",
+        "Send anyway?",
+    )
+    host = costly(fee)
+    async with table() as it:
+        assert await host.run(it.host) is None
+    assert list(host.signatures) == [0]
 
 
-async def test_an_absurd_fee_is_refused_without_asking_s7():
-    failure, record = await refusal(costly(10_000_000))
-    assert failure.message == "The fee is unexpectedly large"
+async def test_a_fee_below_the_networks_threshold_is_not_asked_about():
+    async with table() as it:
+        assert await costly(1_000_000).run(it.host) is None
+    assert it.record.kinds == ["sign-output", "sign-total"]
+
+
+@pytest.mark.parametrize(
+    ("locktime", "sequence", "lines"),
+    [
+        (840_000, 0xFFFFFFFE, ("Locktime for this", "transaction is set to", "blockheight:", "840000")),
+        (1_700_000_000, 0, ("Locktime for this", "transaction is set to", "timestamp (UTC):", "2023-11-14 22:13:20")),
+        (840_000, 0xFFFFFFFF, ("Warning!", "Locktime is set but", "will have no effect.")),
+    ],
+)  # fmt: skip
+async def test_a_lock_time_is_asked_about_also_where_it_has_no_effect(locktime, sequence, lines):
+    host = honest()
+    host.request = replace(host.request, lock_time=locktime)
+    host.inputs = [replace(item, sequence=sequence) for item in host.inputs]
+    async with table() as it:
+        assert await host.run(it.host) is None
+    assert it.record.kinds == ["sign-output", "sign-lock-time", "sign-total"]
+    assert it.record.prompts[1].lines == (*lines, "Continue?")
+
+
+async def test_more_inputs_than_the_firmware_has_room_for():
+    host = honest()
+    host.request = replace(host.request, inputs_count=513)
+    failure, record = await refusal(host)
+    assert (failure.code, failure.message) == (m.FailureCode.DATA_ERROR, "Too many inputs.")
     assert record.prompts == []
+
+
+# 5 is the x of no point of the curve; the other is the generator's.
+@pytest.mark.parametrize(
+    ("x_only", "signs"),
+    [
+        ((5).to_bytes(32, "big"), False),
+        (bytes.fromhex("79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"), True),
+    ],
+)
+async def test_a_taproot_key_that_is_no_point_is_not_paid_to(x_only, signs):
+    host = honest()
+    address = encode_address(b"\x51\x20" + x_only, Network.TESTNET4)
+    host.outputs[0] = replace(host.outputs[0], address=address)
+    async with table() as it:
+        failure = await host.run(it.host)
+    if signs:
+        assert failure is None
+        return
+    assert (failure.code, failure.message) == (m.FailureCode.PROCESS_ERROR, "Failed to compile output")
+    assert it.record.prompts == []
 
 
 async def test_outputs_beyond_the_inputs_s7():
@@ -442,7 +499,7 @@ async def test_keys_without_their_chain_code_make_change_a_payment():
     async with table() as it:
         assert await host.run(it.host) is None
     assert it.record.kinds == ["sign-output", "sign-output", "sign-total"]
-    assert it.record.prompts[1].lines[0] == f"Send 0.0{CHANGE_AMOUNT + 995_000} BTC"
+    assert it.record.prompts[1].lines[1] == "0.0139 TEST to"
 
 
 @pytest.mark.parametrize(
@@ -464,12 +521,21 @@ async def test_other_commands_that_are_refused(request_, message):
     assert message in failure.message
 
 
-@pytest.mark.parametrize("changes", [{"message": b"x" * 1025}, {"message": b"\xff"}, {"script_type": 3}])
-async def test_messages_that_are_refused(changes):
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"message": b"x" * 1025}, "bytes overflow"),
+        ({"message": b"\xff"}, "Message is not text"),
+        ({"script_type": 3}, "P2PKH"),
+    ],
+)
+async def test_messages_that_are_refused(changes, words):
     path = (HARDENED + 84, HARDENED + 1, HARDENED, 0, 0)
     fields = {"address_n": path, "message": b"x", "coin_name": "Testnet"} | changes
     async with table() as it:
-        assert (await it.host.fails(m.SignMessage(**fields))).code == m.FailureCode.DATA_ERROR
+        failure = await it.host.fails(m.SignMessage(**fields))
+        assert failure.code == m.FailureCode.DATA_ERROR
+        assert words in failure.message
         assert it.record.prompts == []
 
 

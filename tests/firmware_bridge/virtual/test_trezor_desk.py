@@ -1,17 +1,18 @@
-"""One desk, many hosts: who is heeded, who is told to wait, and how a dead host is got rid of."""
+"""One cable, many hosts: what is ignored while a question waits, what ends it, and who is answered."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from firmware_bridge.virtual.errors import AddressUnavailable, InvalidListenAddress, NothingToLock
-from firmware_bridge.virtual.panel import Happening, Panel, Script, approve_all, ask_person
+from firmware_bridge.virtual.panel import Happening, Panel, Script, approve_all, ask_person, refuse_kind
 from firmware_bridge.virtual.trezor import VirtualTrezor
 from firmware_bridge.virtual.trezor import messages as m
 from firmware_bridge.virtual.trezor.framing import CHUNK, PING, PONG
-from firmware_bridge.virtual.trezor.routing import MACHINE_PATIENCE, PATIENCE, ROUTES, Sort, Standing
+from firmware_bridge.virtual.trezor.routing import ROUTES, Mode, Sort
 from tests.support.trezor_host import MASTER, Host, host_of, spending
 from tests.support.virtual import NETWORK, Record, seed, spend, vault
 
@@ -23,34 +24,36 @@ MESSAGE = m.SignMessage(
 )
 
 
-class FakeClock:
-    def __init__(self) -> None:
-        self.now = 1000.0
+class Sleep:
+    """What a wrong PIN costs, without the waiting."""
 
-    def __call__(self) -> float:
-        return self.now
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.slept.append(seconds)
 
 
 class Place:
     """A device and two hosts."""
 
-    def __init__(self, device, endpoint, one: Host, other: Host, clock: FakeClock) -> None:
+    def __init__(self, device, endpoint, one: Host, other: Host, sleep: Sleep) -> None:
         self.device = device
         self.endpoint = endpoint
         self.one = one
         self.other = other
-        self.clock = clock
+        self.sleep = sleep
         self.record = Record(device.panel)
 
 
 @asynccontextmanager
 async def place(script: Script = approve_all, **options) -> AsyncIterator[Place]:
-    clock = FakeClock()
-    device = VirtualTrezor(seed(), Panel(script), NETWORK, clock=clock, **options)
+    sleep = options.pop("sleep", Sleep())
+    device = VirtualTrezor(seed(), Panel(script), NETWORK, sleep=sleep, **options)
     endpoint = await device.start()
     try:
         async with host_of(endpoint) as one, host_of(endpoint) as other:
-            yield Place(device, endpoint, one, other, clock)
+            yield Place(device, endpoint, one, other, sleep)
     finally:
         await device.stop()
 
@@ -58,13 +61,21 @@ async def place(script: Script = approve_all, **options) -> AsyncIterator[Place]
 async def open_prompt(it: Place) -> None:
     """Host one has a prompt on the screen, acknowledged."""
     await it.one.initialize()
-    assert (await it.one.call(MESSAGE, m.ButtonRequest)).code == m.ButtonCode.PROTECT_CALL
+    assert (await it.one.call(MESSAGE, m.ButtonRequest)).code == m.ButtonCode.UNKNOWN_DERIVATION_PATH
     it.one.send(m.ButtonAck())
 
 
+async def sign_through(host: Host) -> m.MessageSignature:
+    """Acknowledge page after page."""
+    while not isinstance(answer := await host.receive(), m.MessageSignature):
+        assert isinstance(answer, m.ButtonRequest), answer
+        host.send(m.ButtonAck())
+    return answer
+
+
 def test_the_table_says_something_of_every_case():
-    idle_with_pin = (Standing.IDLE, Sort.PIN)  # a PIN is one only where one is waited for
-    assert set(ROUTES) == {(standing, sort) for standing in Standing for sort in Sort} - {idle_with_pin}
+    idle_and_due = (Mode.IDLE, Sort.DUE)  # nothing is due to a device that does nothing
+    assert set(ROUTES) == {(mode, sort) for mode in Mode for sort in Sort} - {idle_and_due}
 
 
 async def test_both_ports_answer_a_ping():
@@ -96,11 +107,49 @@ async def test_a_session_is_resumed_and_an_unknown_one_is_replaced():
         assert ended.session_id != first
 
 
+async def confirmed_passphrase(host: Host) -> m.PublicKey:
+    asked = await host.call(m.PassphraseAck(passphrase="x"), m.ButtonRequest)
+    assert asked.code == m.ButtonCode.OTHER
+    asked = await host.call(m.ButtonAck(), m.ButtonRequest)
+    assert asked.code == m.ButtonCode.OTHER
+    return await host.call(m.ButtonAck(), m.PublicKey)
+
+
+async def test_a_passphrase_from_the_host_is_asked_about_twice():
+    async with place(passphrase_protection=True) as it:
+        await it.one.initialize()
+        await it.one.call(KEY, m.PassphraseRequest)
+        await confirmed_passphrase(it.one)
+        assert [prompt.lines for prompt in it.record.prompts] == [
+            ("Access hidden wallet?", "Next screen will show", "the passphrase!"),
+            ("x", "Use this passphrase?"),
+        ]
+
+
+@pytest.mark.parametrize("kind", ["hidden-wallet", "passphrase"])
+async def test_a_passphrase_that_the_person_dismisses(kind):
+    async with place(refuse_kind(kind), passphrase_protection=True) as it:
+        await it.one.initialize()
+        await it.one.call(KEY, m.PassphraseRequest)
+        it.one.send(m.PassphraseAck(passphrase="x"))
+        while isinstance(answer := await it.one.receive(), m.ButtonRequest):
+            it.one.send(m.ButtonAck())
+        assert (answer.code, answer.message) == (m.FailureCode.ACTION_CANCELLED, "Passphrase dismissed")
+
+
+async def test_the_empty_passphrase_asks_nothing():
+    async with place(passphrase_protection=True) as it:
+        await it.one.initialize()
+        await it.one.call(KEY, m.PassphraseRequest)
+        await it.one.call(m.PassphraseAck(passphrase=""), m.PublicKey)
+        assert it.record.prompts == []
+
+
 async def test_a_session_s_passphrase_is_asked_once():
     async with place(passphrase_protection=True) as it:
         session = (await it.one.initialize()).session_id
         await it.one.call(KEY, m.PassphraseRequest)
-        hidden = await it.one.call(m.PassphraseAck(passphrase="x"), m.PublicKey)
+        hidden = await confirmed_passphrase(it.one)
         assert hidden.root_fingerprint.to_bytes(4, "big") == bytes(seed().with_passphrase("x").fingerprint)
         assert await it.one.call(KEY, m.PublicKey) == hidden
         await it.other.call(m.Initialize(session_id=session), m.Features)
@@ -123,18 +172,71 @@ async def test_only_the_latest_sessions_are_remembered():
         assert (await it.one.call(m.Initialize(session_id=first), m.Features)).session_id != first
 
 
-async def test_a_stranger_may_look_while_a_prompt_is_open_and_nothing_else():
+async def test_what_a_stranger_says_while_a_question_waits_is_ignored():
     async with place(ask_person) as it:
         await open_prompt(it)
-        await it.other.call(m.GetFeatures(), m.Features)
-        for command in (m.Initialize(), KEY, MESSAGE, m.Ping(message="x"), m.LockDevice()):
-            failure = await it.other.fails(command)
-            assert (failure.code, failure.message) == (m.FailureCode.PROCESS_ERROR, "Device is busy")
-        for reply in (m.ButtonAck(), m.TxAck(), m.PinMatrixAck(pin="1")):
-            assert (await it.other.fails(reply)).code == m.FailureCode.UNEXPECTED_MESSAGE
+        it.device.panel.script = approve_all
+        for message in (
+            m.GetFeatures(),
+            KEY,
+            MESSAGE,
+            m.Ping(message="x"),
+            m.LockDevice(),
+            m.ButtonAck(),
+            m.TxAck(),
+            m.PinMatrixAck(pin="1"),
+        ):
+            it.other.send(message)
+        it.other.send_raw(9999, b"")
+        assert await it.other.hears_nothing()
+        it.one.transport.sendto(PING)
+        assert await it.one.chunk() == PONG
         it.device.panel.press_yes()
-        assert isinstance(await it.one.receive(), m.MessageSignature)
+        assert isinstance(await sign_through(it.one), m.MessageSignature)
         await it.other.initialize()
+
+
+async def test_whoever_wrote_last_gets_the_answer_be_it_to_a_ping():
+    """legacy/emulator/udp.c: the address of the last datagram is where everything goes."""
+    async with place(ask_person) as it:
+        await open_prompt(it)
+        it.other.transport.sendto(PING)
+        assert await it.other.chunk() == PONG
+        it.device.panel.press_no()
+        assert (await it.other.receive()).code == m.FailureCode.ACTION_CANCELLED
+        assert await it.one.hears_nothing()
+
+
+@pytest.mark.parametrize(("message", "answer"), [(m.Cancel(), m.Failure), (m.Initialize(), m.Features)])
+async def test_a_stranger_s_cancel_or_initialize_ends_the_question_and_only_the_stranger_hears_of_it(
+    message, answer
+):
+    async with place(ask_person) as it:
+        await open_prompt(it)
+        await it.other.call(message, answer)
+        assert it.record.happenings[-1] is Happening.WITHDRAWN
+        assert await it.one.hears_nothing()
+        await it.one.call(KEY, m.PublicKey)
+
+
+async def test_a_stranger_reads_a_key_while_a_transaction_is_fetched_and_that_goes_on():
+    host = spending(spend(vault()), vault())
+    async with place() as it:
+        await it.one.initialize()
+        asked = await it.one.call(host.request, m.TxRequest)
+        await it.other.call(m.GetFeatures(), m.Features)
+        await it.other.call(KEY, m.PublicKey)
+        assert (await it.other.fails(m.ButtonAck())).code == m.FailureCode.UNEXPECTED_MESSAGE
+        await it.one.call(m.TxAck(tx=host.part(asked.request_type, asked.details)), m.TxRequest)
+
+
+async def test_on_a_newer_model_any_message_ends_the_question():
+    """core/v2.3.6, core/src/trezor/wire/__init__.py: UnexpectedMessageError."""
+    async with place(ask_person, model="T") as it:
+        await open_prompt(it)
+        await it.other.call(m.GetFeatures(), m.Features)
+        assert it.record.happenings[-1] is Happening.WITHDRAWN
+        assert await it.one.hears_nothing()
 
 
 async def test_the_owner_s_cancel_withdraws_the_prompt():
@@ -145,16 +247,6 @@ async def test_the_owner_s_cancel_withdraws_the_prompt():
         assert it.device.panel.pending is None
         assert await it.one.hears_nothing()
         await it.one.call(KEY, m.PublicKey)
-
-
-async def test_a_stranger_s_cancel_frees_a_device_whose_host_died_at_a_prompt_and_both_are_told():
-    async with place(ask_person) as it:
-        await open_prompt(it)
-        assert (await it.other.fails(m.Cancel())).code == m.FailureCode.ACTION_CANCELLED
-        dead = await it.one.receive()
-        assert isinstance(dead, m.Failure)
-        assert dead.code == m.FailureCode.ACTION_CANCELLED
-        await it.other.initialize()
 
 
 async def test_cancel_without_anything_to_cancel():
@@ -170,41 +262,48 @@ async def test_the_owner_s_initialize_begins_afresh():
         assert await it.one.hears_nothing()
 
 
-async def test_a_host_that_stops_answering_in_the_middle_is_given_up_after_a_while():
-    async with place() as it:
-        await it.one.initialize()
-        await it.one.call(spending(spend(vault()), vault()).request, m.TxRequest)
-        it.clock.now += MACHINE_PATIENCE
-        assert (await it.other.fails(m.Initialize())).message == "Device is busy"
-        it.clock.now += 0.1
-        await it.other.initialize()
-        assert (await it.one.fails(m.TxAck())).code == m.FailureCode.UNEXPECTED_MESSAGE
-
-
-async def test_a_person_at_a_prompt_is_given_all_the_time_there_is():
-    async with place(ask_person) as it:
-        await open_prompt(it)
-        it.clock.now += 100_000
-        assert (await it.other.fails(m.Initialize())).message == "Device is busy"
-
-
-async def test_a_person_who_types_a_pin_is_given_more_time_than_a_program():
-    async with place(pin="12") as it:
-        await it.one.initialize()
-        await it.one.call(KEY, m.PinMatrixRequest)
-        it.clock.now += PATIENCE[m.PinMatrixAck]
-        assert (await it.other.fails(m.Initialize())).message == "Device is busy"
-        it.clock.now += 0.1
-        await it.other.initialize()
-
-
 @pytest.mark.parametrize("pin", ["", "0", "1x", "99999"])
 async def test_wrong_pins_leave_it_locked(pin):
     async with place(pin="12") as it:
         await it.one.initialize()
         await it.one.call(KEY, m.PinMatrixRequest)
-        assert (await it.one.fails(m.PinMatrixAck(pin=pin))).code == m.FailureCode.PIN_INVALID
+        wrong = m.FailureCode.PIN_INVALID if set(pin) <= set("123456789") else m.FailureCode.PIN_CANCELLED
+        assert (await it.one.fails(m.PinMatrixAck(pin=pin))).code == wrong
         assert not (await it.one.call(m.GetFeatures(), m.Features)).unlocked
+
+
+async def test_each_wrong_pin_doubles_the_wait_and_the_right_one_ends_that():
+    """As seen: 0.9, 1.95, 3.9, 7.9, 15.9 s, then 31.5 s before the right one."""
+    async with place(pin="12") as it:
+        await it.one.initialize()
+        for _ in range(5):
+            await it.one.call(KEY, m.PinMatrixRequest)
+            await it.one.fails(m.PinMatrixAck(pin="99999"))
+        await it.one.call(KEY, m.PinMatrixRequest)
+        places = "".join(str(it.device._access.matrix.index(digit) + 1) for digit in "12")
+        await it.one.call(m.PinMatrixAck(pin=places), m.PublicKey)
+        assert it.sleep.slept == pytest.approx([0.9, 1.9, 3.9, 7.9, 15.9, 31.9])
+        it.device.lock()
+        await it.one.call(KEY, m.PinMatrixRequest)
+        await it.one.fails(m.PinMatrixAck(pin="99999"))
+        assert it.sleep.slept[-1] == 0.9
+
+
+async def test_while_it_makes_one_wait_for_a_pin_nothing_is_read():
+    passed = asyncio.Event()
+
+    async def wait(_seconds: float) -> None:
+        await passed.wait()
+
+    async with place(pin="12", sleep=wait) as it:
+        await it.one.initialize()
+        await it.one.call(KEY, m.PinMatrixRequest)
+        it.one.send(m.PinMatrixAck(pin="99999"))
+        it.one.send(m.GetFeatures())
+        assert await it.one.hears_nothing()
+        passed.set()
+        assert isinstance(await it.one.receive(), m.Failure)
+        assert isinstance(await it.one.receive(), m.Features)
 
 
 async def test_the_pin_s_places_change_each_time_and_are_on_the_screen_only():
@@ -246,7 +345,9 @@ async def test_ping_is_answered_and_may_ask_the_person():
         assert (await it.one.call(m.Ping(message="hi"), m.Success)).message == "hi"
         await it.one.call(m.Ping(message="hi", button_protection=True), m.ButtonRequest)
         await it.one.call(m.ButtonAck(), m.Success)
-        assert it.record.kinds == ["ping"]
+        assert [prompt.lines for prompt in it.record.prompts] == [
+            ("Do you really want to", "answer to ping?")
+        ]
 
 
 async def test_unknown_and_malformed_messages_are_failures():
@@ -285,13 +386,14 @@ async def test_hosts_press_yes_and_no_through_the_debug_link_where_they_may():
         debug.send_raw(101, b"\x0a")
         await open_prompt(it)
         state = await debug.call(m.DebugLinkGetState(), m.DebugLinkState)
-        assert "hello" in state.layout_lines
+        assert "Wrong address path" in state.layout_lines
         debug.send(m.DebugLinkDecision(yes_no=False))
         failure = await it.one.receive()
         assert failure.code == m.FailureCode.ACTION_CANCELLED
         await open_prompt(it)
+        it.device.panel.script = approve_all
         debug.send(m.DebugLinkDecision(yes_no=True))
-        assert isinstance(await it.one.receive(), m.MessageSignature)
+        assert isinstance(await sign_through(it.one), m.MessageSignature)
 
 
 async def test_a_decision_counts_only_once_the_host_has_acknowledged():
@@ -299,15 +401,8 @@ async def test_a_decision_counts_only_once_the_host_has_acknowledged():
         await it.one.initialize()
         await it.one.call(MESSAGE, m.ButtonRequest)
         assert await it.one.hears_nothing()
-        await it.one.call(m.ButtonAck(), m.MessageSignature)
-
-
-async def test_another_answer_than_the_one_due_ends_the_work():
-    async with place(ask_person) as it:
-        await it.one.initialize()
-        await it.one.call(MESSAGE, m.ButtonRequest)
-        assert (await it.one.fails(m.TxAck())).code == m.FailureCode.UNEXPECTED_MESSAGE
-        assert it.record.happenings[-1] is Happening.WITHDRAWN
+        it.one.send(m.ButtonAck())
+        await sign_through(it.one)
 
 
 async def test_stopping_withdraws_the_prompt_and_frees_the_ports():
@@ -325,7 +420,7 @@ async def test_a_passphrase_does_not_outlive_the_power_s18():
     async with place(passphrase_protection=True) as it:
         session = (await it.one.initialize()).session_id
         await it.one.call(KEY, m.PassphraseRequest)
-        await it.one.call(m.PassphraseAck(passphrase="x"), m.PublicKey)
+        await confirmed_passphrase(it.one)
         async with host_of(await it.device.start()) as host:
             assert (await host.call(m.Initialize(session_id=session), m.Features)).session_id != session
             await host.call(KEY, m.PassphraseRequest)
@@ -334,12 +429,12 @@ async def test_a_passphrase_does_not_outlive_the_power_s18():
 async def test_a_host_cannot_write_control_characters_on_the_screen_l8():
     async with place() as it:
         for text in ("\x1b[2J", "a\u202eb", ""):
-            await it.one.call(m.Ping(message=text, button_protection=True), m.ButtonRequest)
-            await it.one.call(m.ButtonAck(), m.Success)
-    assert [prompt.lines[1:] for prompt in it.record.prompts] == [
-        ("in hexadecimal:", "1b5b324a"),
-        ("in hexadecimal:", "61e280ae62"),
-        ("in hexadecimal:", ""),
+            it.one.send(replace(MESSAGE, message=text.encode()))
+            await sign_through(it.one)
+    assert [prompt.lines for prompt in it.record.prompts if prompt.kind == "sign-message"] == [
+        ("Sign binary message?", "1b5b324a"),
+        ("Sign binary message?", "61e280ae62"),
+        ("Sign message?", ""),
     ]
 
 

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio.to_thread
 import pytest
@@ -15,8 +14,18 @@ from hwilib.errors import ActionCanceledError, BadArgumentError, DeviceNotReadyE
 
 from firmware_bridge.model import Endpoint
 from firmware_bridge.virtual.faults import Faults
-from firmware_bridge.virtual.panel import Panel, Script, approve_all, ask_person, refuse_all, refuse_kind
+from firmware_bridge.virtual.panel import (
+    Decision,
+    Panel,
+    Script,
+    approve_all,
+    ask_person,
+    refuse_all,
+    refuse_kind,
+)
 from firmware_bridge.virtual.trezor import VirtualTrezor
+from firmware_bridge.virtual.trezor import messages as m
+from firmware_bridge.virtual.trezor.framing import CHUNK
 from multisig import (
     BadSignature,
     ChangeTo,
@@ -25,18 +34,26 @@ from multisig import (
     Sats,
     TxOut,
     accept_signatures,
+    encode_address,
+    hash160,
     multisig_account_path,
     op_return_script,
+    p2pkh,
     recover_message_key,
     signer_progress,
     verify_signatures,
 )
 from tests.support import hwi, virtual
+from tests.support.trezor_host import MASTER, host_of
 from tests.support.virtual import NETWORK, PAYMENT, RECIPIENT, Record, seed, spend, vault
 
 pytestmark = pytest.mark.anyio
 
 ACCOUNT = multisig_account_path(NETWORK)
+
+
+def legacy_address(path: DerivationPath) -> str:
+    return encode_address(p2pkh(hash160(seed().public_key(path))), Network.TESTNET4)
 
 
 class Bench:
@@ -129,8 +146,12 @@ async def test_a_message_is_signed_by_the_key_of_its_path():
     async with bench() as it:
         answer = await it.hwi(lambda client: client.sign_message("prüfe mich", str(path)))
     assert recover_message_key("prüfe mich", base64.b64decode(answer)) == seed().public_key(path)
-    assert it.record.kinds == ["sign-message"]
-    assert "prüfe mich" in it.record.prompts[0].lines
+    # A message is signed as by a P2PKH address: every path of ours is another kind's, and text that is not ASCII is shown in hexadecimal.
+    assert [prompt.lines for prompt in it.record.prompts] == [
+        ("Wrong address path", "for selected coin.", "Continue at your", "own risk!"),
+        ("Confirm address?", "Message signed by:", legacy_address(path)),
+        ("Sign binary message?", "prüfe mich".encode().hex()),
+    ]
 
 
 async def test_a_proof_of_possession_at_a_multisig_path_is_warned_of():
@@ -138,13 +159,32 @@ async def test_a_proof_of_possession_at_a_multisig_path_is_warned_of():
     async with bench() as it:
         answer = await it.hwi(lambda client: client.sign_message("challenge", str(path)))
     assert recover_message_key("challenge", base64.b64decode(answer)) == seed().public_key(path)
-    assert it.record.kinds == ["unknown-path", "sign-message"]
+    assert it.record.kinds == ["unknown-path", "sign-message-address", "sign-message"]
+
+
+async def test_a_long_message_is_shown_page_after_page_with_the_codes_of_the_firmware():
+    text = "a proof of possession of a vault's key, long enough for three pages: " + "0123456789" * 10
+    async with bench() as it:
+        codes = []
+
+        def work(client):
+            press = client.client.ui.button_request
+            client.client.ui.button_request = lambda asked: (codes.append(asked.code), press(asked))
+            return client.sign_message(text, str(ACCOUNT / "0/0"))
+
+        await it.hwi(work)
+    warned, other = m.ButtonCode.UNKNOWN_DERIVATION_PATH, m.ButtonCode.OTHER
+    assert codes == [warned, other, other, other, other]
+    pages = [prompt.lines for prompt in it.record.prompts if prompt.kind == "sign-message"]
+    assert [title for title, _ in pages] == ["Sign message?"] * 3
+    assert [len(part) for _, part in pages] == [72, 72, len(text) - 144]
+    assert "".join(part for _, part in pages) == text
 
 
 async def test_a_message_that_hides_characters_is_shown_as_hexadecimal():
     async with bench() as it:
         await it.hwi(lambda client: client.sign_message("a\nb", "m/84h/1h/0h/0/0"))
-    assert "610a62" in it.record.prompts[0].lines
+    assert it.record.prompts[-1].lines == ("Sign binary message?", "610a62")
 
 
 async def test_a_message_at_the_bare_account_path_is_forbidden():
@@ -175,8 +215,13 @@ async def test_a_single_signature_spend_hides_its_change():
     returned, record = await signed_by(psbt)
     assert verify_signatures(accept_signatures(psbt, returned, policy, seed().fingerprint), policy)
     assert record.kinds == ["sign-output", "sign-total"]
-    assert record.prompts[0].lines[0] == "Send 0.00600000 BTC"
-    assert "0.00010000 BTC" in record.prompts[-1].lines[-1]
+    assert record.prompts[0].lines[:2] == ("Confirm sending", "0.006 TEST to")
+    assert record.prompts[-1].lines[:4] == (
+        "Confirm sending:",
+        "0.0061 TEST",
+        "including fee:",
+        "0.0001 TEST",
+    )
 
 
 async def test_change_of_a_sorted_vault_is_shown_as_a_payment_without_the_order_of_its_keys():
@@ -202,19 +247,47 @@ async def test_change_to_another_quorum_is_shown_s2(pubkeys_order):
 async def test_a_lock_time_is_shown():
     _, record = await signed_by(spend(virtual.profile(), locktime=880_000))
     assert record.kinds == ["sign-output", "sign-lock-time", "sign-total"]
-    assert "block 880000." in record.prompts[1].lines
+    assert record.prompts[1].lines[2:] == ("blockheight:", "880000", "Continue?")
 
 
-@pytest.mark.parametrize("length", [1, 75])
-async def test_op_return_data_is_shown_and_signed(length):
-    data = bytes(range(1, length + 1))
+BINARY = bytes(range(1, 76))
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "shown"),
+    [
+        ("1", BINARY[:1], "01"),
+        ("1", BINARY[:32], BINARY[:32].hex()),
+        ("1", BINARY[:33], BINARY[:31].hex() + ".."),
+        ("1", BINARY, BINARY[:31].hex() + ".."),
+        ("1", b"t" * 75, "t" * 75),
+        ("T", BINARY[:44], BINARY[:44].hex()),
+        ("T", BINARY[:45], BINARY[:44].hex()[:87] + "..."),
+        ("T", BINARY, BINARY[:44].hex()[:87] + "..."),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) == 1 else str(len(value)),
+)
+async def test_op_return_data_is_shown_as_far_as_the_screen_goes_and_signed_whole(model, data, shown):
     policy = virtual.profile()
     outputs = [TxOut(Sats(0), op_return_script(data)), ChangeTo(Sats(990_000), 1, 0)]
     psbt = spend(policy, outputs=outputs)
-    returned, record = await signed_by(psbt)
+    returned, record = await signed_by(psbt, model=model)
     assert record.kinds == ["sign-op-return", "sign-total"]
-    assert data.hex() in record.prompts[0].lines
+    assert record.prompts[0].lines == ("Confirm OP_RETURN:" if model == "1" else "OP_RETURN", shown)
     accept_signatures(psbt, returned, policy, seed().fingerprint)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"omni" + bytes(4) + (31).to_bytes(4, "big") + (150_000_000).to_bytes(8, "big"), "Simple send of 1.5 USDT"),
+        (b"omni and forty bytes that nobody gets to see", "Unknown transaction"),
+    ],
+)  # fmt: skip
+async def test_data_that_begins_as_an_omni_transaction_hides_everything_else(data, words):
+    outputs = [TxOut(Sats(0), op_return_script(data)), ChangeTo(Sats(990_000), 1, 0)]
+    _, record = await signed_by(spend(virtual.profile(), outputs=outputs))
+    assert record.prompts[0].lines == ("Confirm OMNI Transaction:", words)
 
 
 @pytest.mark.parametrize("length", [76, 78])
@@ -294,7 +367,23 @@ async def test_an_address_of_a_quorum_is_shown_and_returned():
         "the makers write every test network as tb1"
     )
     assert it.record.kinds == ["address"]
-    assert it.record.prompts[0].lines[1:3] == (address, "Multisig 2 of 3")
+    assert it.record.prompts[0].lines == ("Multisig  2 of  3:", address, "Path: m/48'/1'/0'/2'/0/4")
+
+
+async def test_the_left_button_turns_the_pages_of_an_address_and_refuses_nothing():
+    """fsm_layoutAddress: the address, its QR code, two pages for each cosigner's key, and from the beginning."""
+    turns = iter([Decision.TURN] * 9 + [Decision.YES])
+    policy = vault()
+    origins = ",".join(f"{key}/0/4" for key in policy.cosigners)
+    descriptor = parse_descriptor(f"wsh(sortedmulti(2,{origins}))").subdescriptors[0]
+    async with bench(lambda _prompt: next(turns), allow_keypress=False) as it:
+        await it.hwi(lambda client: client.display_multisig_address(AddressType.WIT, descriptor))
+    pages = ["address", "address-qr", *["address-xpub"] * 6]
+    assert it.record.kinds == [*pages, *pages[:2]]
+    titles = [prompt.lines[0] for prompt in it.record.prompts[2:8]]
+    assert [title for title in titles if "(yours)" in title]
+    assert titles[0].startswith("XPUB #1  1/2 (")
+    assert all(prompt.lines[1].startswith("vpub") for prompt in it.record.prompts[2:8:2])
 
 
 async def test_an_address_of_one_key():
@@ -303,6 +392,7 @@ async def test_an_address_of_one_key():
             lambda client: client.display_singlesig_address("m/84h/1h/0h/0/2", AddressType.WIT)
         )
     assert address == virtual.profile(network=Network.TESTNET4).address(0, 2)
+    assert it.record.prompts[0].lines == ("Address:", address, "TEST SegWit account #1")
 
 
 async def test_a_locked_device_is_unlocked_by_the_places_of_its_pin():
@@ -365,19 +455,28 @@ async def test_a_missing_signature_is_hwi_s_error():
         await signed_by(spend(vault(), inputs=2), faults=Faults(missing_signatures=frozenset({0})))
 
 
-async def test_a_scan_during_a_prompt_is_refused_and_the_signature_completes():
-    """A foreign program opens the device while a prompt is on its screen."""
+async def test_a_scan_during_a_prompt_is_ignored_and_the_signature_completes():
+    """A foreign program opens the device while a prompt is on its screen. HWI alone hears nothing once somebody else has
+    written: what comes next goes to whoever wrote last. So ours writes once more before the person answers, a chunk that is no message.
+    """
     psbt = spend(vault())
     async with bench(ask_person, allow_keypress=False) as it:
-        scans = []
+        scans, wires = [], []
+
+        def sign(client):
+            wires.append(client.client)
+            return hwi.sign(client, psbt)
 
         async def scan() -> None:
             events = it.device.panel.events()
             async for event in events:
                 if event.happening != "shown":
                     continue
-                with pytest.raises(TrezorFailure, match="Device is busy"):
-                    await it.hwi(lambda client: client.get_master_fingerprint())
+                async with host_of(it.endpoint) as stranger:
+                    stranger.send(m.GetFeatures())
+                    stranger.send(m.GetPublicKey(address_n=MASTER, coin_name="Testnet"))
+                    assert await stranger.hears_nothing()
+                wires[0].transport.socket.send(bytes(CHUNK))
                 scans.append(event.prompt.kind)
                 it.device.panel.press_yes(event.id)
                 if event.prompt.kind == "sign-total":
@@ -386,10 +485,6 @@ async def test_a_scan_during_a_prompt_is_refused_and_the_signature_completes():
 
         async with anyio.create_task_group() as group:
             group.start_soon(scan)
-            returned = await it.hwi(partial(_sign, psbt))
+            returned = await it.hwi(sign)
     assert scans == ["sign-output", "sign-output", "sign-total"]
     accept_signatures(psbt, returned, vault(), seed().fingerprint)
-
-
-def _sign(psbt, client):
-    return hwi.sign(client, psbt)

@@ -91,7 +91,8 @@ async def test_a_trezor_one_takes_none_on_its_two_buttons():
         record = Record(device.panel)
         await host.initialize()
         await host.call(KEY, m.PassphraseRequest)
-        await host.call(m.PassphraseAck(on_device=True), m.PublicKey)
+        failure = await host.fails(m.PassphraseAck(on_device=True))
+        assert failure.message == "This firmware is incapable of passphrase entry on the device."
         assert record.kinds == []
 
 

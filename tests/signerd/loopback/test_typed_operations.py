@@ -28,6 +28,7 @@ MAY_ASK = {
     ("POST", "/devices/{device_id}/unlock"): {"unlock"},
     ("POST", "/devices/{device_id}/identify"): {"identify"},
     ("POST", "/devices/{device_id}/cancel"): {"cancel"},
+    ("POST", "/devices/{device_id}/another-address"): {"cancel"},
     ("POST", "/devices/{device_id}/accounts"): {"xpubs"},
     ("POST", "/registration/preview"): {"xpubs"},
     ("POST", "/registration"): {"xpubs", "sign_message"},

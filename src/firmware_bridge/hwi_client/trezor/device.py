@@ -20,8 +20,18 @@ from firmware_bridge.hwi_client.base import (
     probed,
 )
 from firmware_bridge.hwi_client.trezor.address import address_request
+from firmware_bridge.hwi_client.trezor.limits import Limits, limits_of, require_few_inputs, require_short
 from firmware_bridge.hwi_client.trezor.outputs import require_known_outputs
-from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, SigningProgress
+from firmware_bridge.hwi_client.trezor.screen import (
+    AddressProgress,
+    Announced,
+    PassphraseNeeded,
+    PinNeeded,
+    Screen,
+    SigningProgress,
+    message_elsewhere,
+    message_on_one,
+)
 from firmware_bridge.hwi_client.trezor.transport import transport_at
 from firmware_bridge.hwi_client.trezor.wire import Connection
 from firmware_bridge.model import Endpoint, Family
@@ -121,22 +131,28 @@ class TrezorDevice(OpenDevice):
     def _sign(self, args: Args) -> Any:
         self._connection.wake()
         tx = parse_psbt(args["psbt"])
+        require_few_inputs(tx, self._limits())
         require_known_outputs(tx)
         self._connection.ui.progress = SigningProgress(
             len(tx.inputs),
             args.get("payments"),
-            once_each=self._connection.features.model in {None, _ONE},
+            once_each=self._is_one(),
         )
         return self._hwi.sign_tx(tx).serialize()
 
     def _sign_message(self, args: Args) -> Any:
         """The very bytes of the text: HWI composes letters first (NFC), and the device would sign another text."""
+        message = args["text"].encode()
         self._connection.wake()
+        require_short(message, self._limits())
+        path = parse_path(args["path"])
+        one = self._is_one()
+        self._connection.ui.progress = message_on_one(message, path) if one else message_elsewhere()
         answer = self._connection.call(
             messages.SignMessage(
                 coin_name=self._hwi.coin_name,
-                address_n=parse_path(args["path"]),
-                message=args["text"].encode(),
+                address_n=path,
+                message=message,
                 script_type=messages.InputScriptType.SPENDADDRESS,
             )
         )
@@ -148,6 +164,7 @@ class TrezorDevice(OpenDevice):
         """Once, at our own path: HWI tries every cosigner's, and takes a person's no for a wrong one."""
         fingerprint = self._fingerprint(args)
         request = address_request(args["policy"], args["chain"], args["index"], fingerprint, self._network)
+        self._connection.ui.progress = AddressProgress()
         address = btc.get_address(
             self._connection,
             self._hwi.coin_name,
@@ -159,8 +176,11 @@ class TrezorDevice(OpenDevice):
         return {"address": address}
 
     def _identify(self, _args: Args) -> Any:
-        """A question that nothing hangs on; some models show it without our words."""
+        """A question that nothing hangs on; a Trezor One shows it without our words."""
         self._connection.look()
+        self._connection.ui.progress = Announced(
+            "identify", ['whether to "answer to ping"; either button ends it']
+        )
         self._connection.ping(_GREETING, button_protection=True)
 
     def _unlock(self, _args: Args) -> Any:
@@ -168,6 +188,12 @@ class TrezorDevice(OpenDevice):
         with self._connection.ui.person():
             fingerprint = self._read_fingerprint()
         return {"fingerprint": fingerprint, "session": self._connection.keep_session()}
+
+    def _is_one(self) -> bool:
+        return self._connection.features.model in {None, _ONE}
+
+    def _limits(self) -> Limits:
+        return limits_of(self._connection.features.model)
 
     def _read_fingerprint(self) -> str:
         node = btc.get_public_node(self._connection, _HARDENED_ZERO, coin_name="Bitcoin")

@@ -1,9 +1,9 @@
 """What a Trezor wants from a person, told to whoever asked for the operation. Nothing is decided here."""
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from hwilib.devices.trezorlib import messages
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
@@ -18,6 +18,10 @@ _MAX_PASSPHRASE_BYTES: Final = 50
 _PLACES: Final = frozenset("123456789")
 # How often it is told how far the signing is: a note costs more than an input's messages do.
 _SIGNING_NOTES: Final = 10
+# What fits on a page of a Trezor One (fsm_layoutPaginated).
+_TEXT_PAGE: Final = 4 * 18
+_BYTES_PAGE: Final = 32
+_BIP44: Final = 0x80000000 + 44
 
 ENTRIES: Final = (messages.ButtonRequestType.PinEntry, messages.ButtonRequestType.PassphraseEntry)
 """What a button request means by which the device asks for a secret on its own screen."""
@@ -39,6 +43,21 @@ class PassphraseNeeded(Cancelled):  # type: ignore[misc]  # HWI is untyped
         self.message = message
 
 
+Note = tuple[str, str, int | None, int | None]
+"""A stable word, a sentence, and how far it is where that can be counted."""
+
+
+def _plain(code: int) -> Note:
+    return (*TREZOR_BUTTONS.get(code, TREZOR_BUTTON), None, None)
+
+
+class Progress(Protocol):
+    """What an operation knows of the questions that it brings."""
+
+    def asked(self, code: int) -> Note | None:
+        """What to tell of the device's next button request; None where it is no news."""
+
+
 class SigningProgress:
     """How far a signing is. `inputs` and `payments`: how many there are, None where nobody knows.
 
@@ -52,6 +71,16 @@ class SigningProgress:
         self._asked = 0
         self._output: int | None = None
         self._asked_output: int | None = None
+
+    def asked(self, code: int) -> Note:
+        step, text, done, total = _plain(code)
+        if (
+            code == messages.ButtonRequestType.ConfirmOutput
+            and (counted := self.confirm_output()) is not None
+        ):
+            done, total = counted
+            text = f"Confirm output {done} of {total} on the device"
+        return step, text, done, total
 
     def confirm_output(self) -> tuple[int, int] | None:
         """(number of the payment that is asked about, how many there are), where that can be told."""
@@ -73,6 +102,63 @@ class SigningProgress:
         return (done, total) if told else None
 
 
+class Announced:
+    """Screens that are known ahead, one button request each. More of them than known are told plainly."""
+
+    def __init__(self, step: str, screens: Sequence[str]) -> None:
+        self._step = step
+        self._screens = screens
+        self._asked = 0
+
+    def asked(self, code: int) -> Note:
+        if self._asked == len(self._screens):
+            return _plain(code)
+        text = self._screens[self._asked]
+        self._asked += 1
+        total = len(self._screens)
+        return self._step, f"Screen {self._asked} of {total} on the device: {text}", self._asked, total
+
+
+def message_on_one(message: bytes, path: Sequence[int]) -> Announced:
+    """The screens of fsm_msgSignMessage in legacy/v1.14.1: a message is signed as by a P2PKH address, whatever the path is for."""
+    warned = ["it warns of a wrong address path, as for every key of a vault; continue"]
+    ascii_only = all(0x20 <= byte <= 0x7E for byte in message)
+    pages = max(1, -(-len(message) // (_TEXT_PAGE if ascii_only else _BYTES_PAGE)))
+    form = "the message" if ascii_only else "the message in hexadecimal"
+    return Announced(
+        "confirm-message",
+        [
+            *([] if path[:1] == [_BIP44] else warned),
+            "the address whose key signs; confirm it",
+            *(f"{form}, page {page} of {pages}" for page in range(1, pages + 1)),
+        ],
+    )
+
+
+def message_elsewhere() -> Announced:
+    return Announced("confirm-message", ["the message"])
+
+
+def hidden_wallet() -> Announced:
+    return Announced(
+        "confirm-passphrase",
+        ["whether to open a hidden wallet; confirm it", "the passphrase; confirm it if it is yours"],
+    )
+
+
+class AddressProgress:
+    """Pages of one address: the left button turns them, and says no "no"."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def asked(self, code: int) -> Note | None:
+        if self._told and code == messages.ButtonRequestType.Address:
+            return None
+        self._told = True
+        return _plain(code)
+
+
 class Screen:
     """trezorlib's user interface, for a library: it tells, and asks only where that was asked for."""
 
@@ -80,7 +166,7 @@ class Screen:
         self._caller = caller
         self.asking = False
         """Whether a person may be asked for a PIN or a passphrase; else that is an outcome."""
-        self.progress: SigningProgress | None = None
+        self.progress: Progress | None = None
 
     @contextmanager
     def person(self) -> Iterator[None]:
@@ -92,19 +178,25 @@ class Screen:
             self.asking = False
 
     def button_request(self, request: Any) -> None:
-        step, text = TREZOR_BUTTONS.get(request.code, TREZOR_BUTTON)
-        counted = None
-        if self.progress is not None and request.code == messages.ButtonRequestType.ConfirmOutput:
-            counted = self.progress.confirm_output()
-        if counted is None:
-            self._caller.tell(step, text)
-        else:
-            self._caller.tell(step, "Confirm output {} of {} on the device".format(*counted), *counted)
+        note = _plain(request.code) if self.progress is None else self.progress.asked(request.code)
+        if note is not None:
+            self._caller.tell(*note)
 
     def follow(self, request: Any) -> None:
         """See what the device asks for next while it signs."""
-        if self.progress is not None and (signed := self.progress.follow(request)) is not None:
+        if (
+            isinstance(self.progress, SigningProgress)
+            and (signed := self.progress.follow(request)) is not None
+        ):
             self._caller.tell("signing", "The device signs input {} of {}".format(*signed), *signed)
+
+    def tell_check(self) -> None:
+        """A right PIN takes a second. Of what happened before, the device tells nothing."""
+        self._caller.tell(
+            "checking-pin",
+            "The device checks the PIN. After wrong ones it makes you wait first: 1, 2, 4, 8, 16, 31 seconds and so on."
+            " Leave it connected",
+        )
 
     def refuse_entry(self, code: int) -> None:
         """:raises PinNeeded, PassphraseNeeded: the device waits for a secret that nobody was to be asked for."""

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from contextlib import nullcontext
+from typing import Any, Final, NoReturn, TypeVar
 
 from hwilib.devices.trezorlib import messages, models
 from hwilib.devices.trezorlib.client import PASSPHRASE_ON_DEVICE
@@ -10,10 +11,10 @@ from hwilib.devices.trezorlib.client import TrezorClient as Wire
 from hwilib.devices.trezorlib.exceptions import TrezorFailure
 from hwilib.devices.trezorlib.transport import TransportException
 
-from firmware_bridge.errors import Locked, Unsupported
+from firmware_bridge.errors import Busy, Disconnected, Locked, Unsupported
 from firmware_bridge.hwi_client.trezor.codec import CODEC
 from firmware_bridge.hwi_client.trezor.mend import mend
-from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen
+from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded, Screen, hidden_wallet
 from firmware_bridge.port import DeviceFailure
 
 # Messages that may still be on their way when a cut-off conversation is cleared.
@@ -21,8 +22,37 @@ _MAX_STALE_MESSAGES: Final = 16
 # FailureType.InvalidProtocol of messages-common.proto, newer than HWI's copy.
 _INVALID_PROTOCOL: Final = 17
 _WRONG_PIN: Final = (messages.FailureType.PinInvalid, messages.FailureType.PinExpected)
+# While a question is on its screen, a Trezor One ignores every message but a few (msg_read_tiny in legacy/firmware/messages.c,
+# 1.14.1): a Ping of ours is answered as soon as, and only if, the question is gone. Any message ends a later model's question.
+_PING_SECONDS: Final = 0.5
+_PING_WORDS: Final = "still there? "
+_INTERRUPTED: Final = (
+    "another program used the device while it asked: the question is gone, and nothing was answered"
+)
+_RESTARTED: Final = "the device was started anew while it asked"
 
 T = TypeVar("T")
+
+
+class _Vigil:
+    """A Ping every half second from a thread of its own, as long as a question is on the screen."""
+
+    def __init__(self, ping: Callable[[], bool]) -> None:
+        self._ping = ping
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="vigil", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(_PING_SECONDS):
+            if not self._ping():
+                return
 
 
 class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
@@ -36,6 +66,8 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         """The session of the wallet that `unlock` opened, where there is one."""
         self._gate = threading.Lock()
         self._button_pending = False
+        self._question = 0
+        """Which question of this connection is on the screen: each Ping names the one that it was sent for."""
         self._give_up = False
 
     def look(self) -> Any:
@@ -133,24 +165,67 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         self.transport.write(*self.mapping.encode(msg))
 
     def _raw_read(self) -> Any:
-        return self.mapping.decode(*self.transport.read())
+        """The next message; the answer to a Ping about a question that was answered meanwhile is none.
+
+        :raises DeviceFailure: the question that is waited for is gone, and it was not answered.
+        """
+        while True:
+            answer = self.mapping.decode(*self.transport.read())
+            asked = _pinged(answer)
+            if asked is None:
+                return answer
+            if self._button_pending and asked == self._question:
+                self._tell_apart()
 
     def _callback_button(self, msg: Any) -> Any:
         self._or_cancel(lambda: self.ui.refuse_entry(msg.code))
         self._raw_write(messages.ButtonAck())
         self.ui.button_request(msg)
         with self._gate:
+            self._question += 1
             self._button_pending = True
             if self._give_up:
                 self.cancel()
         try:
-            return self._raw_read()
+            with _Vigil(self._ping) if self._ignores_pings() else nullcontext():
+                return self._raw_read()
         finally:
             with self._gate:
                 self._button_pending = False
 
+    def _ignores_pings(self) -> bool:
+        return self.features is not None and self.features.model in {None, "1"}
+
+    def _ping(self) -> bool:
+        """Whether it was sent, and another one is to follow."""
+        with self._gate:
+            if not self._button_pending or self._give_up:
+                return False
+            try:
+                self._raw_write(messages.Ping(message=f"{_PING_WORDS}{self._question}"))
+            except Exception:  # noqa: BLE001 - whatever ails the cable, the reader hears of it, too
+                return False
+            return True
+
+    def _tell_apart(self) -> NoReturn:
+        """The question is gone unanswered. A device that does not know our session any more was started anew.
+
+        :raises DeviceFailure: always.
+        """
+        with self._gate:
+            self._button_pending = False
+            self._raw_write(messages.Initialize(session_id=self.session_id))
+        for _ in range(_MAX_STALE_MESSAGES):
+            answer = self.mapping.decode(*self.transport.read())
+            if isinstance(answer, messages.Features):
+                if self.session_id is None or answer.session_id == self.session_id:
+                    raise DeviceFailure(Busy.code, _INTERRUPTED)
+                raise DeviceFailure(Disconnected.code, _RESTARTED)
+        raise TransportException("the device does not return to rest")
+
     def _callback_pin(self, msg: Any) -> Any:
         places = self._or_cancel(lambda: self.ui.get_pin(msg.type))
+        self.ui.tell_check()
         answer = self.call_raw(messages.PinMatrixAck(pin=places))
         if isinstance(answer, messages.Failure) and answer.code in _WRONG_PIN:
             raise DeviceFailure(Locked.code, "the PIN was wrong")
@@ -161,6 +236,8 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
         passphrase = self._or_cancel(lambda: self.ui.get_passphrase(on_device))
         if passphrase is PASSPHRASE_ON_DEVICE:
             return self.call_raw(messages.PassphraseAck(on_device=True))
+        if passphrase:
+            self.ui.progress = hidden_wallet()
         return self.call_raw(messages.PassphraseAck(passphrase=passphrase, on_device=False))
 
     def _or_cancel(self, answer: Callable[[], T]) -> T:
@@ -183,6 +260,14 @@ class Connection(Wire):  # type: ignore[misc]  # HWI is untyped
             raise TransportException("the device does not return to rest")
         finally:
             self.close()
+
+
+def _pinged(answer: Any) -> int | None:
+    """The question that a Ping of ours was about, if this answers one."""
+    if not isinstance(answer, messages.Success):
+        return None
+    words, _, number = (answer.message or "").rpartition(" ")
+    return int(number) if f"{words} " == _PING_WORDS and number.isascii() and number.isdigit() else None
 
 
 def is_locked(features: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import hmac
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from firmware_bridge.virtual.seed import Seed
 from firmware_bridge.virtual.trezor import screens
@@ -14,12 +14,16 @@ from firmware_bridge.virtual.trezor.messages import (
     PinMatrixAck,
     PinMatrixRequest,
 )
-from firmware_bridge.virtual.trezor.work import Refused, Work, data_error
+from firmware_bridge.virtual.trezor.work import Refused, Work, action_cancelled, data_error
 
 MAX_SESSIONS = 10
 SESSION_ID_BYTES = 32
 MAX_PASSPHRASE_BYTES = 50
 """Limits of the firmware."""
+
+CHECK_SECONDS = 0.9
+"""What it takes to check a PIN, right or wrong, as seen on Trezor One 1.14.1. Each wrong PIN doubles the wait before the next
+one is looked at (get_backoff_time_ms in storage/storage.c)."""
 
 _DIGITS = "123456789"
 _CURRENT_PIN = 1
@@ -40,12 +44,15 @@ class Access:
         on_device: bool = False,
         always_on_device: bool = False,
         random_bytes: Callable[[int], bytes],
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         if pin is not None and (not pin or not set(pin) <= set(_DIGITS)):
             raise ValueError("a PIN is made of the digits 1 to 9")
         self._seed = seed
         self._pin = pin
         self._random_bytes = random_bytes
+        self._sleep = sleep
+        self._wrong_pins = 0
         self._sessions: OrderedDict[bytes, Seed | None] = OrderedDict()
         self.passphrase_protection = passphrase_protection
         self.on_device = on_device
@@ -110,8 +117,11 @@ class Access:
             entered = self._read_places(answer.pin, self.matrix)
         finally:
             self.matrix = None
+        await self._sleep(2**self._wrong_pins - 1 + CHECK_SECONDS)
         if not hmac.compare_digest(entered, self._pin or ""):
+            self._wrong_pins += 1
             raise Refused(FailureCode.PIN_INVALID, "PIN invalid")
+        self._wrong_pins = 0
         self.unlocked = True
 
     async def _enter_pin(self, work: Work) -> None:
@@ -123,7 +133,7 @@ class Access:
 
     def _read_places(self, places: str, matrix: str) -> str:
         if not set(places) <= set(_DIGITS):
-            raise Refused(FailureCode.PIN_INVALID, "PIN invalid")
+            raise Refused(FailureCode.PIN_CANCELLED, "PIN cancelled")
         return "".join(matrix[int(place) - 1] for place in places)
 
     def _shuffle(self) -> str:
@@ -135,12 +145,22 @@ class Access:
             return await self._enter_passphrase(work)
         work.send(PassphraseRequest())
         answer = await work.receive(PassphraseAck)
-        if answer.on_device and self.on_device:
+        if answer.on_device:
+            if not self.on_device:
+                raise data_error("This firmware is incapable of passphrase entry on the device.")
             return await self._enter_passphrase(work)
-        passphrase = answer.passphrase or ""
-        if len(passphrase.encode()) > MAX_PASSPHRASE_BYTES:
+        if answer.passphrase is None:
+            raise data_error("No passphrase provided. Use empty string to set an empty passphrase.")
+        if len(answer.passphrase.encode()) > MAX_PASSPHRASE_BYTES:
             raise data_error("Passphrase too long")
-        return self._seed.with_passphrase(passphrase)
+        if answer.passphrase:
+            await self._confirm_passphrase(work, answer.passphrase)
+        return self._seed.with_passphrase(answer.passphrase)
+
+    async def _confirm_passphrase(self, work: Work, passphrase: str) -> None:
+        for prompt in (screens.hidden_wallet(), screens.passphrase(passphrase)):
+            if not await work.choose(ButtonCode.OTHER, prompt):
+                raise action_cancelled("Passphrase dismissed")
 
     async def _enter_passphrase(self, work: Work) -> Seed:
         await work.confirm(ButtonCode.PASSPHRASE_ENTRY, screens.enter_passphrase())

@@ -1,6 +1,9 @@
 """What the device does for a host with one key: public keys, addresses, messages."""
 
+from itertools import cycle
+
 from firmware_bridge.virtual.faults import Phase
+from firmware_bridge.virtual.panel import Prompt
 from firmware_bridge.virtual.trezor import screens
 from firmware_bridge.virtual.trezor.messages import (
     Address,
@@ -14,19 +17,18 @@ from firmware_bridge.virtual.trezor.messages import (
     SignMessage,
 )
 from firmware_bridge.virtual.trezor.paths import (
-    Path,
     coin_kind,
-    is_multisig_path,
     require_coin,
     require_key_path,
     require_message_path,
 )
+from firmware_bridge.virtual.trezor.quorum import extended_key
 from firmware_bridge.virtual.trezor.wallet import Place, Wallet
 from firmware_bridge.virtual.trezor.work import Work, data_error
-from multisig import DerivationPath, ExtendedPublicKey, Network, NetworkKind, message_hash
+from multisig import DerivationPath, ExtendedPublicKey, Network, NetworkKind, base58, message_hash
 
-MAX_MESSAGE_BYTES = 1024
-"""The firmware's limit on a message to sign."""
+_SLIP132 = {NetworkKind.MAINNET: bytes.fromhex("04b24746"), NetworkKind.TESTNET: bytes.fromhex("045f1cf6")}
+"""xpub_magic_segwit_native of common/defs/bitcoin."""
 
 
 async def get_public_key(work: Work, wallet: Wallet, request: GetPublicKey) -> PublicKey:
@@ -54,44 +56,62 @@ async def get_address(work: Work, wallet: Wallet, request: GetAddress) -> Addres
     address = wallet.show(place.script_pubkey)
     assert address is not None
     if request.show_display:
-        await work.confirm(ButtonCode.ADDRESS, screens.address(address, place.path, _describe(place)))
+        await _show_address(work, wallet, place, address)
     return Address(address=address)
+
+
+async def _show_address(work: Work, wallet: Wallet, place: Place, address: str) -> None:
+    """Page after page until the person confirms one: the left button leads to the next, and means no "no"."""
+    for prompt in cycle(_address_pages(wallet, place, address)):
+        if await work.choose(ButtonCode.ADDRESS, prompt):
+            return
+
+
+def _address_pages(wallet: Wallet, place: Place, address: str) -> tuple[Prompt, ...]:
+    quorum = place.quorum
+    if quorum is None:
+        return screens.address(address, place.path, None, wallet.network), screens.address_code()
+    words = screens.quorum(quorum.threshold, len(quorum.public_keys), ordered=quorum.ordered)
+    keys = tuple(
+        screens.Key(_slip132(node, wallet.network), own=number == quorum.own)
+        for number, node in enumerate(quorum.nodes)
+    )
+    first = screens.address(address, place.path, words, wallet.network)
+    return first, screens.address_code(), *screens.address_keys(keys)
+
+
+def _slip132(node: HDNode, network: Network) -> str:
+    """The screen writes a cosigner's key in SLIP-132's form for native segwit: zpub, vpub."""
+    plain = base58.decode_check(str(extended_key(node, network.kind)))
+    return base58.encode_check(_SLIP132[network.kind] + plain[4:])
 
 
 async def sign_message(work: Work, wallet: Wallet, request: SignMessage) -> MessageSignature:
     """A Bitcoin Signed Message by the key at a full address path (BIP-137, compressed P2PKH header)."""
+    if wallet.model.max_message is not None and len(request.message) > wallet.model.max_message:
+        raise data_error("bytes overflow")
     require_coin(request.coin_name, wallet.network)
     require_message_path(request.address_n, wallet.network)
     if (request.script_type or InputScript.ADDRESS) != InputScript.ADDRESS:
         raise data_error("Messages are signed in the form for a P2PKH address here")
     text = _message_text(request.message)
-    await _warn_of_path(work, wallet, request.address_n)
+    # Every path here is one of another kind of address than P2PKH, and the firmware says so.
+    await work.confirm(ButtonCode.UNKNOWN_DERIVATION_PATH, screens.unusual_path())
     address = wallet.legacy_address(request.address_n)
-    await work.confirm(ButtonCode.PROTECT_CALL, screens.message(request.message, address))
+    await work.confirm(ButtonCode.OTHER, screens.message_signer(address))
+    for prompt in screens.message(request.message):
+        await work.confirm(ButtonCode.OTHER, prompt)
     work.reach(Phase.SIGN)
     signature = wallet.sign_message(request.address_n, message_hash(text))
     work.reach(Phase.RETURN)
     return MessageSignature(address=address, signature=signature)
 
 
-async def _warn_of_path(work: Work, wallet: Wallet, path: Path) -> None:
-    """A multisig path does not lead to a P2PKH address: the firmware lets the person know."""
-    if is_multisig_path(path, wallet.network):
-        await work.confirm(ButtonCode.UNKNOWN_DERIVATION_PATH, screens.unusual_path(path))
-
-
 def _message_text(message: bytes) -> str:
-    if len(message) > MAX_MESSAGE_BYTES:
-        raise data_error("Message too long")
     try:
         return message.decode()
     except UnicodeDecodeError:
         raise data_error("Message is not text") from None
-
-
-def _describe(place: Place) -> str | None:
-    quorum = place.quorum
-    return None if quorum is None else f"Multisig {quorum.threshold} of {len(quorum.public_keys)}"
 
 
 def _node(xpub: ExtendedPublicKey) -> HDNode:

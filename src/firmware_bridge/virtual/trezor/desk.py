@@ -1,8 +1,7 @@
-"""The device's one desk: messages of many hosts come in, one command at a time is worked on, answers go out."""
+"""The device's one desk: messages come in on one cable, one is worked on at a time, answers go to whoever wrote last."""
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,22 +26,13 @@ from firmware_bridge.virtual.trezor.messages import (
     SignTx,
     Success,
 )
+from firmware_bridge.virtual.trezor.models import Model
 from firmware_bridge.virtual.trezor.protobuf import Message
-from firmware_bridge.virtual.trezor.routing import (
-    MACHINE_PATIENCE,
-    PATIENCE,
-    ROUTES,
-    Action,
-    Standing,
-    sort_of,
-)
+from firmware_bridge.virtual.trezor.routing import ROUTES, Action, Mode, Sort, sort_of
 from firmware_bridge.virtual.trezor.signing import sign_tx
 from firmware_bridge.virtual.trezor.wallet import Wallet
-from firmware_bridge.virtual.trezor.work import Peer, Refused, Silenced, Work
+from firmware_bridge.virtual.trezor.work import Refused, Silenced, Work, action_cancelled
 from multisig import MultisigError, Network
-
-MAX_HOSTS = 64
-"""Whose sessions are remembered; every scan comes from a port of its own."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,26 +47,40 @@ _WITH_SEED: dict[type[Message], Callable[[Work, Wallet, Any], Awaitable[Message]
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the desk is given: the way out to the hosts, the faults, the clock (seconds)."""
+    """What the desk is given: the way out to the host that wrote last, and the faults."""
 
-    send: Callable[[Peer, Message], None]
+    send: Callable[[Message], None]
     strike: Callable[[Phase], None]
     faults: Callable[[], Faults]
-    clock: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class _Running:
+    work: Work
+    task: asyncio.Task[None]
 
 
 class Desk:
     def __init__(
-        self, *, features: Features, access: Access, network: Network, panel: Panel, around: Surroundings
+        self,
+        *,
+        model: Model,
+        features: Features,
+        access: Access,
+        network: Network,
+        panel: Panel,
+        around: Surroundings,
     ) -> None:
+        self._model = model
         self._features = features
         self._access = access
         self._network = network
         self._panel = panel
         self._around = around
-        self._sessions: OrderedDict[Peer, bytes] = OrderedDict()
-        self._work: Work | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._active: bytes | None = None
+        """The session that the last Initialize began or resumed."""
+        self._running: list[_Running] = []
+        """A transaction that is being fetched, and on top of it a command that came in between."""
 
     @property
     def features(self) -> Features:
@@ -92,73 +96,66 @@ class Desk:
             unlocked=access.unlocked,
         )
 
-    async def heed(self, peer: Peer, message: Message) -> None:
-        """Do with this host's message what the table says."""
-        work = self._work
-        action = ROUTES[self._standing(peer), sort_of(message, None if work is None else work.awaits)]
-        match action:
+    async def heed(self, message: Message | None) -> None:
+        """Do with this message what the table says, once the device reads messages; None is one that it does not know."""
+        mode, sort = await self._standing(message)
+        match ROUTES[mode, sort]:
             case Action.ANSWER:
-                self._tell_features(peer)
+                self._tell_features()
             case Action.START:
-                self._start(peer, message)
+                self._start(message)
             case Action.RESTART:
                 await self.clear()
-                self._start(peer, message)
-            case Action.DELIVER | Action.ADOPT:
-                self._deliver(peer, message)
+                self._start(message)
+            case Action.DELIVER:
+                assert message is not None, "what is due is known"
+                self._running[-1].work.deliver(message)
             case Action.ABORT:
-                await self._abort(peer)
-            case Action.SAY_BUSY:
-                self._fail(peer, FailureCode.PROCESS_ERROR, "Device is busy")
+                await self.clear()
+                self._refuse(action_cancelled())
+            case Action.IGNORE:
+                pass
             case Action.SAY_UNEXPECTED:
-                self._fail(peer, FailureCode.UNEXPECTED_MESSAGE, "Unexpected message")
+                self._refuse(Refused(FailureCode.UNEXPECTED_MESSAGE, "Unexpected message"))
 
     async def clear(self) -> None:
         """Drop the work under way without a word; its prompt leaves the screen."""
-        task, self._task, self._work = self._task, None, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+        running, self._running = self._running, []
+        for each in running:
+            each.task.cancel()
+        if running:
+            await asyncio.wait({each.task for each in running})
 
-    def _standing(self, peer: Peer) -> Standing:
-        work = self._work
-        if work is None:
-            return Standing.IDLE
-        if work.peer == peer:
-            return Standing.OWNER
-        if work.awaits is None:
-            return Standing.STRANGER
-        silence = self._around.clock() - work.heard_at
-        return Standing.HEIR if silence > PATIENCE.get(work.awaits, MACHINE_PATIENCE) else Standing.STRANGER
+    async def _standing(self, message: Message | None) -> tuple[Mode, Sort]:
+        while self._running:
+            work = self._running[-1].work
+            if work.mode is None:
+                await work.listens()
+                # The end of a command takes it off the desk in the loop's next turn.
+                await asyncio.sleep(0)
+                continue
+            sort = sort_of(message, work.awaits)
+            if self._model.swallows or sort is Sort.DUE:
+                return work.mode, sort
+            await self.clear()
+        return Mode.IDLE, sort_of(message, None)
 
-    def _start(self, peer: Peer, message: Message) -> None:
+    def _start(self, message: Message | None) -> None:
         around = self._around
-        work = Work(peer, self._panel, around.send, around.strike, around.faults())
-        work.heard_at = around.clock()
-        self._work = work
-        self._task = asyncio.create_task(self._run(work, message))
+        work = Work(self._panel, around.send, around.strike, around.faults())
+        self._running.append(_Running(work, asyncio.create_task(self._run(work, message))))
 
-    def _deliver(self, peer: Peer, message: Message) -> None:
-        work = self._work
-        assert work is not None, "only work under way is delivered to"
-        work.peer = peer
-        work.heard_at = self._around.clock()
-        work.deliver(message)
-
-    async def _abort(self, peer: Peer) -> None:
-        work = self._work
-        await self.clear()
-        for host in {peer} if work is None else {peer, work.peer}:
-            self._fail(host, FailureCode.ACTION_CANCELLED, "Cancelled")
-
-    async def _run(self, work: Work, message: Message) -> None:
-        answer = await self._answer(work, message)
+    async def _run(self, work: Work, message: Message | None) -> None:
+        try:
+            answer = await self._answer(work, message)
+        finally:
+            work.end()
         # Free before the host hears of it: its next command comes at once.
-        self._work = self._task = None
+        self._running = [each for each in self._running if each.work is not work]
         if answer is not None:
-            self._around.send(work.peer, answer)
+            self._around.send(answer)
 
-    async def _answer(self, work: Work, message: Message) -> Message | None:
+    async def _answer(self, work: Work, message: Message | None) -> Message | None:
         try:
             return await self._perform(work, message)
         except Silenced:
@@ -171,7 +168,7 @@ class Desk:
             _log.exception("the virtual Trezor failed at %s", type(message).__name__)
             return Failure(code=FailureCode.PROCESS_ERROR, message="Firmware error")
 
-    async def _perform(self, work: Work, message: Message) -> Message:
+    async def _perform(self, work: Work, message: Message | None) -> Message:
         match message:
             case Initialize():
                 return self._initialize(work, message)
@@ -179,45 +176,41 @@ class Desk:
                 return await self._ping(work, message)
             case LockDevice():
                 self._access.lock()
-                return Success(message="Device locked")
+                return Success(message="Session cleared")
             case EndSession():
-                self._access.end_session(self._sessions.pop(work.peer, None))
+                self._access.end_session(self._active)
+                self._active = None
                 return Success(message="Session ended")
-        handler = _WITH_SEED.get(type(message))
+        handler = None if message is None else _WITH_SEED.get(type(message))
         if handler is None:
             raise Refused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
         if not self._features.initialized:
             raise Refused(FailureCode.NOT_INITIALIZED, "Device not initialized")
-        seed = await self._access.open(work, self._session(work.peer, self._sessions.get(work.peer)))
-        return await handler(work, Wallet(seed, self._network), message)
+        seed = await self._access.open(work, self._session(self._active))
+        return await handler(work, Wallet(seed, self._network, self._model), message)
 
     def _initialize(self, work: Work, message: Initialize) -> Features:
         work.reach(Phase.PROBE)
-        return replace(self.features, session_id=self._session(work.peer, message.session_id))
+        return replace(self.features, session_id=self._session(message.session_id))
 
     async def _ping(self, work: Work, message: Ping) -> Success:
-        text = message.message or ""
         if self._access.on_device:
             # Newer models answer nothing but what tells who they are before they are unlocked.
             await self._access.unlock(work)
         if message.button_protection:
-            await work.confirm(ButtonCode.PROTECT_CALL, screens.ping(text))
-        return Success(message=text)
+            await work.confirm(ButtonCode.PROTECT_CALL, screens.ping())
+        return Success(message=message.message or "")
 
-    def _session(self, peer: Peer, wanted: bytes | None) -> bytes:
-        session_id = self._access.session(wanted)
-        self._sessions[peer] = session_id
-        self._sessions.move_to_end(peer)
-        if len(self._sessions) > MAX_HOSTS:
-            self._sessions.popitem(last=False)
-        return session_id
+    def _session(self, wanted: bytes | None) -> bytes:
+        self._active = self._access.session(wanted)
+        return self._active
 
-    def _tell_features(self, peer: Peer) -> None:
+    def _tell_features(self) -> None:
         try:
             self._around.strike(Phase.PROBE)
         except Silenced:
             return
-        self._around.send(peer, self.features)
+        self._around.send(self.features)
 
-    def _fail(self, peer: Peer, code: FailureCode, message: str) -> None:
-        self._around.send(peer, Failure(code=code, message=message))
+    def _refuse(self, refusal: Refused) -> None:
+        self._around.send(Failure(code=refusal.code, message=str(refusal)))

@@ -2,9 +2,7 @@
 
 import asyncio
 import secrets
-import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from firmware_bridge.model import Endpoint, Family
 from firmware_bridge.virtual.errors import NoSuchPrompt, NothingToLock
@@ -12,7 +10,7 @@ from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.panel import Panel
 from firmware_bridge.virtual.seed import Seed
 from firmware_bridge.virtual.trezor.access import Access
-from firmware_bridge.virtual.trezor.desk import MAX_HOSTS, Desk, Surroundings
+from firmware_bridge.virtual.trezor.desk import Desk, Surroundings
 from firmware_bridge.virtual.trezor.framing import (
     CHUNK,
     PING,
@@ -47,7 +45,10 @@ class VirtualTrezor:
 
     `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI does with every
     emulator. Without a `pin` it is never locked; with one it starts locked. `model` is one of `models.MODELS`, or a name that
-    nobody knows. `always_on_device`: a newer model's setting to take a passphrase on its own screen only. `clock` is in seconds.
+    nobody knows. `always_on_device`: a newer model's setting to take a passphrase on its own screen only. `sleep` is what a wrong
+    PIN makes everybody wait by, in seconds.
+
+    All hosts share one cable: what it says goes to whoever wrote last, be it only a ping (legacy/emulator/udp.c).
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class VirtualTrezor:
         faults: Faults | None = None,
         allow_keypress: bool = False,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
-        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.panel = panel
         self.faults = faults or Faults()
@@ -80,20 +81,23 @@ class VirtualTrezor:
             on_device=kind.on_device,
             always_on_device=always_on_device,
             random_bytes=random_bytes,
+            sleep=sleep,
         )
         self._desk = Desk(
+            model=kind,
             features=features_of(
                 kind, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
             ),
             access=self._access,
             network=network,
             panel=panel,
-            around=Surroundings(self._send, self._strike, lambda: self.faults, clock),
+            around=Surroundings(self._send, self._strike, lambda: self.faults),
         )
         self._link: Link | None = None
         self._server: asyncio.Task[None] | None = None
         self._chunks: asyncio.Queue[tuple[Peer, bytes]] = asyncio.Queue(_MAX_QUEUED)
-        self._reassemblers: OrderedDict[Peer, Reassembler] = OrderedDict()
+        self._reassembler = Reassembler()
+        self._heard: Peer | None = None
         self._silent = False
         self._garble = False
 
@@ -121,7 +125,7 @@ class VirtualTrezor:
         if link is not None:
             link.close()
             await link.wait_closed()
-        self._reassemblers.clear()
+        self._reassembler = Reassembler()
         self._chunks = asyncio.Queue(_MAX_QUEUED)
         self._access.power_off()
 
@@ -143,11 +147,7 @@ class VirtualTrezor:
         self._access.entered = passphrase
 
     def _on_wire(self, peer: Peer, data: bytes) -> None:
-        if self._silent or self._link is None:
-            return
-        if data == PING:
-            self._link.wire.send(peer, PONG)
-        elif not self._chunks.full():
+        if not self._silent and self._link is not None and not self._chunks.full():
             self._chunks.put_nowait((peer, data))
 
     async def _serve(self) -> None:
@@ -157,8 +157,12 @@ class VirtualTrezor:
                 await self._take(peer, data)
 
     async def _take(self, peer: Peer, data: bytes) -> None:
+        self._heard = peer
+        if data == PING:
+            self._write(PONG)
+            return
         try:
-            complete = self._reassembler(peer).feed(data)
+            complete = self._reassembler.feed(data)
         except MalformedFrame:
             return  # the firmware drops such chunks without a word, too
         if complete is None:
@@ -166,27 +170,18 @@ class VirtualTrezor:
         try:
             message = _parse(*complete)
         except MalformedMessage as error:
-            self._send(peer, Failure(code=FailureCode.DATA_ERROR, message=f"Malformed message: {error}"))
+            self._send(Failure(code=FailureCode.DATA_ERROR, message=f"Malformed message: {error}"))
             return
-        if message is None:
-            self._send(peer, Failure(code=FailureCode.UNEXPECTED_MESSAGE, message="Unknown message"))
-            return
-        await self._desk.heed(peer, message)
+        await self._desk.heed(message)
 
-    def _reassembler(self, peer: Peer) -> Reassembler:
-        reassembler = self._reassemblers.setdefault(peer, Reassembler())
-        self._reassemblers.move_to_end(peer)
-        if len(self._reassemblers) > MAX_HOSTS:
-            self._reassemblers.popitem(last=False)
-        return reassembler
-
-    def _send(self, peer: Peer, message: Message) -> None:
-        if self._silent or self._link is None:
-            return
+    def _send(self, message: Message) -> None:
         garble, self._garble = self._garble, False
-        chunks = [_GARBAGE] if garble else to_chunks(NUMBERS[type(message)], encode(message))
-        for chunk in chunks:
-            self._link.wire.send(peer, chunk)
+        for chunk in [_GARBAGE] if garble else to_chunks(NUMBERS[type(message)], encode(message)):
+            self._write(chunk)
+
+    def _write(self, chunk: bytes) -> None:
+        if not self._silent and self._link is not None and self._heard is not None:
+            self._link.wire.send(self._heard, chunk)
 
     def _strike(self, phase: Phase) -> None:
         """Misbehave, if that is due at this phase."""

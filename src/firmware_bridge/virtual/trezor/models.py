@@ -1,6 +1,7 @@
 """The models that a virtual Trezor can be, and what each tells about itself."""
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
@@ -8,22 +9,53 @@ from firmware_bridge.virtual.trezor.messages import Features
 from multisig import Fingerprint
 
 
+class DataScreen(Enum):
+    """How the data of an OP_RETURN is shown."""
+
+    ONE = auto()
+    """Four rows: text of 80 characters, or 32 bytes in hexadecimal, of which the last becomes ".." where more follows."""
+    CUT = auto()
+    """Five rows of 18 digits; from 45 bytes on the last three digits are "..."."""
+    WHOLE = auto()
+
+
 @dataclass(frozen=True)
 class Model:
-    """`name` is the model's on the wire. `on_device`: PIN and passphrase can be entered on its own screen."""
+    """`name` is the model's on the wire. `on_device`: PIN and passphrase can be entered on its own screen.
+
+    `swallows`: while it asks, a message that it does not wait for is ignored; else that message ends the question. `data`: how
+    it shows the data of an OP_RETURN. `max_inputs`, `max_message`: of a transaction, and bytes of a message; None: no limit.
+    `curve_checked`: it pays to no taproot key that is no point of the curve.
+    """
 
     name: str
     version: tuple[int, int, int]
     on_device: bool
+    swallows: bool = False
+    data: DataScreen = DataScreen.WHOLE
+    max_inputs: int | None = None
+    max_message: int | None = None
+    curve_checked: bool = False
 
 
+ONE: Final = Model(
+    "1",
+    (1, 14, 1),
+    on_device=False,
+    swallows=True,
+    data=DataScreen.ONE,
+    max_inputs=512,
+    max_message=1024,
+    curve_checked=True,
+)
 MODELS: Final = (
-    Model("1", (1, 14, 1), on_device=False),
-    Model("T", (2, 8, 9), on_device=True),
+    ONE,
+    Model("T", (2, 3, 6), on_device=True, data=DataScreen.CUT),
     Model("Safe 3", (2, 8, 9), on_device=True),
     Model("Safe 5", (2, 8, 9), on_device=True),
 )
-"""The firmware whose behaviour is followed. The first is what a virtual Trezor is unless another is asked for."""
+"""The firmware whose behaviour is followed; of the Safe models only what they share with the T was read. The first is what a
+virtual Trezor is unless another is asked for."""
 
 _BITCOIN: Final = 1
 _PASSPHRASE_ENTRY: Final = 17

@@ -52,7 +52,7 @@ def require_address_path(path: Path, network: Network, *, multisig: bool) -> Non
 
     :raises Refused: anything else.
     """
-    if not (is_multisig_path(path, network) if multisig else _is_single_path(path, network)):
+    if not (is_multisig_path(path, network) if multisig else is_single_path(path, network)):
         raise forbidden_path()
 
 
@@ -61,7 +61,7 @@ def require_message_path(path: Path, network: Network) -> None:
 
     :raises Refused: anything else, such as the path of an account.
     """
-    if not (is_multisig_path(path, network) or _is_single_path(path, network)):
+    if not (is_multisig_path(path, network) or is_single_path(path, network)):
         raise forbidden_path()
 
 
@@ -86,7 +86,7 @@ def is_address_suffix(suffix: Path) -> bool:
     return len(suffix) == 2 and suffix[0] in {0, 1} and suffix[1] <= MAX_ADDRESS_INDEX
 
 
-def _is_single_path(path: Path, network: Network) -> bool:
+def is_single_path(path: Path, network: Network) -> bool:
     """m/84h/coin h/account h/chain/index."""
     return (
         len(path) == 5

@@ -9,7 +9,7 @@ neither is it where keys come without their chain code.
 from dataclasses import dataclass
 from typing import Self
 
-from firmware_bridge.virtual.trezor.messages import HDNodePath, KeyOrder, MultisigRedeemScript
+from firmware_bridge.virtual.trezor.messages import HDNode, HDNodePath, KeyOrder, MultisigRedeemScript
 from firmware_bridge.virtual.trezor.work import data_error
 from multisig import (
     DerivationPath,
@@ -31,6 +31,12 @@ class Quorum:
 
     threshold: int
     public_keys: tuple[bytes, ...]
+    nodes: tuple[HDNode, ...]
+    """The account keys, in the order in which the host named them."""
+    own: int
+    """Which of them is the device's own."""
+    ordered: bool
+    """Whether the host says that the script has its keys in lexicographic order."""
     identity: bytes
     at_one_place: bool
 
@@ -43,11 +49,21 @@ class Quorum:
         keys = tuple(_derive(path) for path in message.pubkeys)
         if own_key not in keys:
             raise data_error("Pubkey not found in multisig script")
-        if _order(message) is KeyOrder.LEXICOGRAPHIC:
+        nodes, own = tuple(path.node for path in message.pubkeys), keys.index(own_key)
+        ordered = _order(message) is KeyOrder.LEXICOGRAPHIC
+        if ordered:
             keys = tuple(sorted(keys))
         multisig_script(message.m, keys)
         places = {tuple(path.address_n) for path in message.pubkeys}
-        return cls(message.m, keys, _identity(message), len(places) == 1)
+        return cls(
+            threshold=message.m,
+            public_keys=keys,
+            nodes=nodes,
+            own=own,
+            ordered=ordered,
+            identity=_identity(message),
+            at_one_place=len(places) == 1,
+        )
 
     @property
     def witness_script(self) -> bytes:
@@ -65,16 +81,20 @@ def _order(message: MultisigRedeemScript) -> KeyOrder:
         raise data_error("Unknown order of keys") from None
 
 
-def _derive(path: HDNodePath) -> bytes:
-    node = path.node
-    key = ExtendedPublicKey(
-        kind=NetworkKind.MAINNET,  # of no consequence: nothing is written out
+def extended_key(node: HDNode, kind: NetworkKind) -> ExtendedPublicKey:
+    return ExtendedPublicKey(
+        kind=kind,
         depth=node.depth,
         parent_fingerprint=Fingerprint(node.fingerprint.to_bytes(4, "big")),
         child_number=node.child_num,
         chain_code=node.chain_code,
         public_key=node.public_key,
     )
+
+
+def _derive(path: HDNodePath) -> bytes:
+    # The kind is of no consequence: nothing is written out.
+    key = extended_key(path.node, NetworkKind.MAINNET)
     if len(path.address_n) == 2:
         return key.derive_public_key(*path.address_n)
     return key.derive(DerivationPath(path.address_n)).public_key

@@ -1,8 +1,11 @@
-"""Which message of which host the device heeds: it does one thing at a time, and only for the host that asked.
+"""What the device does with a message, by what it is doing: one table for a Trezor One's firmware.
 
-A host that merely looks (GetFeatures) disturbs nothing; any other command of a stranger is refused as busy, so that a scan
-does not break a signature under way. Cancel is heeded from everyone, as on the one cable of a real device: it frees a device
-whose host died while a prompt was open.
+There is one cable. The firmware does not know which program a message comes from, and answers whoever wrote last
+(legacy/v1.14.1, legacy/firmware/messages.c, legacy/emulator/udp.c). While a question is on the screen it takes the answers
+that it may wait for, Cancel and Initialize, and ignores the rest without a word.
+
+Newer models (core/v2.3.6, core/src/trezor/wire/__init__.py) drop what they do at any message that is not the one they wait
+for, and then take that message: `Model.swallows` is False.
 """
 
 from enum import Enum, auto
@@ -14,20 +17,20 @@ from firmware_bridge.virtual.trezor.messages import (
     Initialize,
     PassphraseAck,
     PinMatrixAck,
+    SignTx,
     TxAck,
 )
 from firmware_bridge.virtual.trezor.protobuf import Message
 
 
-class Standing(Enum):
-    """What the sender is to the work under way."""
+class Mode(Enum):
+    """What the device is doing."""
 
     IDLE = auto()
-    """There is none."""
-    OWNER = auto()
-    STRANGER = auto()
-    HEIR = auto()
-    """A stranger, and the owner has long been silent where it was to answer."""
+    ASKING = auto()
+    """A question is on its screen, or it waits for a PIN or a passphrase ("tiny" mode in the firmware)."""
+    FETCHING = auto()
+    """It waits for the next piece of a transaction."""
 
 
 class Sort(Enum):
@@ -36,10 +39,13 @@ class Sort(Enum):
     LOOK = auto()
     BEGIN = auto()
     """Initialize: the host starts afresh."""
+    SIGN = auto()
+    """SignTx: the one command that goes on over several messages."""
     COMMAND = auto()
+    DUE = auto()
+    """The reply that the device waits for."""
     REPLY = auto()
-    PIN = auto()
-    """A PIN, and one is waited for: the host that brings it may be another than the one that asked."""
+    """Any other reply."""
     CANCEL = auto()
 
 
@@ -47,47 +53,44 @@ class Action(Enum):
     ANSWER = auto()
     """Tell the features."""
     START = auto()
+    """Carry it out; a transaction that is being fetched goes on afterwards."""
     RESTART = auto()
-    """Drop the work without a word, then start."""
+    """Drop the work without a word, then carry it out."""
     DELIVER = auto()
     """Hand it to the work."""
-    ADOPT = auto()
-    """The sender becomes the owner, then deliver."""
     ABORT = auto()
-    """End the work, and tell its owner and the sender that it was cancelled."""
-    SAY_BUSY = auto()
+    """End the work, and tell the sender that it was cancelled."""
+    IGNORE = auto()
     SAY_UNEXPECTED = auto()
 
 
-ROUTES: dict[tuple[Standing, Sort], Action] = {
-    (Standing.IDLE, Sort.LOOK): Action.ANSWER,
-    (Standing.IDLE, Sort.BEGIN): Action.START,
-    (Standing.IDLE, Sort.COMMAND): Action.START,
-    (Standing.IDLE, Sort.REPLY): Action.SAY_UNEXPECTED,
-    (Standing.IDLE, Sort.CANCEL): Action.ABORT,
-    (Standing.OWNER, Sort.LOOK): Action.ANSWER,
-    (Standing.OWNER, Sort.BEGIN): Action.RESTART,
-    (Standing.OWNER, Sort.COMMAND): Action.RESTART,
-    (Standing.OWNER, Sort.REPLY): Action.DELIVER,
-    (Standing.OWNER, Sort.PIN): Action.DELIVER,
-    (Standing.OWNER, Sort.CANCEL): Action.ABORT,
-    (Standing.STRANGER, Sort.LOOK): Action.ANSWER,
-    (Standing.STRANGER, Sort.BEGIN): Action.SAY_BUSY,
-    (Standing.STRANGER, Sort.COMMAND): Action.SAY_BUSY,
-    (Standing.STRANGER, Sort.REPLY): Action.SAY_UNEXPECTED,
-    (Standing.STRANGER, Sort.PIN): Action.ADOPT,
-    (Standing.STRANGER, Sort.CANCEL): Action.ABORT,
-    (Standing.HEIR, Sort.LOOK): Action.ANSWER,
-    (Standing.HEIR, Sort.BEGIN): Action.RESTART,
-    (Standing.HEIR, Sort.COMMAND): Action.RESTART,
-    (Standing.HEIR, Sort.REPLY): Action.SAY_UNEXPECTED,
-    (Standing.HEIR, Sort.PIN): Action.ADOPT,
-    (Standing.HEIR, Sort.CANCEL): Action.ABORT,
+ROUTES: dict[tuple[Mode, Sort], Action] = {
+    (Mode.IDLE, Sort.LOOK): Action.ANSWER,
+    (Mode.IDLE, Sort.BEGIN): Action.START,
+    (Mode.IDLE, Sort.SIGN): Action.START,
+    (Mode.IDLE, Sort.COMMAND): Action.START,
+    (Mode.IDLE, Sort.REPLY): Action.SAY_UNEXPECTED,
+    (Mode.IDLE, Sort.CANCEL): Action.ABORT,
+    (Mode.ASKING, Sort.LOOK): Action.IGNORE,
+    (Mode.ASKING, Sort.BEGIN): Action.RESTART,
+    (Mode.ASKING, Sort.SIGN): Action.IGNORE,
+    (Mode.ASKING, Sort.COMMAND): Action.IGNORE,
+    (Mode.ASKING, Sort.DUE): Action.DELIVER,
+    (Mode.ASKING, Sort.REPLY): Action.IGNORE,
+    (Mode.ASKING, Sort.CANCEL): Action.ABORT,
+    (Mode.FETCHING, Sort.LOOK): Action.ANSWER,
+    (Mode.FETCHING, Sort.BEGIN): Action.RESTART,
+    (Mode.FETCHING, Sort.SIGN): Action.RESTART,
+    (Mode.FETCHING, Sort.COMMAND): Action.START,
+    (Mode.FETCHING, Sort.DUE): Action.DELIVER,
+    (Mode.FETCHING, Sort.REPLY): Action.SAY_UNEXPECTED,
+    (Mode.FETCHING, Sort.CANCEL): Action.ABORT,
 }
 
 _SORTS: dict[type[Message], Sort] = {
     GetFeatures: Sort.LOOK,
     Initialize: Sort.BEGIN,
+    SignTx: Sort.SIGN,
     Cancel: Sort.CANCEL,
     ButtonAck: Sort.REPLY,
     TxAck: Sort.REPLY,
@@ -96,14 +99,8 @@ _SORTS: dict[type[Message], Sort] = {
 }
 
 
-def sort_of(message: Message, awaits: type[Message] | None) -> Sort:
+def sort_of(message: Message | None, awaits: type[Message] | None) -> Sort:
     """What a message is for; `awaits` is what the work under way waits for."""
-    if awaits is PinMatrixAck and isinstance(message, PinMatrixAck):
-        return Sort.PIN
-    return _SORTS.get(type(message), Sort.COMMAND)
-
-
-PATIENCE: dict[type[Message], float] = {PinMatrixAck: 120.0, PassphraseAck: 120.0}
-"""Seconds until a silent owner counts as gone, where a person types at the host."""
-MACHINE_PATIENCE = 10.0
-"""The same where the host's program answers by itself: it does so in milliseconds."""
+    if awaits is not None and isinstance(message, awaits):
+        return Sort.DUE
+    return Sort.COMMAND if message is None else _SORTS.get(type(message), Sort.COMMAND)

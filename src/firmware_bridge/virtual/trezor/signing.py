@@ -48,6 +48,8 @@ def _check_request(request: SignTx, wallet: Wallet) -> None:
     require_coin(request.coin_name, wallet.network)
     if not 0 < request.inputs_count <= MAX_PARTS or not 0 < request.outputs_count <= MAX_PARTS:
         raise data_error("Invalid number of inputs or outputs")
+    if wallet.model.max_inputs is not None and request.inputs_count > wallet.model.max_inputs:
+        raise data_error("Too many inputs.")
     if request.serialize is not False:
         raise data_error("This device returns signatures only: ask with serialize=false")
 
@@ -87,25 +89,30 @@ async def _ask_output(work: Work, wallet: Wallet, index: int) -> Output:
 
 async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
     """Every payment, every oddity, then the whole, in the firmware's order. The first no ends it."""
-    fee, rate, high = spend.fee, spend.fee_rate, spend.fee_is_high
+    fee, rate = spend.fee, spend.fee_rate
+    network = wallet.network
     for output in spend.payments:
         await _approve_output(work, wallet, output)
+    if spend.fee_is_high(network):
+        await work.confirm(ButtonCode.FEE_OVER_THRESHOLD, screens.high_fee(fee, network))
     if len(spend.change) > MAX_SILENT_CHANGE:
         await work.confirm(ButtonCode.SIGN_TX, screens.change_count(len(spend.change)))
-    if high:
-        await work.confirm(ButtonCode.FEE_OVER_THRESHOLD, screens.high_fee(fee, rate))
-    if spend.lock_time_holds:
-        await work.confirm(ButtonCode.SIGN_TX, screens.lock_time(spend.lock_time))
-    await work.confirm(ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate))
+    if spend.lock_time:
+        prompt = screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
+        await work.confirm(ButtonCode.SIGN_TX, prompt)
+    await work.confirm(ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate, network))
 
 
 async def _approve_output(work: Work, wallet: Wallet, output: Output) -> None:
     if output.op_return is not None:
-        await work.confirm(ButtonCode.CONFIRM_OUTPUT, screens.op_return(output.op_return))
+        prompt = screens.op_return(output.op_return, wallet.model.data)
+        await work.confirm(ButtonCode.CONFIRM_OUTPUT, prompt)
         return
     address = wallet.show(output.tx_out.script_pubkey)
     assert address is not None, "every other output was made from an address or a path"
-    await work.confirm(ButtonCode.CONFIRM_OUTPUT, screens.payment(output.tx_out.amount, address))
+    path = None if output.place is None else output.place.path
+    prompt = screens.payment(output.tx_out.amount, address, wallet.network, path)
+    await work.confirm(ButtonCode.CONFIRM_OUTPUT, prompt)
 
 
 async def _sign(work: Work, wallet: Wallet, spend: Spend) -> TxRequest:

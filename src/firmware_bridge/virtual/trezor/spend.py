@@ -7,17 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from coincurve import PublicKey
+
 from firmware_bridge.virtual.trezor.messages import FailureCode, OutputScript, TxInput, TxOutput
 from firmware_bridge.virtual.trezor.paths import Path, is_address_suffix
 from firmware_bridge.virtual.trezor.wallet import Place, Wallet
 from firmware_bridge.virtual.trezor.work import Refused, data_error
 from multisig import (
     FeeRate,
+    Network,
+    NetworkKind,
     OutPoint,
     Sats,
+    ScriptKind,
     Transaction,
     TxIn,
     TxOut,
+    classify,
     decode_address,
     op_return_script,
     output_weight,
@@ -28,9 +34,8 @@ from multisig.fees import profile_input_weight
 
 DEFAULT_SEQUENCE = 0xFFFFFFFF
 
-HIGH_FEE_RATE = FeeRate(2_000_000)
-"""From here on the person is warned: the vendor's `maxfee_kb` of bitcoin. Ten times that is refused (S7)."""
-FEE_HARD_FACTOR = 10
+HIGH_FEE_RATES = {NetworkKind.MAINNET: FeeRate(2_000_000), NetworkKind.TESTNET: FeeRate(10_000_000)}
+"""Above it the person is warned (S7): `maxfee_kb` of common/defs/bitcoin at legacy/v1.14.1."""
 
 _OVERHEAD_WEIGHT = 44
 """Version, counts, lock time, marker and flag, for fewer than 253 inputs and outputs."""
@@ -103,13 +108,8 @@ class Spend:
         weight += sum(output_weight(output.tx_out.script_pubkey) for output in self.outputs)
         return FeeRate.of(self.fee, -(-weight // 4))
 
-    @property
-    def fee_is_high(self) -> bool:
-        """:raises Refused: so high that it can only be an error."""
-        rate = self.fee_rate.sat_per_kvb
-        if rate > FEE_HARD_FACTOR * HIGH_FEE_RATE.sat_per_kvb:
-            raise data_error("The fee is unexpectedly large")
-        return rate > HIGH_FEE_RATE.sat_per_kvb
+    def fee_is_high(self, network: Network) -> bool:
+        return self.fee_rate.sat_per_kvb > HIGH_FEE_RATES[network.kind].sat_per_kvb
 
     @property
     def lock_time_holds(self) -> bool:
@@ -149,8 +149,19 @@ def read_output(message: TxOutput, wallet: Wallet) -> Output:
         return Output(TxOut(sats(message.amount), place.script_pubkey), place, None)
     if kind == OutputScript.TO_ADDRESS and message.address is not None and not message.address_n:
         script = decode_address(message.address, wallet.screen_network)
+        if wallet.model.curve_checked and classify(script) is ScriptKind.P2TR and not _is_point(script[2:]):
+            raise Refused(FailureCode.PROCESS_ERROR, "Failed to compile output")
         return Output(TxOut(sats(message.amount), script), None, None)
     raise data_error("Invalid output")
+
+
+def _is_point(x_only: bytes) -> bool:
+    """Whether 32 bytes are the x of a point of the curve (BIP-340)."""
+    try:
+        PublicKey(b"\x02" + x_only)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_op_return(message: TxOutput) -> Output:

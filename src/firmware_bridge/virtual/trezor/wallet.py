@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from firmware_bridge.virtual.seed import Seed
 from firmware_bridge.virtual.trezor.messages import MultisigRedeemScript
+from firmware_bridge.virtual.trezor.models import Model
 from firmware_bridge.virtual.trezor.paths import Path, require_address_path
 from firmware_bridge.virtual.trezor.quorum import Quorum
 from multisig import DerivationPath, Network, encode_address, hash160, p2pkh, p2wpkh
@@ -33,10 +34,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Wallet:
-    """A seed under a passphrase, on one network."""
+    """A seed under a passphrase, on one network, in a device of a model."""
 
     seed: Seed
     network: Network
+    model: Model
 
     @property
     def screen_network(self) -> Network:

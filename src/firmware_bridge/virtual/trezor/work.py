@@ -1,4 +1,4 @@
-"""One command that the device carries out for one host: what the code of a command may do with the world."""
+"""One command that the device carries out: what the code of a command may do with the world."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,13 +6,23 @@ from typing import TypeVar
 
 from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.panel import Panel, Prompt
-from firmware_bridge.virtual.trezor.messages import ButtonAck, ButtonCode, ButtonRequest, FailureCode
+from firmware_bridge.virtual.trezor.messages import (
+    ButtonAck,
+    ButtonCode,
+    ButtonRequest,
+    FailureCode,
+    PassphraseAck,
+    PinMatrixAck,
+)
 from firmware_bridge.virtual.trezor.protobuf import Message
+from firmware_bridge.virtual.trezor.routing import Mode
 
 Peer = tuple[str, int]
 """A host: the address and port that its datagrams come from."""
 
 A = TypeVar("A", bound=Message)
+
+_TYPED = (PinMatrixAck, PassphraseAck)
 
 
 class Refused(Exception):
@@ -24,7 +34,7 @@ class Refused(Exception):
 
 
 class Silenced(Exception):
-    """A fault has struck: the work ends, and nobody is told."""
+    """A fault has struck: the work ends, and no host is told."""
 
 
 def data_error(message: str) -> Refused:
@@ -32,46 +42,58 @@ def data_error(message: str) -> Refused:
     return Refused(FailureCode.DATA_ERROR, message)
 
 
+def action_cancelled(message: str = "Action cancelled by user") -> Refused:
+    return Refused(FailureCode.ACTION_CANCELLED, message)
+
+
 class Work:
-    """A command under way. `peer` may change: a PIN is taken from whichever host brings it."""
+    """A command under way."""
 
     def __init__(
         self,
-        peer: Peer,
         panel: Panel,
-        send: Callable[[Peer, Message], None],
+        send: Callable[[Message], None],
         strike: Callable[[Phase], None],
         faults: Faults,
     ) -> None:
-        self.peer = peer
         self.panel = panel
+        self.send = send
         self.reach = strike
         """Tell the device's faults which phase this is. Raises Silenced where one strikes."""
         self.faults = faults
-        self.heard_at = 0.0
-        """When the owner last sent something, on the device's clock."""
         self.awaits: type[Message] | None = None
         """What the host has to send next. None while the device or the person is at work."""
-        self._send = send
+        self._prompting = False
         self._inbox: asyncio.Queue[Message] = asyncio.Queue()
+        self._listening = asyncio.Event()
+
+    @property
+    def mode(self) -> Mode | None:
+        """None while it computes: what comes in waits."""
+        if self._prompting or self.awaits in _TYPED:
+            return Mode.ASKING
+        return None if self.awaits is None else Mode.FETCHING
+
+    async def listens(self) -> None:
+        """Wait until messages are read again."""
+        await self._listening.wait()
 
     def deliver(self, message: Message) -> None:
         """Hand over what the host sent."""
+        self.awaits = None
+        self._settle()
         self._inbox.put_nowait(message)
 
-    def send(self, message: Message) -> None:
-        self._send(self.peer, message)
+    def end(self) -> None:
+        """The command is done: whoever waits until messages are read need not wait any longer."""
+        self._listening.set()
 
     async def receive(self, answer: type[A]) -> A:
-        """Wait for what the host has to send next.
-
-        :raises Refused: the host sent something else.
-        """
+        """Wait for what the host has to send next."""
         self.awaits = answer
+        self._settle()
         received = await self._inbox.get()
-        self.awaits = None
-        if not isinstance(received, answer):
-            raise Refused(FailureCode.UNEXPECTED_MESSAGE, f"Unexpected message: {answer.__name__} is due")
+        assert isinstance(received, answer), "the desk delivers only what is due"
         return received
 
     async def confirm(self, code: ButtonCode, prompt: Prompt) -> None:
@@ -79,18 +101,30 @@ class Work:
 
         :raises Refused: the person said no.
         """
+        if not await self.choose(code, prompt):
+            raise action_cancelled()
+
+    async def choose(self, code: ButtonCode, prompt: Prompt) -> bool:
+        """Which button the person pressed, where the left one does not mean no: True for the right one."""
         decision = asyncio.create_task(self.panel.ask(prompt))
+        self._prompting = True
         try:
             # One turn of the loop, so that the prompt is on the screen before the host hears of it.
             await asyncio.sleep(0)
             self.send(ButtonRequest(code=code))
             self.reach(Phase.PROMPT)
             await self.receive(ButtonAck)
-            approved = await decision
+            return await decision
         finally:
+            self._prompting = False
+            self._settle()
             await _withdraw(decision)
-        if not approved:
-            raise Refused(FailureCode.ACTION_CANCELLED, "Action cancelled by user")
+
+    def _settle(self) -> None:
+        if self.mode is None:
+            self._listening.clear()
+        else:
+            self._listening.set()
 
 
 async def _withdraw(decision: asyncio.Task[bool]) -> None:

@@ -25,6 +25,12 @@ class DeviceCalls:
         """Give up what runs on it."""
         return Asked({"device_id": device_id})
 
+    @row("POST", "/devices/{device_id}/another-address", NoneType, seconds=DEVICE_SECONDS)
+    @staticmethod
+    def another_address(device_id: str) -> Asked:
+        """Say that it shows another address than this machine."""
+        return Asked({"device_id": device_id})
+
     @row("POST", "/devices/{device_id}/accounts", shapes.AccountKeys, seconds=PERSON_SECONDS)
     @staticmethod
     def device_accounts(device_id: str, account: int = 0) -> Asked:

@@ -27,6 +27,11 @@ async def cancel_device(service: Service, device_id: PathId) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
+async def another_address(service: Service, device_id: PathId) -> Response:
+    await service.handling.another_address(device_id)
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
 async def device_accounts(
     service: Service, caller: By, device_id: PathId, body: shapes.AccountRequest
 ) -> shapes.AccountKeys:
@@ -48,6 +53,13 @@ ROUTES = (
     ),
     Route(
         "POST", "/devices/{device_id}/cancel", cancel_device, Right.PERSON, "Give up what runs on a device"
+    ),
+    Route(
+        "POST",
+        "/devices/{device_id}/another-address",
+        another_address,
+        Right.PERSON,
+        "Say that a device shows another address than this machine",
     ),
     Route(
         "POST",

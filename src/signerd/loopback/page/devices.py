@@ -9,7 +9,8 @@ from starlette.responses import Response
 from signerd.errors import NoSuchDevice
 from signerd.loopback.callers import PAGE
 from signerd.loopback.page.asked import Asked
-from signerd.loopback.page.rendering import Live
+from signerd.loopback.page.rendering import Live, render
+from signerd.loopback.page.rendering import answer as html
 from signerd.loopback.page.table import Row
 from signerd.loopback.shapes import DeviceView
 
@@ -98,9 +99,20 @@ async def cancel(asked: Asked) -> Response:
     return await refreshed(asked)
 
 
+async def another_address(asked: Asked) -> Response:
+    """From a page where one is shown: on the device that holds the registered keys. Raises NoSuchDevice, AddressNotShown."""
+    registered = (await asked.service.status()).fingerprint
+    for view in await asked.service.devices():
+        if view.fingerprint is not None and view.fingerprint == registered:
+            await asked.service.handling.another_address(view.id)
+            return html(render("devices/another.html"))
+    raise NoSuchDevice("your device is not connected", hint="Connect it again, and have it show the address.")
+
+
 ROWS = (
     Row("GET", "/devices", devices),
     Row("GET", "/parts/devices", refreshed),
     Row("POST", "/devices/{device_id}/identify", identify),
     Row("POST", "/devices/{device_id}/cancel", cancel),
+    Row("POST", "/another-address", another_address),
 )

@@ -17,6 +17,13 @@ class HandlingPort(Protocol):
         """Give up what runs on the device. Raises NoSuchDevice."""
         ...
 
+    async def another_address(self, device_id: str) -> None:
+        """The address on its screen is another one than here: whoever had it shown meets AddressDiffers.
+
+        Raises NoSuchDevice, AddressNotShown.
+        """
+        ...
+
     async def account_keys(self, device_id: str, account: int, caller: Caller) -> AccountKeys:
         """The device's keys of this standard account. Raises leaves of DeviceError."""
         ...

@@ -1,5 +1,6 @@
 """The page's vaults: compared, pinned, forgotten, and their addresses shown on the device."""
 
+import asyncio
 import base64
 
 import pytest
@@ -8,7 +9,7 @@ from firmware_bridge import AddressMismatch, DeviceState
 from multisig import Profile, profile_account_path
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
-from tests.support.daemons import daemon_at
+from tests.support.daemons import daemon_at, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -98,6 +99,20 @@ async def test_s13_another_address_on_the_device_stops_the_pin(browser, bridge):
     refused = await pin(browser)
     assert refused.status_code == 409
     assert "ALARM" in refused.text
+    assert "not pinned" in (await browser.get("/vaults")).text
+
+
+async def test_s13_the_person_says_on_the_page_that_it_is_another_address(browser, bridge):
+    """A Trezor has no button for it."""
+    assert 'action="/another-address"' in (await browser.get(f"/vaults/{VAULT_ID}/pin")).text
+    assert (await browser.post("/another-address", data={})).status_code == 409, "none is shown"
+    bridge.gate = asyncio.Event()
+    pinning = asyncio.create_task(pin(browser))
+    await until(lambda: bridge.shown)
+    assert "Written down" in (await browser.post("/another-address", data={})).text
+    refused = await asyncio.wait_for(pinning, 10)
+    assert refused.status_code == 409
+    assert "you say that the device shows another address" in refused.text
     assert "not pinned" in (await browser.get("/vaults")).text
 
 
