@@ -93,7 +93,7 @@ HIDDEN = tuple(p for p in ON_A_TREZOR_ONE if not p.honest)
 @pytest.mark.parametrize("proposal", HIDDEN, ids=str)
 def test_s28_what_a_trezor_one_cuts_off_is_named_before_it_is_asked(desk, proposal):
     assert desk.screen is not None
-    assert desk.screen.name == "Trezor One (virtual) 1.14.1"
+    assert desk.screen.name == "Trezor One (emulator) 1.14.1"
     assert [desk.screen.whole, desk.screen.first] == proposal.around["screen"][1:]
     shown, view = desk.shown, desk.offer(proposal.snapshot())
     try:
