@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Network, OriginKey, OutPoint, Psbt, Vault
 from signerd.core.audit import Entry, Note
 from signerd.core.following import is_settled
@@ -63,8 +64,8 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
     psbt = snapshot.pop("psbt")
     connection.execute(
         "INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval, decline, reason, "
-        "alarm, settled, brought_by, quorum) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
-        "quorum=excluded.quorum, state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
+        "alarm, settled, brought_by, quorum, collected) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
+        "quorum=excluded.quorum, collected=excluded.collected, state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
         "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm, settled=excluded.settled",
         (
             record.psbt_id,
@@ -81,8 +82,14 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
             int(is_settled(record)),
             _brought_by(record.snapshot),
             quorum,
+            _bounded(record.snapshot.collected),
         ),
     )
+
+
+def _bounded(signatures: int) -> int:
+    """The platform's word, as far as a vault can have signers."""
+    return max(0, min(signatures, MAX_SIGNERS))
 
 
 def _brought_by(snapshot: Snapshot) -> str | None:
@@ -127,7 +134,7 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
 # calls it, and beside those of which an older journal did not tell the quorum. What was brought
 # counts beside everything: whoever is asked to pay a bill again by another way is asked to pay it from another purse too.
 _NEIGHBOURS = f"""
-SELECT other.psbt_id, p.state, coalesce(s.psbt, p.psbt) AS psbt, s.psbt_id IS NOT NULL AS signed,
+SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.psbt) AS psbt, s.psbt_id IS NOT NULL AS signed,
   (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id) AS signed_at
 FROM (
   SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
@@ -135,7 +142,7 @@ FROM (
   SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
   JOIN proposals p ON p.psbt_id = theirs.psbt_id AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :brought)
   LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
-  WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}))
+  WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}) OR p.collected > 0)
   UNION
   SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND quorum = :quorum
 ) other
@@ -153,7 +160,8 @@ def read_neighbours(
     *,
     brought: bool = False,
 ) -> tuple[Neighbour, ...]:
-    """Others that spend a same coin, that may confirm and pay the same from the same quorum, or that ``replaces`` names.
+    """Others that spend a same coin, that pay the same from the same quorum and may confirm or have signatures of others, or
+    that ``replaces`` names.
 
     Of two of which one was brought, they need not be of one vault to pay the same.
     """
@@ -171,6 +179,8 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
         frozenset(_payments(connection, psbt_id)),
         row["psbt"],
         None if at is None else datetime.fromisoformat(at),
+        row["collected"],
+        json.loads(row["snapshot"])["required"],
     )
 
 

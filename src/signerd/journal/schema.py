@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Network, Vault
 from signerd.errors import JournalTooNew
 
@@ -185,11 +186,14 @@ BEGIN SELECT RAISE(ABORT, 'a proven token never changes'); END;
 # A quorum is known by its verification code, and by no id of the platform's (S26). `proposals.quorum`: that of the vault that the
 # proposal was last judged by, and for good once a device was asked; '' where it spends from the person's own profile; NULL where
 # it is not known, which is compared with every vault and counts in every limit.
+# `proposals.collected`: how many signatures it has by the platform's last word, for finding what others signed (S27).
 # Of what was signed, it is the vault that was pinned under the proposal's id at that moment, as the chain has it, unpinned since or
 # not. Of the rest, what was pinned last, else what the platform shows.
 _NINTH = """
 CREATE INDEX audit_of_pins ON audit (subject) WHERE kind = 'pinned';
 
+ALTER TABLE proposals ADD COLUMN collected INTEGER NOT NULL DEFAULT 0;
+UPDATE proposals SET collected = collected_of(snapshot);
 ALTER TABLE proposals ADD COLUMN quorum TEXT;
 CREATE INDEX proposals_by_quorum ON proposals (quorum);
 UPDATE proposals SET quorum = CASE WHEN vault_id = '' THEN '' ELSE (
@@ -254,6 +258,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -
         raise JournalTooNew(f"the journal is of version {version}; this signerd knows up to {len(steps)}")
     connection.create_function("code_of", 1, code_of, deterministic=True)
     connection.create_function("code_of_facts", 1, _code_of_facts, deterministic=True)
+    connection.create_function("collected_of", 1, _collected_of, deterministic=True)
     for number, step in enumerate(steps[version:], start=version + 1):
         # executescript() would commit what is open: the script carries its own transaction.
         try:
@@ -274,6 +279,10 @@ def code_of(descriptor: str) -> str | None:
         except MultisigError:
             continue
     return None
+
+
+def _collected_of(snapshot: str) -> int:
+    return max(0, min(int(json.loads(snapshot).get("collected", 0)), MAX_SIGNERS))
 
 
 def _code_of_facts(facts: str) -> str | None:

@@ -39,6 +39,8 @@ ATTACKS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "S23": ("a PSBT of absurd size, depth or form", "fuzzing"),
         "S24": ("a proposal altered after the person looked", "this project"),
         "S25": ("two proposals that spend the same coins", "this project"),
+        "S26": ("the same quorum under another id", "this project"),
+        "S27": ("the same payment given to signers who share nobody", "this project"),
     }
 )  # fmt: skip
 
@@ -64,5 +66,7 @@ PROPOSALS: Mapping[str, Sequence[Recipe]] = MappingProxyType(
         "S23": S23,
         "S24": claims.S24,
         "S25": claims.S25,
+        "S26": claims.S26,
+        "S27": (*claims.S27, *tokens.BY_OTHERS),
     }
 )
