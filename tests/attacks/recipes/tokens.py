@@ -243,7 +243,9 @@ TWICE = (
 def by_others(scene: Scene) -> tuple[Neighbour, ...]:
     """The same transfer, which one of the others has signed, and this machine has not."""
     (before,) = once_before(scene)
-    return (replace(before, signed=False, state="waiting-for-person", tells={**before.tells, "collected": 1}),)
+    return (
+        replace(before, signed=False, state="waiting-for-person", tells={**before.tells, "collected": 1}),
+    )
 
 
 BY_OTHERS = (

@@ -11,7 +11,13 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from custody.schemas.proposals import ProposalStatus
 from multisig import CHANGE, ChangeTo, Psbt, Vault, build_psbt, sats
@@ -195,7 +201,10 @@ def _address(psbt: Psbt) -> str:
     return snapshot_of(psbt).recipients[0]
 
 
-TestRelisting = Relisting.TestCase
-TestRelisting.settings = settings(
+SETTINGS = settings(
     max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+def test_s26_whatever_ids_mean_no_payment_limit_or_rule_of_a_quorum_is_forgotten() -> None:
+    run_state_machine_as_test(Relisting, settings=SETTINGS)
