@@ -83,6 +83,11 @@ class Vault:
         code = base64.b32encode(digest[:_CODE_BYTES]).decode("ascii").translate(_CROCKFORD)
         return "-".join(code[i : i + _CODE_GROUP] for i in range(0, len(code), _CODE_GROUP))
 
+    @property
+    def has_disjoint_quorums(self) -> bool:
+        """Two sets of signers with nobody in common can each spend: 2M <= N. No signer can then notice what the others sign."""
+        return 2 * self.threshold <= len(self.cosigners)
+
     def cosigner_for(self, fingerprint: Fingerprint) -> OriginKey | None:
         """The cosigner whose master key has that fingerprint; None where there is none."""
         return next((key for key in self.cosigners if key.fingerprint == fingerprint), None)

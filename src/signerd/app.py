@@ -33,7 +33,6 @@ from signerd.account.session import Account
 from signerd.addresses import Addresses
 from signerd.apps import PairedApps
 from signerd.brought import BroughtPsbts
-from signerd.core.rules.values import NO_RULES, Rules
 from signerd.daemon import Daemon
 from signerd.devices import DeviceBridge, Devices
 from signerd.errors import RegistrationsUnreadable
@@ -92,13 +91,12 @@ async def open_account(
         await account.close()
 
 
-def open_journal(config: Config, state: Path, outside: Outside, rules: Rules = NO_RULES) -> Journal:
+def open_journal(config: Config, state: Path, outside: Outside) -> Journal:
     """The journal of a held folder. Raises leaves of JournalError."""
     return Journal(
         state,
         network=config.network,
         limits=config.signing_limits(),
-        rules=rules,
         lowered=frozenset(config.checks.lowered),
         now=lambda: datetime.fromtimestamp(outside.now(), UTC),
         fault=outside.fault,
@@ -114,9 +112,10 @@ async def open_daemon(
     Raises leaves of JournalError and SecretsError; RulesInvalid: without the rules that somebody wrote nothing starts.
     """
     around = outside or Outside()
-    rules = rules_of(config, state)
+    written = rules_of(config, state)
     async with contextlib.AsyncExitStack() as stack:
-        journal = stack.enter_context(open_journal(config, state, around, rules))
+        journal = stack.enter_context(open_journal(config, state, around))
+        journal.rules = written.resolved(journal.pinned_codes())
         account = make_account(config, store, around)
         stack.push_async_callback(account.close)
         await account.restore()

@@ -98,8 +98,8 @@ class BroughtPsbts:
 
     async def all(self, caller: Caller) -> tuple[BroughtLine, ...]:
         found = self.journal.brought.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
-        names = {pin.vault_id: pin.name for pin in self.journal.pins()}
-        return tuple(self._line(entry, names.get(entry.vault_id), caller) for entry in found)
+        names = {pin.vault.verification_code: pin.name for pin in self.journal.pins()}
+        return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in found)
 
     async def one(self, psbt_id: str, caller: Caller) -> BroughtView:
         return self._view(self._known(psbt_id, caller), caller)
@@ -232,7 +232,7 @@ class BroughtPsbts:
         return brought_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
 
     def _line_of(self, record: Record, caller: Caller) -> BroughtLine:
-        pin = self.journal.pin(record.snapshot.vault_id)
+        pin = self.journal.pin_of(record.snapshot)
         return self._line(BroughtEntry.of(record), None if pin is None else pin.name, caller)
 
     def _view(self, record: Record, caller: Caller) -> BroughtView:

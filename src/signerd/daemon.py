@@ -212,7 +212,7 @@ class Daemon:
     def _line(self, record: Record) -> ProposalLine:
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.brought is not None:
-            return brought_proposal_line(record, self.journal.pin(snapshot.vault_id), network)
+            return brought_proposal_line(record, self.journal.pin_of(snapshot), network)
         return proposal_line(record, self._review(record), network)
 
     def _review(self, record: Record) -> Review:

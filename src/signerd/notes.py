@@ -43,5 +43,7 @@ def _keys(journal: Journal) -> Iterator[str]:
 def _configuration(journal: Journal) -> Iterator[str]:
     if journal.lowered:
         yield f"Lowered in the configuration: {', '.join(sorted(journal.lowered))}."
-    for vault_id in sorted(journal.rules.vault_ids - {pin.vault_id for pin in journal.pins()}):
-        yield f"rules.toml has rules for a vault that is not pinned here: {plain(vault_id)}"
+    pinned = {pin.vault.verification_code for pin in journal.pins()}
+    for vault, codes in sorted(journal.rules.sections().items()):
+        if codes.isdisjoint(pinned):
+            yield f"rules.toml has rules for a vault that is not pinned here now: {plain(vault)}"

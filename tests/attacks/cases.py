@@ -144,6 +144,8 @@ class Proposal:
             outpoints=frozenset(item.outpoint for item in psbt.tx.inputs),
             payments=frozenset((output.script_pubkey, int(output.amount)) for output in psbt.tx.outputs),
             psbt=raw,
+            collected=other.get("platform", {}).get("collected", 0),
+            required=2,
         )
 
 
@@ -153,7 +155,7 @@ def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
         psbt_id=psbt_id,
         workspace_id=WORKSPACE,
         workspace_network=story.get("workspace_network", "testnet"),
-        vault_id=VAULT_ID,
+        vault_id=story.get("vault_id", VAULT_ID),
         kind=TxType(story.get("kind", TxType.SEND)),
         status=ProposalStatus.PENDING,
         psbt=raw,
@@ -165,7 +167,7 @@ def snapshot(psbt_id: str, raw: bytes, story: dict[str, Any]) -> Snapshot:
         description=story.get("description", "Invoice 7"),
         created_by="2",
         required=2,
-        collected=0,
+        collected=story.get("collected", 0),
         replaces=story.get("replaces"),
         call=None if claim is None else TokenClaim(tuple(sorted(claim.items()))),
         # Each has a token of its own.

@@ -42,6 +42,11 @@ class HostilePlatform(FakePlatform):
     vault: Vault = VAULT
     claimed: str = VAULT.descriptor
 
+    @property
+    def ids(self) -> set[str]:
+        """Under which it shows the vault: it may be the same one under several (S26)."""
+        return {VAULT_ID, *(shown["id"] for shown in self.bad_vaults)}
+
     def _vault(self) -> dict[str, Any]:
         return {**super()._vault(), "descriptor": self.claimed, "chain": str(NETWORK), "name": NAME}
 
@@ -94,6 +99,8 @@ class Desk:
 
     def offer(self, shown: Snapshot) -> ProposalView:
         """The platform proposes it; what the person is shown as soon as it has been judged."""
+        if shown.vault_id not in self.platform.ids:
+            self.platform.bad_vaults.append({**self.platform._vault(), "id": shown.vault_id})
         self.platform.proposals[shown.psbt_id] = shown
         try:
             self.await_state(shown.psbt_id, *LOOKED_AT)
@@ -215,9 +222,8 @@ def set_neighbours(desk: Desk, proposal: Proposal) -> None:
         if token is not None and shown.contract_uid is not None:
             desk.platform.published[shown.contract_uid] = token
         view = desk.offer(shown)
-        if not other["signed"]:
-            continue
-        assert desk.approve(view, *view.to_acknowledge) is None
+        if other["signed"]:
+            assert desk.approve(view, *view.to_acknowledge) is None
         if other["state"] in SAYS:
             desk.platform.proposals[shown.psbt_id] = replace(
                 shown, status=SAYS[other["state"]], confirmations=1

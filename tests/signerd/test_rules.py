@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pytest
 from signerd.app import Outside, open_daemon
 from signerd.cli.words import proposal_text
 from signerd.core import events
+from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.daemon import Daemon
-from signerd.errors import NeedsAcknowledgement
+from signerd.errors import NeedsAcknowledgement, RulesInvalid
 from signerd.journal import StateFolder
 from tests.support.daemons import MemoryStore, approve, hurried_sleep, make_config, prepare, until_state
-from tests.support.desk import VAULT_ID, snapshot_of, spend
+from tests.support.desk import CLAIM, VAULT, VAULT_ID, make_pin, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, FakePlatform
 
@@ -111,8 +113,34 @@ async def test_what_is_lowered_is_shown_in_the_proposal_and_in_the_status(
         assert "Lowered in the configuration: fee-share." in (await daemon.status()).notes
 
 
-async def test_rules_for_a_vault_that_is_not_pinned_are_told(tmp_path: Path, clock: Clock) -> None:
-    rules = f"[vaults.valut-1.refuse]\nalways = true\n[vaults.{VAULT_ID}.ask]\nalways = true\n"
-    async with daemon_under(rules, tmp_path, clock) as (daemon, _platform, _bridge):
-        notes = [note for note in (await daemon.status()).notes if "rules.toml" in note]
-        assert notes == ["rules.toml has rules for a vault that is not pinned here: valut-1"]
+async def test_s26_rules_for_a_vault_that_was_never_pinned_stop_the_start(
+    tmp_path: Path, clock: Clock
+) -> None:
+    rules = f"[vaults.{VAULT_ID}.ask]\nalways = true\n[vaults.valut-1.refuse]\nalways = true\n"
+    with pytest.raises(RulesInvalid, match=r"rules.toml, line 3: vaults.valut-1: no vault was ever pinned"):
+        async with daemon_under(rules, tmp_path, clock):
+            pass
+
+
+async def test_s26_rules_are_the_quorums_whatever_the_platform_calls_it(tmp_path: Path, clock: Clock) -> None:
+    """An alarm, "unpin, then pin again" under another id: the section still names the vault, at once and after a start."""
+    rules = f"[vaults.{VAULT_ID}.ask]\nalways = true\n"
+    async with daemon_under(rules, tmp_path, clock) as (daemon, platform, _bridge):
+        journal, code = daemon.journal, VAULT.verification_code
+        journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+        assert (
+            "rules.toml has rules for a vault that is not pinned here now: vault-1"
+            in (await daemon.status()).notes
+        )
+        moved = replace(make_pin(), vault_id="vault-new")
+        journal.learn(replace(CLAIM, vault_id="vault-new"))
+        journal.add_pin(moved, Note("pinned", "vault-new"))
+        platform.proposals["p-2"] = replace(snapshot_of(spend()), psbt_id="p-2", vault_id="vault-new")
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
+        assert "rule-vault-ask-always" in (await daemon.proposal("p-2")).to_acknowledge
+    state = tmp_path / "s"
+    outside = Outside(transport=platform.transport, bridge=FakeBridge(), now=clock, sleep=hurried_sleep)
+    with StateFolder.hold(state):
+        async with open_daemon(make_config(), state, MemoryStore(), outside) as daemon:
+            assert daemon.journal.rules.sections() == {VAULT_ID: frozenset({code})}
+            assert "rule-vault-ask-always" in (await daemon.proposal("p-2")).to_acknowledge

@@ -274,7 +274,7 @@ class FakePlatform:
             "m": 2,
             "n": 3,
             "signers": [],
-            "collected_signatures": int(signed),
+            "collected_signatures": max(int(signed), snapshot.collected),
             "required_signatures": 2,
             "expires_at": STAMP,
             "created_at": STAMP,

@@ -56,6 +56,7 @@ class Vault(Shape):
 
     ``limit_error`` stands in the place of ``detailed_vault_limits`` while spending policies cannot be read. ``assets`` are the tokens
     that the vault moved in the current cycle; nothing is told of them beside a ``limit_error``, nor by a platform that is older.
+    ``warnings``: in the answer to ``create_wallet`` alone, what its creator should know of the quorum; absent where there is nothing.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Vault(Shape):
     confirmed_sats: int
     unconfirmed_sats: int
     locked_sats: int
+    warnings: list[str] | None = Field(default=None, exclude_if=_is_absent)
 
     @model_validator(mode="after")
     def _limits_or_why_not(self) -> "Vault":

@@ -7,8 +7,7 @@ import platformdirs
 
 from multisig import Network
 from signerd.account.config import MAX_CONFIG_BYTES, NAME, Config
-from signerd.core.rules.reading import read_rules
-from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.rules.reading import WrittenRules, written_rules
 from signerd.errors import RulesInvalid
 
 FILE = "rules.toml"
@@ -26,7 +25,7 @@ def find_rules(config: Config, state: Path) -> Path | None:
     return next((place for place in places if os.path.lexists(place)), None)
 
 
-def load_rules(path: Path, network: Network) -> Rules:
+def load_rules(path: Path, network: Network) -> WrittenRules:
     """Raises RulesInvalid: it cannot be read, or with the line and what to write instead."""
     try:
         with path.open("rb") as file:
@@ -39,10 +38,10 @@ def load_rules(path: Path, network: Network) -> Rules:
         text = content.decode()
     except UnicodeDecodeError as error:
         raise RulesInvalid(f"{path} is not text: {error}") from error
-    return read_rules(text, network, file=str(path))
+    return written_rules(text, network, file=str(path))
 
 
-def rules_of(config: Config, state: Path) -> Rules:
-    """The rules that a daemon of this configuration starts with. Raises RulesInvalid."""
+def rules_of(config: Config, state: Path) -> WrittenRules:
+    """The rules that a daemon of this configuration starts with, before its journal is opened. Raises RulesInvalid."""
     path = find_rules(config, state)
-    return NO_RULES if path is None else load_rules(path, config.network)
+    return WrittenRules("", FILE) if path is None else load_rules(path, config.network)

@@ -22,11 +22,14 @@ app = typer.Typer(
 
 
 class RuleView(BaseModel):
-    """``vault_id`` None: for all vaults together. ``name`` is that of the verdict in a proposal."""
+    """``vault_id``: as the file names it; None: for all vaults together. ``codes``: the verification codes of the vaults that it
+    bears on. ``name`` is that of the verdict in a proposal.
+    """
 
     name: str
     action: str
     vault_id: str | None
+    codes: tuple[str, ...]
     words: str
 
 
@@ -63,16 +66,20 @@ def show(
     from signerd.account.rules import find_rules, load_rules
     from signerd.core.rules.values import NO_RULES
     from signerd.core.rules.words import rule_words
+    from signerd.journal.history import read_pinned_codes
 
     desk = desk_of(context)
     config = _config(desk)
     path = file or find_rules(config, desk.state)
-    found = NO_RULES if path is None else load_rules(path, config.network)
+    found = (
+        NO_RULES if path is None else load_rules(path, config.network).resolved(read_pinned_codes(desk.state))
+    )
     views = [
         RuleView(
             name=rule.name,
             action=rule.action.value,
-            vault_id=rule.vault_id,
+            vault_id=rule.vault,
+            codes=tuple(sorted(rule.codes)),
             words=rule_words(rule, config.network),
         )
         for rule in found.rules
@@ -102,9 +109,10 @@ def try_out(
 
     desk = desk_of(context)
     config = _config(desk)
-    tried = load_rules(file, config.network)
+    written = load_rules(file, config.network)
     past = read_history(desk.state, config.network)
-    views = [_view(line) for line in replay(past.entries, past.cases, past.vaults, tried)]
+    tried = written.resolved(past.pinned)
+    views = [_view(line) for line in replay(past.entries, past.cases, past.vaults, past.quorums, tried)]
     if as_json:
         answer(views)
     elif not views:

@@ -13,7 +13,10 @@ _SETTING = re.compile(rf"\s*({_KEY})[ \t]*=")
 
 
 def line_of(text: str, key: Sequence[str]) -> int | None:
-    """The line on which a dotted key is set, else the line of its section; None where neither is in the file."""
+    """The line on which a dotted key, or a section of that name, is first set, else the line of its section.
+
+    None where neither is in the file.
+    """
     wanted = tuple(key)
     section: tuple[str, ...] = ()
     fallback = None
@@ -21,12 +24,14 @@ def line_of(text: str, key: Sequence[str]) -> int | None:
         header = _HEADER.fullmatch(line)
         if header:
             section = _parts(header[1])
+            if section[: len(wanted)] == wanted:
+                return number
             fallback = number if section and section == wanted[: len(section)] else fallback
             continue
         setting = _SETTING.match(line)
         name = _parts(setting[1]) if setting else ()
         path = (*section, *name)
-        if name and path == wanted[: len(path)]:
+        if name and wanted[: len(path)] == path[: len(wanted)]:
             return number
     return fallback
 

@@ -146,7 +146,8 @@ class Neighbour:
     """Another proposal that spends the same coins, pays the same, or is the one that a proposal says it replaces.
 
     ``payments``: every output, as (script, satoshis). ``psbt``: as it was signed here, else as the platform shows it;
-    ``signed_at``: when its signature was recorded.
+    ``signed_at``: when its signature was recorded. ``collected``: how many signatures it has by the platform's last word,
+    of ``required``.
     """
 
     psbt_id: str
@@ -156,6 +157,8 @@ class Neighbour:
     payments: frozenset[tuple[bytes, int]]
     psbt: bytes = field(default=b"", repr=False)
     signed_at: datetime | None = None
+    collected: int = 0
+    required: int = 0
 
     @property
     def may_confirm(self) -> bool:

@@ -15,9 +15,7 @@ PERSON = ""
 # Ended, and not by a signature: the same transaction may be asked about again.
 _OVER = (State.DECLINED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN)
 
-_ENTRY_COLUMNS = (
-    "SELECT p.psbt_id, p.state, p.reason, p.vault_id, p.snapshot, length(p.psbt) AS size FROM proposals p"
-)
+_ENTRY_COLUMNS = "SELECT p.psbt_id, p.state, p.reason, p.vault_id, p.quorum, p.snapshot, length(p.psbt) AS size FROM proposals p"
 _OPEN = "p.brought_by IS NOT NULL AND p.settled = 0"
 _NEWEST_OF_ALL = (
     "p.rowid IN (SELECT rowid FROM proposals WHERE brought_by IS NOT NULL ORDER BY rowid DESC LIMIT ?)"
@@ -31,7 +29,10 @@ def bringer(app_id: str | None) -> str:
 
 @dataclass(frozen=True)
 class BroughtEntry:
-    """What a list tells of one. ``size``: bytes of its PSBT, which is not read: those of a list are megabytes together."""
+    """What a list tells of one. ``size``: bytes of its PSBT, which is not read: those of a list are megabytes together.
+
+    ``quorum``: the verification code of the vault that it was judged by.
+    """
 
     psbt_id: str
     state: State
@@ -39,6 +40,7 @@ class BroughtEntry:
     vault_id: str
     brought: Brought
     size: int
+    quorum: str | None = None
 
     @classmethod
     def of(cls, record: Record) -> Self:
@@ -99,5 +101,11 @@ class BroughtBook:
 def _entry(row: sqlite3.Row) -> BroughtEntry:
     brought = Brought(**json.loads(row["snapshot"])["brought"])
     return BroughtEntry(
-        row["psbt_id"], State(row["state"]), row["reason"], row["vault_id"], brought, row["size"]
+        row["psbt_id"],
+        State(row["state"]),
+        row["reason"],
+        row["vault_id"],
+        brought,
+        row["size"],
+        row["quorum"],
     )

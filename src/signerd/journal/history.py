@@ -17,15 +17,19 @@ from signerd.errors import JournalCorrupted
 from signerd.journal import rows
 from signerd.journal.keys import KeyBook
 from signerd.journal.screens import ScreenBook
-from signerd.journal.storage import fault_of, open_to_read
+from signerd.journal.storage import JOURNAL, fault_of, open_to_read, require_today
 
 
 @dataclass(frozen=True)
 class History:
-    """The whole chain; each proposal's vault; and what can be judged: readable, of a vault that is pinned now."""
+    """The whole chain; what the platform called each proposal's vault; its quorum; and what can be judged: readable, of a vault
+    that is pinned now. ``pinned``: as ``rows.read_pinned_codes``.
+    """
 
     entries: tuple[Entry, ...]
     vaults: Mapping[str, str]
+    quorums: Mapping[str, str | None]
+    pinned: Mapping[str, frozenset[str]]
     cases: Mapping[str, InspectedCase]
 
 
@@ -37,8 +41,9 @@ def read_history(folder: Path, network: Network) -> History:
         fault = fault_of(connection)
         if fault is not None:
             raise JournalCorrupted(f"the journal is damaged ({fault})")
+        require_today(connection)
         pins = {
-            pin.vault_id: pin
+            pin.vault.verification_code: pin
             for pin in (rows.read_pin(row, network) for row in connection.execute("SELECT * FROM pins"))
         }
         book = KeyBook(connection, network)
@@ -49,17 +54,28 @@ def read_history(folder: Path, network: Network) -> History:
 def _read(
     connection: sqlite3.Connection, network: Network, pins: Mapping[str, Pin], own_keys: tuple[OwnKey, ...]
 ) -> History:
-    vaults, cases, screens = {}, {}, ScreenBook(connection)
+    vaults, quorums, cases, screens = {}, {}, {}, ScreenBook(connection)
     for row in connection.execute(f"{rows.RECORD_COLUMNS} ORDER BY p.rowid"):
         snapshot = rows.read_record(row).snapshot
         vaults[snapshot.psbt_id] = snapshot.vault_id
-        pin = pins.get(snapshot.vault_id)
+        quorums[snapshot.psbt_id] = row["quorum"]
+        pin = pins.get(row["quorum"])
         # What was seen last is taken for what was there then.
         screen = None if pin is None else screens.of(pin.own_key.fingerprint)
         case = _case(snapshot, pin, own_keys, network, screen)
         if case is not None:
             cases[snapshot.psbt_id] = case
-    return History(tuple(rows.audit_entries(connection)), vaults, cases)
+    pinned = rows.read_pinned_codes(connection)
+    return History(tuple(rows.audit_entries(connection)), vaults, quorums, pinned, cases)
+
+
+def read_pinned_codes(folder: Path) -> Mapping[str, frozenset[str]]:
+    """As ``rows.read_pinned_codes``; nothing where there is no journal yet. Raises JournalUnwritable."""
+    if not (folder / JOURNAL).exists():
+        return {}
+    with closing(open_to_read(folder)) as connection:
+        require_today(connection)
+        return rows.read_pinned_codes(connection)
 
 
 def _case(

@@ -4,9 +4,9 @@ One thread uses a journal. Every public method that changes something is one tra
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -20,11 +20,12 @@ from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
 from signerd.core.places import policy_code
 from signerd.core.review import Review, review
+from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.screens import Screen
 from signerd.core.signing import PROFILE
 from signerd.core.standing import Revocation
-from signerd.core.states import TABLE, Move, State
+from signerd.core.states import TABLE, UNDECIDED, Move, State
 from signerd.core.tokens import Published, subject_of
 from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Record, Snapshot, Surroundings
 from signerd.errors import JournalUnwritable, UnknownProposal
@@ -142,7 +143,8 @@ class Journal:
             return self._stored(None, receive(snapshot, self.surroundings(snapshot)))
 
     def _begin_record(self, snapshot: Snapshot) -> None:
-        rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""))
+        quorum = self._quorum_now(snapshot)
+        rows.write_record(self._db, Record(snapshot, State.RECEIVED, identity=""), quorum)
         rows.write_coins(self._db, snapshot)
 
     def decide(self, psbt_id: str, event: Event) -> Step:
@@ -247,36 +249,64 @@ class Journal:
         return self._vaults.pins()
 
     def pin(self, vault_id: str) -> Pin | None:
+        """The pinned quorum that the platform means by that id: the one pinned under it, else the one it shows under it (S26)."""
         return self._vaults.pin(vault_id)
 
+    def pin_of(self, snapshot: Snapshot) -> Pin | None:
+        """The pinned vault by which a proposal is judged. What was brought stays with its quorum, whatever ids mean since."""
+        if snapshot.is_of_profile:
+            return None
+        kept = None if snapshot.brought is None else rows.read_quorum(self._db, snapshot.psbt_id)
+        return self.pin(snapshot.vault_id) if kept is None else self._vaults.pin_by_code(kept)
+
+    def pinned_codes(self) -> Mapping[str, frozenset[str]]:
+        """As ``rows.read_pinned_codes``."""
+        return rows.read_pinned_codes(self._db)
+
     def add_pin(self, pin: Pin, note: Note, at_device: AtDevice = NOT_AT_DEVICE) -> None:
-        """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug above."""
+        """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug above.
+
+        The chain keeps its code and descriptor: what was pinned under an id is known from it after the pin is gone.
+        """
+        code = pin.vault.verification_code
+        facts = {"code": code, "descriptor": pin.vault.descriptor, **note.facts}
         with self._transaction("pin"):
             self._vaults.write_pin(pin, at_device)
-            self._append(note)
+            self._append(replace(note, facts=facts))
+        self.rules = self.rules.pinned(pin.vault_id, code)
 
     def unpin(self, vault_id: str, note: Note) -> tuple[Effect, ...]:
         """Forget a pinned vault and the changes that were seen of it; every approval that waits for a device lapses."""
+        pin = self.pin(vault_id)
+        if pin is None:
+            return ()
+        code = pin.vault.verification_code
         with self._transaction("unpin"):
-            self._vaults.delete_pin(vault_id)
+            affected = self._unsigned_of(code)
+            self._vaults.delete_pin(code)
             self._append(note)
-            return self._judge_anew(vault_id)
+            return self._judge_anew(affected)
 
     def at_device(self, vault_id: str) -> AtDevice:
         """What the device has done about the vault; nothing where it is not pinned."""
-        return self._vaults.at_device(vault_id)
+        pin = self.pin(vault_id)
+        return AtDevice() if pin is None else self._vaults.at_device(pin.vault.verification_code)
 
     def set_at_device(self, vault_id: str, at_device: AtDevice, note: Note) -> None:
+        pin = self.pin(vault_id)
+        if pin is None:
+            return
         with self._transaction("at-device"):
-            self._vaults.write_at_device(vault_id, at_device)
+            self._vaults.write_at_device(pin.vault.verification_code, at_device)
             self._append(note)
 
     def learn(self, claim: VaultClaim) -> Learnt:
         """The platform's word about a vault today. A change of a pinned one is recorded and told once (S16)."""
-        pin = self.pin(claim.vault_id)
+        pin = self._vaults.pin_of(claim)
         told = () if pin is None else changes(pin, claim)
+        code = "" if pin is None else pin.vault.verification_code
         mark = fingerprint_of_change(claim, self.network)
-        fresh = bool(told) and not self._vaults.knows_change(claim.vault_id, mark)
+        fresh = bool(told) and not self._vaults.knows_change(code, mark)
         news = self._vaults.claim(claim.vault_id) != claim
         if not (news or fresh):
             return Learnt(news=False)
@@ -284,22 +314,28 @@ class Journal:
             if news:
                 self._vaults.write_claim(claim)
                 self._append(Note("vault-claim", claim.vault_id, facts_of(claim)))
-            return Learnt(news=True, effects=self._alarm(claim, mark, told) if fresh else ())
+            return Learnt(news=True, effects=self._alarm(code, claim, mark, told) if fresh else ())
 
-    def _alarm(self, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[Effect, ...]:
-        self._vaults.write_change(claim.vault_id, mark, told)
+    def _alarm(self, code: str, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[Effect, ...]:
+        self._vaults.write_change(code, mark, told)
         self._append(Note("vault-changed", claim.vault_id, {**facts_of(claim), "changes": list(told)}))
         sentence = (
             f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
         )
-        return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(claim.vault_id))
+        return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(self._unsigned_of(code)))
 
-    def _judge_anew(self, vault_id: str | None = None) -> tuple[Effect, ...]:
-        """Within a transaction: what (of this vault) waits for anything, also for a device, is judged again."""
+    def _unsigned_of(self, code: str) -> tuple[Record, ...]:
+        """What waits for anything, also for a device, and is judged by the vault pinned under this code."""
+        pins = ((record, self.pin_of(record.snapshot)) for record in self.records(UNSIGNED))
+        return tuple(
+            record for record, pin in pins if pin is not None and pin.vault.verification_code == code
+        )
+
+    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
+        """Within a transaction: these, or all that waits for anything, also for a device, are judged again."""
         return tuple(
             effect
-            for record in self.records(UNSIGNED)
-            if vault_id in {None, record.snapshot.vault_id}
+            for record in (self.records(UNSIGNED) if records is None else records)
             for effect in self._stored(
                 record, decide(record, Reconsidered(), self.surroundings(record.snapshot))
             ).effects
@@ -314,7 +350,8 @@ class Journal:
 
     def vault_changes(self, vault_id: str) -> tuple[str, ...]:
         """In what the platform has shown a pinned vault otherwise since, while the person has not looked."""
-        return self._vaults.changes(vault_id)
+        pin = self.pin(vault_id)
+        return () if pin is None else self._vaults.changes(pin.vault.verification_code)
 
     def see_screen(self, fingerprint: Fingerprint, screen: Screen) -> tuple[Effect, ...]:
         """A device with this master key is there: keep what its screen shows, and judge anew what waits for the person.
@@ -396,7 +433,7 @@ class Journal:
 
     def _stored(self, before: Record | None, step: Step) -> Step:
         if step.record != before:
-            rows.write_record(self._db, step.record)
+            rows.write_record(self._db, step.record, self._quorum_kept(before, step.record.snapshot))
             self._moves.append((before, step.record))
         held = None if before is None else before.signature
         if step.record.signature is not None and step.record.signature != held:
@@ -405,6 +442,22 @@ class Journal:
         for note in step.notes:
             self._append(note)
         return step
+
+    def _quorum_kept(self, before: Record | None, snapshot: Snapshot) -> str | None:
+        """Under which code a proposal is kept: for good, once a device was asked or the platform told of its end."""
+        kept = rows.read_quorum(self._db, snapshot.psbt_id)
+        may_move = before is None or (before.state in UNDECIDED and before.signature is None)
+        return self._quorum_now(snapshot) if kept is None or may_move else kept
+
+    def _quorum_now(self, snapshot: Snapshot) -> str | None:
+        """By the pin; where there is none any more by what it was before; where there was none by what the platform shows."""
+        if snapshot.is_of_profile:
+            return NO_QUORUM
+        pin = self.pin_of(snapshot)
+        if pin is not None:
+            return pin.vault.verification_code
+        kept, claim = rows.read_quorum(self._db, snapshot.psbt_id), self._vaults.claim(snapshot.vault_id)
+        return rows.code_of(claim.descriptor, self.network) if kept is None and claim is not None else kept
 
     def _append(self, note: Note) -> None:
         sequence, digest = self.head()
@@ -419,16 +472,18 @@ class Journal:
 
     def surroundings(self, snapshot: Snapshot) -> Surroundings:
         """What this machine knows that bears on a proposal."""
-        claim, revoked = self._vaults.claim(snapshot.vault_id), self.keys.revocation()
-        token = self.tokens.named_by(snapshot)
-        brought, pin, own_keys = snapshot.brought, self.pin(snapshot.vault_id), self.own_keys()
+        pin, brought = self.pin_of(snapshot), snapshot.brought
+        # The platform shows no proposal of what was brought: its word about the vault is that under which it was pinned.
+        claim = self._vaults.claim(snapshot.vault_id if brought is None or pin is None else pin.vault_id)
+        revoked, token = self.keys.revocation(), self.tokens.named_by(snapshot)
+        own_keys = self.own_keys()
         return Surroundings(
             network=self.network,
             limits=self.limits,
             pin=pin,
             claimed_descriptor=None if claim is None else claim.descriptor,
             claimed_name=None if claim is None else claim.name,
-            vault_changes=self._vaults.changes(snapshot.vault_id),
+            vault_changes=() if pin is None else self._vaults.changes(pin.vault.verification_code),
             own_keys=own_keys,
             former_keys=self.keys.former(),
             revoked="" if revoked is None else revoked.sentence,
@@ -445,7 +500,7 @@ class Journal:
         )
 
     def _neighbours(self, snapshot: Snapshot) -> tuple[Neighbour, ...]:
-        is_brought, at = snapshot.brought is not None, (snapshot.psbt_id, snapshot.vault_id)
+        is_brought, at = snapshot.brought is not None, (snapshot.psbt_id, self._quorum_now(snapshot))
         return rows.read_neighbours(self._db, *at, snapshot.replaces, brought=is_brought)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from custody.schemas.vaults import MAX_SIGNERS
 from multisig import MultisigError, Network, OriginKey, OutPoint, Psbt, Vault
 from signerd.core.audit import Entry, Note
 from signerd.core.following import is_settled
@@ -54,14 +55,17 @@ def _read_signature(row: sqlite3.Row) -> Signature | None:
     return Signature(row["signed_psbt"], row["idempotency_key"])
 
 
-def write_record(connection: sqlite3.Connection, record: Record) -> None:
-    """Store a record. Its signature is inserted once; another one for the same proposal is refused by the table."""
+def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
+    """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema``).
+
+    Its signature is inserted once; another one for the same proposal is refused by the table.
+    """
     snapshot = asdict(record.snapshot)
     psbt = snapshot.pop("psbt")
     connection.execute(
         "INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval, decline, reason, "
-        "alarm, settled, brought_by) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
-        "state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
+        "alarm, settled, brought_by, quorum, collected) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
+        "quorum=excluded.quorum, collected=excluded.collected, state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
         "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm, settled=excluded.settled",
         (
             record.psbt_id,
@@ -77,8 +81,15 @@ def write_record(connection: sqlite3.Connection, record: Record) -> None:
             record.alarm,
             int(is_settled(record)),
             _brought_by(record.snapshot),
+            quorum,
+            _bounded(record.snapshot.collected),
         ),
     )
+
+
+def _bounded(signatures: int) -> int:
+    """The platform's word, as far as a vault can have signers."""
+    return max(0, min(signatures, MAX_SIGNERS))
 
 
 def _brought_by(snapshot: Snapshot) -> str | None:
@@ -89,6 +100,12 @@ def _approval_text(approval: Approval | None) -> str | None:
     if approval is None:
         return None
     return canonical({"acknowledged": sorted(approval.acknowledged), "digest": approval.digest}).decode()
+
+
+def read_quorum(connection: sqlite3.Connection, psbt_id: str) -> str | None:
+    """The verification code under which the proposal is kept; None where there is none, or no such proposal."""
+    row = connection.execute("SELECT quorum FROM proposals WHERE psbt_id = ?", (psbt_id,)).fetchone()
+    return None if row is None else row["quorum"]
 
 
 def write_signature(connection: sqlite3.Connection, psbt_id: str, signature: Signature) -> None:
@@ -113,20 +130,21 @@ def write_coins(connection: sqlite3.Connection, snapshot: Snapshot) -> None:
     )
 
 
-# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same vault. What was brought
+# A coin is the same coin under whatever vault it is shown; a payment counts beside those of the same quorum, whatever the platform
+# calls it, and beside those of which an older journal did not tell the quorum. What was brought
 # counts beside everything: whoever is asked to pay a bill again by another way is asked to pay it from another purse too.
 _NEIGHBOURS = f"""
-SELECT other.psbt_id, p.state, coalesce(s.psbt, p.psbt) AS psbt, s.psbt_id IS NOT NULL AS signed,
+SELECT other.psbt_id, p.state, p.collected, p.snapshot, coalesce(s.psbt, p.psbt) AS psbt, s.psbt_id IS NOT NULL AS signed,
   (SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = other.psbt_id) AS signed_at
 FROM (
   SELECT theirs.psbt_id FROM spends mine JOIN spends theirs USING (txid, vout) WHERE mine.psbt_id = :id
   UNION
   SELECT theirs.psbt_id FROM outputs mine JOIN outputs theirs USING (script, amount)
-  JOIN proposals p ON p.psbt_id = theirs.psbt_id AND (p.vault_id = :vault OR p.brought_by IS NOT NULL OR :brought)
+  JOIN proposals p ON p.psbt_id = theirs.psbt_id AND (p.quorum = :quorum OR p.quorum IS NULL OR p.brought_by IS NOT NULL OR :brought)
   LEFT JOIN signatures s ON s.psbt_id = theirs.psbt_id
-  WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}))
+  WHERE mine.psbt_id = :id AND (s.psbt_id IS NOT NULL OR p.state IN ({_LEAVING}) OR p.collected > 0)
   UNION
-  SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND vault_id = :vault
+  SELECT psbt_id FROM proposals WHERE psbt_id = :replaces AND quorum = :quorum
 ) other
 JOIN proposals p ON p.psbt_id = other.psbt_id
 LEFT JOIN signatures s ON s.psbt_id = other.psbt_id
@@ -137,16 +155,17 @@ WHERE other.psbt_id <> :id ORDER BY other.psbt_id
 def read_neighbours(
     connection: sqlite3.Connection,
     psbt_id: str,
-    vault_id: str,
+    quorum: str | None,
     replaces: str | None = None,
     *,
     brought: bool = False,
 ) -> tuple[Neighbour, ...]:
-    """Others that spend a same coin, that may confirm and pay the same from the vault, or that ``replaces`` names.
+    """Others that spend a same coin, that pay the same from the same quorum and may confirm or have signatures of others, or
+    that ``replaces`` names.
 
     Of two of which one was brought, they need not be of one vault to pay the same.
     """
-    named = {"id": psbt_id, "vault": vault_id, "replaces": replaces, "brought": brought}
+    named = {"id": psbt_id, "quorum": quorum, "replaces": replaces, "brought": brought}
     return tuple(_neighbour(connection, row) for row in connection.execute(_NEIGHBOURS, named).fetchall())
 
 
@@ -160,6 +179,8 @@ def _neighbour(connection: sqlite3.Connection, row: sqlite3.Row) -> Neighbour:
         frozenset(_payments(connection, psbt_id)),
         row["psbt"],
         None if at is None else datetime.fromisoformat(at),
+        row["collected"],
+        json.loads(row["snapshot"])["required"],
     )
 
 
@@ -189,10 +210,33 @@ def read_origin_key(text: str, network: Network) -> OriginKey:
     return OriginKey.parse(text, network)
 
 
+def code_of(descriptor: str, network: Network) -> str | None:
+    """The verification code of what the platform shows; None where it cannot be read."""
+    try:
+        return _vault(descriptor, network).verification_code
+    except MultisigError:
+        return None
+
+
 @lru_cache(maxsize=256)
 def _vault(descriptor: str, network: Network) -> Vault:
     """One object for each pinned vault: it keeps its branch nodes, which every derivation starts from."""
     return Vault.from_descriptor(descriptor, network)
+
+
+def read_pinned_codes(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+    """The codes of all that was ever pinned under an id, unpinned since or not, by that id."""
+    found: dict[str, set[str]] = {}
+    for row in connection.execute("SELECT subject, facts FROM audit WHERE kind = 'pinned'"):
+        found.setdefault(row["subject"], set()).update(_code_told(row["facts"]))
+    for row in connection.execute("SELECT vault_id, code FROM pins"):
+        found.setdefault(row["vault_id"], set()).add(row["code"])
+    return {vault_id: frozenset(codes) for vault_id, codes in found.items() if codes}
+
+
+def _code_told(facts: str) -> set[str]:
+    code = json.loads(facts).get("code")
+    return {code} if isinstance(code, str) else set()
 
 
 def audit_entries(connection: sqlite3.Connection, after: int = 0) -> Iterator[Entry]:

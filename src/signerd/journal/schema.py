@@ -1,8 +1,11 @@
 """The tables, as steps from one version to the next. A step that was released is never edited."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
+from custody.schemas.vaults import MAX_SIGNERS
+from multisig import MultisigError, Network, Vault
 from signerd.errors import JournalTooNew
 
 _FIRST = """
@@ -180,7 +183,68 @@ CREATE TRIGGER tokens_stay BEFORE UPDATE ON tokens
 BEGIN SELECT RAISE(ABORT, 'a proven token never changes'); END;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH)
+# A quorum is known by its verification code, and by no id of the platform's (S26). `proposals.quorum`: that of the vault that the
+# proposal was last judged by, and for good once a device was asked; '' where it spends from the person's own profile; NULL where
+# it is not known, which is compared with every vault and counts in every limit.
+# `proposals.collected`: how many signatures it has by the platform's last word, for finding what others signed (S27).
+# Of what was signed, it is the vault that was pinned under the proposal's id at that moment, as the chain has it, unpinned since or
+# not. Of the rest, what was pinned last, else what the platform shows.
+_NINTH = """
+CREATE INDEX audit_of_pins ON audit (subject) WHERE kind = 'pinned';
+
+ALTER TABLE proposals ADD COLUMN collected INTEGER NOT NULL DEFAULT 0;
+UPDATE proposals SET collected = collected_of(snapshot);
+ALTER TABLE proposals ADD COLUMN quorum TEXT;
+CREATE INDEX proposals_by_quorum ON proposals (quorum);
+UPDATE proposals SET quorum = CASE WHEN vault_id = '' THEN '' ELSE (
+  SELECT code_of_facts(facts) FROM audit
+  WHERE kind = 'pinned' AND subject = proposals.vault_id AND sequence < coalesce(
+    (SELECT min(sequence) FROM audit WHERE kind = 'signed' AND subject = proposals.psbt_id), 9223372036854775807
+  ) ORDER BY sequence DESC LIMIT 1
+) END;
+UPDATE proposals SET quorum = (
+  SELECT code_of(descriptor) FROM vault_claims WHERE vault_claims.vault_id = proposals.vault_id
+) WHERE quorum IS NULL AND psbt_id NOT IN (SELECT psbt_id FROM signatures);
+
+CREATE TABLE earlier_pins AS SELECT * FROM pins;
+CREATE TABLE earlier_changes AS SELECT * FROM vault_changes ORDER BY rowid;
+DROP TABLE vault_changes;
+DROP TABLE pins;
+CREATE TABLE pins (
+  code TEXT NOT NULL PRIMARY KEY,
+  vault_id TEXT NOT NULL UNIQUE,
+  workspace_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  descriptor TEXT NOT NULL,
+  own_key TEXT NOT NULL REFERENCES own_keys (origin_key),
+  enrolled INTEGER NOT NULL,
+  address_shown INTEGER NOT NULL
+) STRICT;
+INSERT INTO pins
+SELECT code_of(descriptor), vault_id, workspace_id, name, descriptor, own_key, enrolled, address_shown FROM earlier_pins;
+CREATE TABLE vault_changes (
+  code TEXT NOT NULL REFERENCES pins (code),
+  mark TEXT NOT NULL,
+  sentences TEXT NOT NULL,
+  PRIMARY KEY (code, mark)
+) STRICT;
+INSERT INTO vault_changes
+SELECT pins.code, mark, sentences FROM earlier_changes JOIN pins USING (vault_id) ORDER BY earlier_changes.rowid;
+DROP TABLE earlier_changes;
+DROP TABLE earlier_pins;
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST,
+    _SECOND,
+    _THIRD,
+    _FOURTH,
+    _FIFTH,
+    _SIXTH,
+    _SEVENTH,
+    _EIGHTH,
+    _NINTH,
+)
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -> None:
@@ -192,6 +256,9 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(steps):
         raise JournalTooNew(f"the journal is of version {version}; this signerd knows up to {len(steps)}")
+    connection.create_function("code_of", 1, code_of, deterministic=True)
+    connection.create_function("code_of_facts", 1, _code_of_facts, deterministic=True)
+    connection.create_function("collected_of", 1, _collected_of, deterministic=True)
     for number, step in enumerate(steps[version:], start=version + 1):
         # executescript() would commit what is open: the script carries its own transaction.
         try:
@@ -199,3 +266,25 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[str] = MIGRATIONS) -
         except sqlite3.Error:
             connection.rollback()
             raise
+
+
+def code_of(descriptor: str) -> str | None:
+    """A descriptor's verification code, for the ninth step; None where it cannot be read.
+
+    A journal is of one network. Which of the test networks it is makes no difference: their keys are written alike.
+    """
+    for network in (Network.MAINNET, Network.TESTNET4):
+        try:
+            return Vault.from_descriptor(descriptor, network).verification_code
+        except MultisigError:
+            continue
+    return None
+
+
+def _collected_of(snapshot: str) -> int:
+    return max(0, min(int(json.loads(snapshot).get("collected", 0)), MAX_SIGNERS))
+
+
+def _code_of_facts(facts: str) -> str | None:
+    """Of an entry that says what was pinned: every version wrote the descriptor."""
+    return code_of(str(json.loads(facts).get("descriptor", "")))

@@ -47,9 +47,9 @@ class SpendingBook:
 
 
 def read_spent(connection: sqlite3.Connection, item: Asked) -> Spent:
-    """With the coins it spends."""
+    """With the coins it spends, and the quorum that it was signed for."""
     coins = frozenset(rows.read_coins(connection, item.psbt_id))
-    return Spent(item.psbt_id, item.vault_id, item.at, item.amount, coins)
+    return Spent(item.psbt_id, rows.read_quorum(connection, item.psbt_id), item.at, item.amount, coins)
 
 
 def _minute(moment: datetime) -> datetime:

@@ -12,7 +12,7 @@ from signerd.core.audit import first_fault
 from signerd.errors import AlreadyConfigured, JournalCorrupted, JournalUnwritable
 from signerd.journal.folder import PRIVATE_FILE, sync_folder, write_private
 from signerd.journal.rows import RECORD_COLUMNS, audit_entries, read_record
-from signerd.journal.schema import migrate
+from signerd.journal.schema import MIGRATIONS, migrate
 
 JOURNAL = "journal.sqlite3"
 BORN = "journal.born"
@@ -79,6 +79,16 @@ def open_to_read(folder: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
     connection.row_factory = sqlite3.Row
     return connection
+
+
+def require_today(connection: sqlite3.Connection) -> None:
+    """Raises JournalUnwritable where another version of signerd wrote the journal last: it is not brought forward by a reader."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version != len(MIGRATIONS):
+        raise JournalUnwritable(
+            f"the journal is of version {version}, and this signerd reads version {len(MIGRATIONS)}",
+            hint="Start the newer signerd of the two once.",
+        )
 
 
 def fault_of(connection: sqlite3.Connection) -> str | None:

@@ -9,7 +9,7 @@ from multisig import Network
 from signerd.core.claims import VaultClaim
 from signerd.core.text import canonical
 from signerd.core.values import Pin
-from signerd.journal.rows import read_pin
+from signerd.journal.rows import code_of, read_pin
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def facts_of(claim: VaultClaim) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class VaultBook:
-    """Reads at any time; writes within the journal's transaction only."""
+    """Reads at any time; writes within the journal's transaction only. A pin is the quorum's, by its verification code."""
 
     connection: sqlite3.Connection
     network: Network
@@ -71,7 +71,24 @@ class VaultBook:
     # --- pins --------------------------------------------------------------------------------------------------------
 
     def pin(self, vault_id: str) -> Pin | None:
+        """What was pinned under that id, else the pinned quorum that the platform shows under it now."""
         row = self._one("SELECT * FROM pins WHERE vault_id = ?", vault_id)
+        return self._pin_shown(self.claim(vault_id)) if row is None else read_pin(row, self.network)
+
+    def pin_of(self, claim: VaultClaim) -> Pin | None:
+        """The pin that the platform's word is about: by what its id meant before, else by what it says now."""
+        return self.pin(claim.vault_id) or self._pin_shown(claim)
+
+    def _pin_shown(self, claim: VaultClaim | None) -> Pin | None:
+        code = None if claim is None else code_of(claim.descriptor, self.network)
+        pin = None if code is None else self.pin_by_code(code)
+        # In another workspace it is another matter: a pin is made for one.
+        return (
+            pin if pin is not None and claim is not None and pin.workspace_id == claim.workspace_id else None
+        )
+
+    def pin_by_code(self, code: str) -> Pin | None:
+        row = self._one("SELECT * FROM pins WHERE code = ?", code)
         return None if row is None else read_pin(row, self.network)
 
     def pins(self) -> tuple[Pin, ...]:
@@ -81,9 +98,10 @@ class VaultBook:
     def write_pin(self, pin: Pin, at_device: AtDevice) -> None:
         """A pinned vault is never replaced: sqlite3.IntegrityError."""
         self.connection.execute(
-            "INSERT INTO pins (vault_id, workspace_id, name, descriptor, own_key, enrolled, address_shown) "
-            "VALUES (?,?,?,?,?,?,?)",
+            "INSERT INTO pins (code, vault_id, workspace_id, name, descriptor, own_key, enrolled, address_shown) "
+            "VALUES (?,?,?,?,?,?,?,?)",
             (
+                pin.vault.verification_code,
                 pin.vault_id,
                 pin.workspace_id,
                 pin.name,
@@ -94,40 +112,40 @@ class VaultBook:
             ),
         )
 
-    def delete_pin(self, vault_id: str) -> None:
-        self.connection.execute("DELETE FROM vault_changes WHERE vault_id = ?", (vault_id,))
-        self.connection.execute("DELETE FROM pins WHERE vault_id = ?", (vault_id,))
+    def delete_pin(self, code: str) -> None:
+        self.connection.execute("DELETE FROM vault_changes WHERE code = ?", (code,))
+        self.connection.execute("DELETE FROM pins WHERE code = ?", (code,))
 
-    def at_device(self, vault_id: str) -> AtDevice:
-        row = self._one("SELECT enrolled, address_shown FROM pins WHERE vault_id = ?", vault_id)
+    def at_device(self, code: str) -> AtDevice:
+        row = self._one("SELECT enrolled, address_shown FROM pins WHERE code = ?", code)
         return AtDevice() if row is None else AtDevice(bool(row["enrolled"]), bool(row["address_shown"]))
 
-    def write_at_device(self, vault_id: str, at_device: AtDevice) -> None:
+    def write_at_device(self, code: str, at_device: AtDevice) -> None:
         self.connection.execute(
-            "UPDATE pins SET enrolled = ?, address_shown = ? WHERE vault_id = ?",
-            (int(at_device.enrolled), int(at_device.address_shown), vault_id),
+            "UPDATE pins SET enrolled = ?, address_shown = ? WHERE code = ?",
+            (int(at_device.enrolled), int(at_device.address_shown), code),
         )
 
     # --- changes that wait for the person ----------------------------------------------------------------------------
 
-    def changes(self, vault_id: str) -> tuple[str, ...]:
+    def changes(self, code: str) -> tuple[str, ...]:
         """In what the platform has shown the pinned vault otherwise, each sentence once, the oldest first."""
         found = self.connection.execute(
-            "SELECT sentences FROM vault_changes WHERE vault_id = ? ORDER BY rowid", (vault_id,)
+            "SELECT sentences FROM vault_changes WHERE code = ? ORDER BY rowid", (code,)
         )
         return tuple(dict.fromkeys(sentence for row in found for sentence in json.loads(row["sentences"])))
 
-    def knows_change(self, vault_id: str, mark: str) -> bool:
-        query = "SELECT 1 FROM vault_changes WHERE vault_id = ? AND mark = ?"
-        return self.connection.execute(query, (vault_id, mark)).fetchone() is not None
+    def knows_change(self, code: str, mark: str) -> bool:
+        query = "SELECT 1 FROM vault_changes WHERE code = ? AND mark = ?"
+        return self.connection.execute(query, (code, mark)).fetchone() is not None
 
-    def write_change(self, vault_id: str, mark: str, sentences: tuple[str, ...]) -> None:
+    def write_change(self, code: str, mark: str, sentences: tuple[str, ...]) -> None:
         self.connection.execute(
-            "INSERT INTO vault_changes VALUES (?,?,?)", (vault_id, mark, canonical(list(sentences)).decode())
+            "INSERT INTO vault_changes VALUES (?,?,?)", (code, mark, canonical(list(sentences)).decode())
         )
 
-    def _one(self, query: str, vault_id: str) -> sqlite3.Row | None:
-        row: sqlite3.Row | None = self.connection.execute(query, (vault_id,)).fetchone()
+    def _one(self, query: str, value: str) -> sqlite3.Row | None:
+        row: sqlite3.Row | None = self.connection.execute(query, (value,)).fetchone()
         return row
 
 

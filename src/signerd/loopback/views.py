@@ -6,7 +6,7 @@ from typing import Any
 from custody.schemas.proposals import TxType
 from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
 from firmware_bridge.advisories import firmware_known
-from multisig import Change, InspectedInput, Inspection, Network, OpReturn, OriginKey, Payment
+from multisig import Change, InspectedInput, Inspection, Network, OpReturn, OriginKey, Payment, Vault
 from multisig.tokens import Bytecode
 from signerd.account.registration import Offer
 from signerd.account.vaults import SeenVault, Source
@@ -178,7 +178,18 @@ def _cosigner(key: OriginKey, own: OwnKey | None) -> CosignerView:
 
 
 def pin_preview(seen: SeenVault, source: Source, network: Network) -> PinPreview:
-    return PinPreview(vault=vault_view(seen, network), source=source.value, advice=COMPARE)
+    vault = seen.vault
+    warned = () if vault is None or not vault.has_disjoint_quorums else (_disjoint(vault),)
+    return PinPreview(vault=vault_view(seen, network), source=source.value, advice=(*COMPARE, *warned))
+
+
+def _disjoint(vault: Vault) -> str:
+    """S27: the person pins it all the same, or asks the others for another threshold first."""
+    m, n = vault.threshold, len(vault.cosigners)
+    return (
+        f"WARNING: {m} of {n} signers are enough, so that two groups without a member in common can each pay the same invoice, "
+        f"and no machine of theirs sees both. Ask the other signers before you approve, or have a vault of {n // 2 + 1} of {n} made."
+    )
 
 
 def proposal_line(record: Record, review: Review, network: Network) -> ProposalLine:

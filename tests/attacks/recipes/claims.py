@@ -35,6 +35,38 @@ S6 = (
 )  # fmt: skip
 
 
+BEFORE = {"vault_id": "vault-before"}
+
+
+def under_another_id(scene: Scene, psbt: Psbt | None = None) -> tuple[Neighbour, ...]:
+    """Signed here while the platform called the same vault otherwise."""
+    return (Neighbour(psbt or scene.honest, signed=True, state=SIGNED, tells=BEFORE),)
+
+
+S26 = (
+    Recipe(name="another payment, the first under the vault's id of before", psbt=lambda s: again(s, paid=40_000), neighbours=under_another_id, honest=True),
+    Recipe(name="the same payment, the first under the vault's id of before", psbt=again, neighbours=under_another_id, **TWICE),
+    Recipe(name="the same payment under an id of today", psbt=again, says={"vault_id": "vault-today"}, neighbours=lambda s: beside(s.honest), **TWICE),
+    Recipe(name="both under ids that were never pinned", psbt=again, says={"vault_id": "vault-today"}, neighbours=under_another_id, **TWICE),
+)  # fmt: skip
+
+
+def signed_by_others(psbt: Psbt, state: str = WAITING) -> tuple[Neighbour, ...]:
+    """One of the others has signed it, by the platform's record."""
+    return (Neighbour(psbt, signed=False, state=state, tells={"collected": 1}),)
+
+
+OTHERS = {"held": ("signed-by-others",), "off": "check:signed_by_others"}
+
+S27 = (
+    Recipe(name="others signed another payment", psbt=lambda s: again(s, paid=40_000), neighbours=lambda s: signed_by_others(s.honest), honest=True),
+    Recipe(name="others signed a version of it that spends the same coins", psbt=lambda s: s.spend(fee=1_200), neighbours=lambda s: signed_by_others(s.honest), warned=("conflict",), honest=True),
+    Recipe(name="others signed the same payment from other coins", psbt=again, neighbours=lambda s: signed_by_others(s.honest), **OTHERS),
+    Recipe(name="others signed the same payment, which is said to be cancelled", psbt=again, neighbours=lambda s: signed_by_others(s.honest, "withdrawn"), **OTHERS),
+    Recipe(name="others signed the same payment under another id of the vault", psbt=again, neighbours=lambda s: (Neighbour(s.honest, signed=False, state=WAITING, tells={**BEFORE, "collected": 1}),), **OTHERS),
+)  # fmt: skip
+
+
 def _stranger():
     return {"script_pubkey": pay(1, "another shop").script_pubkey, "witness_script": None, "derivations": {}}
 

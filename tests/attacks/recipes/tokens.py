@@ -1,6 +1,7 @@
 """S12 at tokens: calls and deployments that are not what is said of them, and what stands beside them."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, PsbtOutput, TxOut, build_psbt, op_return_script, sats
@@ -266,3 +267,21 @@ S28 = (
     called("a call that hands the token over to whom the screen does not show", Function.TRANSFER_OWNERSHIP, **CUT_AND_HELD, **ONE),
     deployed("a deployment whose terms the screen cuts off", **CUT_AND_HELD, **ONE),
 )  # fmt: skip
+
+
+def by_others(scene: Scene) -> tuple[Neighbour, ...]:
+    """The same transfer, which one of the others has signed, and this machine has not."""
+    (before,) = once_before(scene)
+    return (
+        replace(before, signed=False, state="waiting-for-person", tells={**before.tells, "collected": 1}),
+    )
+
+
+BY_OTHERS = (
+    called(
+        "others signed the same transfer of a token from other coins",
+        neighbours=by_others,
+        held=("signed-by-others",),
+        off="token:signed_by_others",
+    ),
+)

@@ -32,7 +32,7 @@ def write(path: Path, content: bytes | str = RULES) -> Path:
 
 def test_without_a_file_there_are_no_rules(tmp_path: Path) -> None:
     assert find_rules(make_config(), tmp_path) is None
-    assert rules_of(make_config(), tmp_path) == NO_RULES
+    assert rules_of(make_config(), tmp_path).resolved({}) == NO_RULES
 
 
 def test_the_state_folder_comes_before_the_desktops_own(tmp_path: Path, elsewhere: Path) -> None:
@@ -43,7 +43,7 @@ def test_the_state_folder_comes_before_the_desktops_own(tmp_path: Path, elsewher
     named = write(tmp_path / "mine.toml", "")
     assert find_rules(make_config(rules=str(named)), tmp_path) == named
     assert len(rules_of(make_config(), tmp_path).rules) == 1
-    assert rules_of(make_config(rules=str(named)), tmp_path) == NO_RULES
+    assert rules_of(make_config(rules=str(named)), tmp_path).resolved({}) == NO_RULES
 
 
 def test_a_named_file_that_is_gone_is_not_no_rules(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, Disconnected, RefusedByPerson, Unsupported
+from signerd.cli.vault_words import preview_text
+from signerd.core.claims import VaultClaim
 from signerd.core.states import State
 from signerd.daemon import Daemon
 from signerd.errors import (
@@ -233,3 +235,15 @@ async def test_an_enrolment_that_failed_is_taken_up_by_pinning_again(
         assert failed.value.code == "device-failed"
         assert not (await daemon.vaults())[0].enrolled
         assert (await daemon.pin(VAULT_ID, VAULT.verification_code)).enrolled
+
+
+@pytest.mark.parametrize(("threshold", "warned"), [(1, True), (2, False)])
+async def test_s27_two_groups_of_signers_without_a_common_member_are_warned_of_before_the_pin(
+    daemon: Daemon, threshold: int, warned: bool
+) -> None:
+    """What the page and the command line print line by line."""
+    vault = make_vault(threshold=threshold)
+    daemon.journal.learn(VaultClaim("vault-2", 1, "Other", vault.descriptor))
+    preview = await daemon.preview_pin("vault-2")
+    assert (f"WARNING: {threshold} of 3 signers are enough" in preview_text(preview)) is warned
+    assert any("Ask the other signers before you approve" in line for line in preview.advice) is warned

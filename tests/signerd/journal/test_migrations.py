@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from signerd.core import events
-from signerd.core.audit import Note, first_fault
+from signerd.core.audit import Note, first_fault, link
 from signerd.core.claims import VaultClaim
 from signerd.core.states import State
 from signerd.core.values import Limits
 from signerd.journal import Journal
+from signerd.journal.rows import audit_entries, write_entry
 from signerd.journal.schema import MIGRATIONS, migrate
 from signerd.journal.storage import BORN, JOURNAL
 from signerd.journal.vaults import AtDevice
-from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys
+from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of
+from tests.support.payments import spend_of
 from tests.support.wallets import ALICE, BOB, MALLORY, make_vault
 
 VERSION_1 = Path(__file__).with_name("version_1.sql")
@@ -108,3 +110,46 @@ def test_s16_a_change_that_the_first_version_only_saw_is_an_alarm_at_the_next_lo
     with Journal(folder, network=NETWORK, limits=Limits()) as journal:
         assert journal.learn(seen).effects
         assert journal.vault_changes(VAULT_ID)
+
+
+def test_s26_what_an_earlier_version_signed_is_known_by_the_quorum_that_was_pinned_then(folder: Path) -> None:
+    """Also where that one was unpinned since, and its id is another vault's now: the chain of decisions tells."""
+    other = make_vault(account=1)
+    with closing(sqlite3.connect(folder / JOURNAL, isolation_level=None)) as connection:
+        migrate(connection, MIGRATIONS[:8])
+        connection.row_factory = sqlite3.Row
+        last = list(audit_entries(connection))[-1]
+        unpinned = link(last.sequence + 1, last.at, Note("unpinned", VAULT_ID), last.digest)
+        facts = {"code": other.verification_code, "descriptor": other.descriptor}
+        pinned = link(unpinned.sequence + 1, last.at, Note("pinned", VAULT_ID, facts), unpinned.digest)
+        for entry in (unpinned, pinned):
+            write_entry(connection, entry)
+        connection.execute(
+            "UPDATE pins SET descriptor = ?, own_key = ?", (other.descriptor, str(own_keys()[1].key))
+        )
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        quorums = {row["psbt_id"]: row["quorum"] for row in journal._db.execute("SELECT * FROM proposals")}
+        assert quorums == {"p-1": VAULT.verification_code, "p-2": other.verification_code}
+        assert journal.pinned_codes() == {VAULT_ID: {VAULT.verification_code, other.verification_code}}
+        # The quorum comes back under another id: what was signed of it is remembered.
+        journal.learn(replace(CLAIM, vault_id="vault-9"))
+        journal.add_pin(replace(make_pin(), vault_id="vault-9"), Note("pinned", "vault-9"))
+        journal.poll(snapshot_of(spend_of((9,), (("shop", 50_000),)), "p-9", vault_id="vault-9"))
+        assert "paid-twice" in journal.review("p-9").to_acknowledge
+
+
+def test_s26_where_the_chain_does_not_tell_of_a_pin_it_is_compared_with_every_vault(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / JOURNAL, isolation_level=None)) as connection:
+        migrate(connection, MIGRATIONS[:8])
+        connection.execute("UPDATE proposals SET vault_id = 'vault-gone' WHERE psbt_id = 'p-1'")
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        journal.poll(snapshot_of(spend_of((9,), (("shop", 50_000),)), "p-9"))
+        assert "paid-twice" in journal.review("p-9").to_acknowledge
+
+
+def test_a_change_that_waits_to_be_looked_at_is_kept(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / JOURNAL, isolation_level=None)) as connection:
+        migrate(connection, MIGRATIONS[:8])
+        connection.execute("INSERT INTO vault_changes VALUES (?, 'mark', '[\"Changed.\"]')", (VAULT_ID,))
+    with Journal(folder, network=NETWORK, limits=Limits()) as journal:
+        assert journal.vault_changes(VAULT_ID) == ("Changed.",)

@@ -8,11 +8,12 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt
 from signerd.core import events
+from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Neighbour
 from signerd.journal import Journal
 from tests.signerd.journal.test_journal import NOW, prepared, to_signed
-from tests.support.desk import snapshot_of
+from tests.support.desk import CLAIM, VAULT_ID, snapshot_of
 from tests.support.payments import shop, spend_of
 
 
@@ -96,3 +97,45 @@ def test_the_chain_is_not_read_for_the_time_of_a_signature(journal: Journal) -> 
     query = "EXPLAIN QUERY PLAN SELECT min(at) FROM audit WHERE kind = 'signed' AND subject = 'p-1'"
     (plan,) = [row["detail"] for row in journal._db.execute(query)]
     assert "audit_of_signatures" in plan
+
+
+def test_s27_what_others_signed_and_this_machine_did_not_is_shown_before_a_yes(journal: Journal) -> None:
+    journal.poll(shop(collected=1))
+    journal.poll(shop((2,), psbt_id="p-2"))
+    (told,) = [v for v in journal.review("p-2").verdicts if v.name == "signed-by-others"]
+    assert told.acknowledge
+    assert "p-1 (1 of 2 signatures, waiting-for-person here)" in told.sentence
+    # No word of the platform's about its end takes a signature back.
+    journal.poll(shop(collected=1, status=ProposalStatus.EXPIRED))
+    assert held(journal, "p-2") == {"signed-by-others"}
+    # What spends the same coins cannot be paid beside it.
+    journal.poll(shop((1,), 3_000, "p-3"))
+    assert "signed-by-others" not in held(journal, "p-3")
+
+
+def test_s27_a_yes_that_was_given_before_the_others_signed_is_asked_for_again(journal: Journal) -> None:
+    journal.poll(shop())
+    journal.poll(shop((2,), psbt_id="p-2"))
+    journal.decide("p-2", events.Approved(journal.review("p-2").digest))
+    journal.poll(shop(collected=2**70))
+    assert journal.decide("p-2", events.DeviceFound("d")).record.state is State.WAITING_PERSON
+    assert held(journal, "p-2") == {"signed-by-others"}
+
+
+def test_s26_neighbours_are_the_quorums_under_whatever_id(journal: Journal) -> None:
+    to_signed(journal, shop())
+    journal.learn(replace(CLAIM, vault_id="vault-2", name="Renamed"))
+    journal.poll(replace(shop((2,), psbt_id="p-2"), vault_id="vault-2"))
+    assert journal.review("p-2").allowed
+    assert held(journal, "p-2") == {"paid-twice"}
+    # A bump of it says so under the other id, and is one.
+    journal.poll(replace(shop((1,), 3_000, "p-3", replaces="p-1"), vault_id="vault-2"))
+    assert not held(journal, "p-3")
+
+
+def test_s26_an_approval_lapses_when_the_quorum_is_unpinned_under_another_id(journal: Journal) -> None:
+    journal.learn(replace(CLAIM, vault_id="vault-2"))
+    journal.poll(replace(shop(), vault_id="vault-2"))
+    journal.decide("p-1", events.Approved(journal.review("p-1").digest))
+    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+    assert journal.record("p-1").state is State.REFUSED

@@ -105,10 +105,21 @@ def test_s16_an_alarm_survives_a_restart(journal: Journal, tmp_path: Path) -> No
 
 
 def test_a_change_of_a_vault_that_is_not_pinned_is_news_and_no_alarm(journal: Journal) -> None:
-    other = replace(CLAIM, vault_id="vault-2")
+    other = replace(FOREIGN, vault_id="vault-2")
     assert journal.learn(other).news
-    learnt = journal.learn(replace(FOREIGN, vault_id="vault-2"))
+    learnt = journal.learn(replace(other, descriptor=make_vault(threshold=1).descriptor))
     assert (learnt.news, learnt.effects) == (True, ())
+
+
+def test_s26_a_change_of_the_pinned_vault_under_another_id_is_an_alarm(journal: Journal) -> None:
+    """Also where its record contradicts the pin from the first look, and where it becomes another vault later."""
+    other = replace(CLAIM, vault_id="vault-2", name="Renamed")
+    assert journal.learn(other).effects == ()
+    (alarm, *_) = journal.learn(replace(FOREIGN, vault_id="vault-2")).effects
+    assert isinstance(alarm, Notify)
+    assert journal.vault_changes(VAULT_ID)
+    assert journal.pin("vault-2") is None
+    assert journal.learn(replace(CLAIM, vault_id="vault-3", threshold=1)).effects
 
 
 def test_unpinning_ends_every_approval_and_pinning_again_brings_none_back(journal: Journal) -> None:

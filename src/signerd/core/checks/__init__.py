@@ -23,7 +23,7 @@ from signerd.core.checks.intent import (
 from signerd.core.checks.listed import token_listed
 from signerd.core.checks.locks import locktime
 from signerd.core.checks.money import fee_rate_limit, fee_share_limit, total_fee_limit
-from signerd.core.checks.neighbours import conflicting, paid_twice
+from signerd.core.checks.neighbours import conflicting, paid_twice, signed_by_others
 from signerd.core.checks.replacement import replacement
 from signerd.core.checks.returning import change_index
 from signerd.core.checks.tokens import (
@@ -73,6 +73,7 @@ AFTER_INSPECTION: After = (
     replacement,
     conflicting,
     paid_twice,
+    signed_by_others,
 )
 # A token's transaction pays nobody: its data is what is compared, and the recipients that are recorded change nothing.
 TOKEN_AFTER_INSPECTION: After = (
@@ -91,6 +92,7 @@ TOKEN_AFTER_INSPECTION: After = (
     replacement,
     conflicting,
     token_twice,
+    signed_by_others,
 )
 # What a forward is judged by beside all of these: it spends from the member's profile, and may only go into the vault.
 FORWARD_BEFORE_INSPECTION: Before = (from_profile,)
@@ -117,6 +119,7 @@ BROUGHT_AFTER_INSPECTION: After = (
     change_index,
     conflicting,
     paid_twice,
+    signed_by_others,
 )
 
 

@@ -48,6 +48,11 @@ class InspectedCase:
         return self.pin.vault
 
     @property
+    def quorum(self) -> str | None:
+        """The verification code of the vault that it is of; None for what spends from the profile alone."""
+        return None if self.pin is None else self.pin.vault.verification_code
+
+    @property
     def returning(self) -> tuple[tuple[bytes, int], ...]:
         """(script, satoshis) of every output that is proven to come back."""
         return tuple(

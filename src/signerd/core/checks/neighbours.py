@@ -1,4 +1,4 @@
-"""What else is on the way: the same coins spent twice (S25), the same payment made twice (S6).
+"""What else is on the way: the same coins spent twice (S25), the same payment made twice (S6, S27).
 
 Two transactions that both confirm share no coin. So every pair counts, and no chain of replacements: where a bump of a bump
 shares a coin with the bump only, the first can confirm beside it.
@@ -6,6 +6,7 @@ shares a coin with the bump only, the first can confirm beside it.
 
 from collections.abc import Iterable, Sequence
 
+from multisig.tokens import Call
 from signerd.core.checks.case import InspectedCase
 from signerd.core.checks.replacement import raises_only_the_fee
 from signerd.core.families import payee
@@ -64,6 +65,45 @@ def paid_twice(case: InspectedCase) -> Verdict:
     if same:
         return hold(name, f"{_again(case, same)} {_told(case, same)}", proposals=_names(same))
     return allow(name, "No signed transaction makes the same payment from other coins.")
+
+
+def signed_by_others(case: InspectedCase) -> Verdict:
+    """S27: the same payment from other coins, which others have signed and this machine has not.
+
+    Where two groups of signers without a member in common can each pay, no machine signs both: the platform's record of the
+    others' signatures is all that can be compared. That the platform calls the other one ended takes no signature back.
+    """
+    name = "signed-by-others"
+    counted = _counted(case)
+    same = [
+        n
+        for n in case.around.neighbours
+        if n.collected and not n.may_confirm and n.payments & counted and not case.shares_coins(n)
+    ]
+    if not same:
+        return allow(name, "No other proposal known here makes the same payment with signatures of others.")
+    listed = sorted(same, key=lambda n: n.psbt_id)
+    told = ", ".join(
+        f"{n.psbt_id} ({n.collected} of {n.required} signatures, {n.state} here)" for n in listed[:SHOWN]
+    )
+    return hold(
+        name,
+        f"Others have signed the same payment in another proposal of this vault, from other coins: {told}"
+        f"{_more(len(listed) - SHOWN)}. Both could be paid. Ask the other signers which one counts.",
+        proposals=_names(same),
+    )
+
+
+def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
+    """What must not be paid a second time; of a token its deployment, or the amount that it moves."""
+    output = case.inspection.token_output
+    if output is None:
+        return case.outgoing
+    payload = output.token
+    if isinstance(payload, Call) and payload.amount is None:
+        return frozenset()
+    data = case.psbt.outputs[output.output_index]
+    return frozenset({(data.script_pubkey, int(data.amount))})
 
 
 def _again(case: InspectedCase, same: Sequence[Neighbour]) -> str:

@@ -93,7 +93,8 @@ _INSPECTED = (
         "What says that it replaces another one raises its fee only, or takes it back.",
     ),
     Check("conflict", ("S25",), "No other proposal spends the same coins.", lowered=WARN),
-    Check("paid-twice", ("S6",), "No signed payment from other coins is the same."),
+    Check("paid-twice", ("S6", "S26"), "No signed payment from other coins is the same."),
+    Check("signed-by-others", ("S27",), "No payment that others signed from other coins is the same."),
 )
 
 _TOKENS = (

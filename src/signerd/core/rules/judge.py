@@ -8,7 +8,7 @@ from multisig import FeeRate
 from signerd.core.checks.case import InspectedCase
 from signerd.core.checks.tokens import gaining
 from signerd.core.families import payee
-from signerd.core.rules.spending import Spent, most_spent
+from signerd.core.rules.spending import NO_QUORUM, Spent, most_spent
 from signerd.core.rules.values import (
     AboveFeeRate,
     AbovePerTransaction,
@@ -32,7 +32,7 @@ _AGAINST = {Action.REFUSE: "your rules refuse it", Action.ASK: "your rules ask y
 
 def judge(case: InspectedCase) -> tuple[Verdict, ...]:
     """In the order of the rules. Sentences carry no clock: an approval stays good while nothing but time passes."""
-    return tuple(_verdict(rule, case) for rule in case.around.rules.of(case.snapshot.vault_id))
+    return tuple(_verdict(rule, case) for rule in case.around.rules.of(case.quorum))
 
 
 def _verdict(rule: Rule, case: InspectedCase) -> Verdict:
@@ -57,17 +57,18 @@ def _within(rule: Rule, case: InspectedCase) -> Found:
     period, most, around = rule.condition.period, rule.condition.limit, case.around
     if around.moment is None:
         return True, f"The time is not known, so that what was spent in {period.words} is not", {}
-    spent = [item for item in around.spent if rule.vault_id in {None, item.vault_id}]
+    # What was signed for a quorum that is not known any more counts for each.
+    spent = [item for item in around.spent if rule.vault is None or item.quorum in {None, case.quorum}]
     this = Spent(
         case.snapshot.psbt_id,
-        case.snapshot.vault_id,
+        case.quorum or NO_QUORUM,
         around.moment.furthest,
         case.paid,
         frozenset(inspected.outpoint for inspected in case.inspection.inputs),
     )
     total = most_spent(period.length, around.moment, spent, this)
     figures = {"with_this_sats": total, "paid_sats": case.paid, "limit_sats": int(most)}
-    whose = "all vaults" if rule.vault_id is None else "this vault"
+    whose = "all vaults" if rule.vault is None else "this vault"
     if total > most:
         sentence = f"With it {amount(total)} would be paid from {whose} within {period.words}, more than {amount(most)}"
         return True, sentence, figures
@@ -135,7 +136,7 @@ def _off_screen(rule: Rule, case: InspectedCase) -> Found:
 
 
 def _always(rule: Rule, _case: InspectedCase) -> Found:
-    return True, "Every payment of this vault" if rule.vault_id is not None else "Every payment", {}
+    return True, "Every payment of this vault" if rule.vault is not None else "Every payment", {}
 
 
 _CONDITIONS: Mapping[type, Callable[[Rule, InspectedCase], tuple[bool, str, Mapping[str, Any]]]] = (

@@ -17,7 +17,6 @@ class Asked:
     """A device was asked to sign payments of ``amount`` satoshis. ``signed``: it did."""
 
     psbt_id: str
-    vault_id: str
     at: datetime
     amount: int
     signed: bool = False
@@ -33,7 +32,6 @@ class Ledger:
 
     sequence: int = 0
     latest: datetime = EARLIEST
-    _vaults: dict[str, str] = field(default_factory=dict)
     _approved: dict[str, int] = field(default_factory=dict)
     _asked: dict[str, Asked] = field(default_factory=dict)
 
@@ -52,8 +50,6 @@ class Ledger:
     def _take(self, entry: Entry) -> None:
         psbt_id, facts = entry.note.subject, entry.note.facts
         match entry.note.kind:
-            case "received":
-                self._vaults[psbt_id] = facts["vault"]
             case "approved":
                 self._approved[psbt_id] = sum(amount for _script, amount in facts["payments"])
             case "device-asked" | "signed":
@@ -63,7 +59,7 @@ class Ledger:
                 self._forget(psbt_id)
 
     def _item(self, psbt_id: str, *, signed: bool) -> Asked:
-        return Asked(psbt_id, self._vaults[psbt_id], self.latest, self._approved[psbt_id], signed)
+        return Asked(psbt_id, self.latest, self._approved[psbt_id], signed)
 
     def _forget(self, psbt_id: str) -> None:
         """Nothing of what a restart or a late failure tells takes back a signature that is stored."""

@@ -97,16 +97,22 @@ def _decided(entry: Entry, known: Decided | None) -> Decided | None:
 
 
 def replay(
-    entries: Sequence[Entry], cases: Mapping[str, InspectedCase], vaults: Mapping[str, str], rules: Rules
+    entries: Sequence[Entry],
+    cases: Mapping[str, InspectedCase],
+    vaults: Mapping[str, str],
+    quorums: Mapping[str, str | None],
+    rules: Rules,
 ) -> tuple[Replayed, ...]:
-    """``entries``: the whole chain. ``cases``: what can be judged, by proposal. ``vaults``: the vault of each."""
+    """``entries``: the whole chain. By proposal: ``cases``, what can be judged; ``vaults``, what the platform called the vault of
+    each; ``quorums``, its verification code.
+    """
     ledger, taken, stopped, lines = Ledger(), 0, set[str](), []
     for decided in decisions(entries):
         # What stands before the decision is what was known when it was taken.
         ledger.take(entries[taken : decided.sequence - 1])
         taken = decided.sequence - 1
         signed = (item for item in ledger.asked() if item.psbt_id not in stopped)
-        spent = tuple(_spent(item, cases) for item in signed)
+        spent = tuple(_spent(item, cases, quorums) for item in signed)
         line = _replayed(decided, cases.get(decided.psbt_id), vaults, rules, spent, ledger.latest)
         if line.answer is Answer.REFUSE:
             stopped.add(decided.psbt_id)
@@ -129,7 +135,7 @@ def _replayed(
     return Replayed(decided, vault_id, case.paid, judge(replace(case, around=around)))
 
 
-def _spent(item: Asked, cases: Mapping[str, InspectedCase]) -> Spent:
+def _spent(item: Asked, cases: Mapping[str, InspectedCase], quorums: Mapping[str, str | None]) -> Spent:
     case = cases.get(item.psbt_id)
     coins = () if case is None else (inspected.outpoint for inspected in case.inspection.inputs)
-    return Spent(item.psbt_id, item.vault_id, item.at, item.amount, frozenset(coins))
+    return Spent(item.psbt_id, quorums.get(item.psbt_id), item.at, item.amount, frozenset(coins))

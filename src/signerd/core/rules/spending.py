@@ -11,17 +11,21 @@ from datetime import datetime, timedelta
 
 from multisig import OutPoint
 
+# Of what spends from the person's own profile.
+NO_QUORUM = ""
+
 
 @dataclass(frozen=True)
 class Spent:
     """A proposal that this machine signed, or whose device is being asked now.
 
+    ``quorum``: the verification code of the vault that it spends from; None where an older journal did not tell.
     ``at``: when, by the largest time that the journal had seen. ``amount``: its payments in satoshis, without what
     comes back.
     """
 
     psbt_id: str
-    vault_id: str
+    quorum: str | None
     at: datetime
     amount: int
     outpoints: frozenset[OutPoint] = frozenset()

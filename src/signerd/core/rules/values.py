@@ -1,8 +1,9 @@
 """What a rule is: a condition, and whether what meets it is refused or asked about. Frozen, without anything to do."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from typing import Self
 
 from multisig import FeeRate, Fingerprint, Sats
 from signerd.core.rules.hours import Hours
@@ -91,16 +92,24 @@ Condition = (
 
 @dataclass(frozen=True)
 class Rule:
-    """``vault_id`` None: for all vaults together."""
+    """``vault``: as its section names it, for a person to read; None: for all vaults together.
+
+    ``codes``: the verification codes of the quorums that it bears on. No id of the platform's decides that (S26).
+    """
 
     action: Action
     condition: Condition
-    vault_id: str | None = None
+    vault: str | None = None
+    codes: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
-        """The verdict's stable name. No two rules that bear on one proposal share one: a person names what they read."""
-        return rule_name(self.action, kind_of(self.condition), one_vault=self.vault_id is not None)
+        """The verdict's stable name: a person names what they read. Two rules share it where two sections mean one quorum."""
+        return rule_name(self.action, kind_of(self.condition), one_vault=self.vault is not None)
+
+    def bears_on(self, code: str | None) -> bool:
+        """``code``: of the quorum whose coins are spent; None where they are no vault's."""
+        return self.vault is None or code in self.codes
 
 
 @dataclass(frozen=True)
@@ -109,17 +118,25 @@ class Rules:
 
     rules: tuple[Rule, ...] = ()
 
-    def of(self, vault_id: str) -> tuple[Rule, ...]:
-        return tuple(rule for rule in self.rules if rule.vault_id in {None, vault_id})
+    def of(self, code: str | None) -> tuple[Rule, ...]:
+        return tuple(rule for rule in self.rules if rule.bears_on(code))
 
-    @property
-    def vault_ids(self) -> frozenset[str]:
-        return frozenset(rule.vault_id for rule in self.rules if rule.vault_id is not None)
+    def sections(self) -> dict[str, frozenset[str]]:
+        """The codes that each section of a vault bears on, by what it is called."""
+        return {rule.vault: rule.codes for rule in self.rules if rule.vault is not None}
+
+    def pinned(self, vault_id: str, code: str) -> Self:
+        """The same once a vault is pinned: a section that is named by an id bears on every quorum ever pinned under it."""
+        return replace(self, rules=tuple(_also(rule, vault_id, code) for rule in self.rules))
 
     @property
     def hang_on_time(self) -> bool:
         """What they say of a proposal may change though nothing happens."""
         return any(isinstance(rule.condition, AboveWithin | ExceptWithin) for rule in self.rules)
+
+
+def _also(rule: Rule, vault_id: str, code: str) -> Rule:
+    return replace(rule, codes=rule.codes | {code}) if rule.vault == vault_id else rule
 
 
 NO_RULES = Rules()

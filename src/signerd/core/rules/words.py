@@ -17,7 +17,7 @@ from signerd.core.text import amount
 
 def rule_words(rule: Rule, network: Network) -> str:
     """``refuse: more than 0.50000000 BTC (50,000,000 sats) within 24 hours, from the vault v-1``."""
-    whose = "from all vaults together" if rule.vault_id is None else f"from the vault {rule.vault_id}"
+    whose = "from all vaults together" if rule.vault is None else f"from the vault {rule.vault}"
     return f"{rule.action}: {_condition(rule, network)}, {whose}"
 
 

@@ -28,9 +28,12 @@ from signerd.core.states import State
 from signerd.core.values import Neighbour, Surroundings
 from signerd.core.verdicts import Outcome, Verdict
 from tests.signerd.core.rules.test_hours import hours
-from tests.support.desk import VAULT_ID, snapshot_of, spend, surroundings
+from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend, surroundings
 from tests.support.wallets import pay
 
+CODE = VAULT.verification_code
+OURS = frozenset({CODE})
+OTHER = frozenset({"another"})
 # A Friday.
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 NOW = Moment(NOON, NOON)
@@ -48,10 +51,10 @@ def said_by(rule: Rule, **changes: object) -> Verdict:
     return verdict
 
 
-def spent(amount: int, vault: str = VAULT_ID, hours_ago: int = 1) -> Spent:
+def spent(amount: int, quorum: str | None = CODE, hours_ago: int = 1) -> Spent:
     return Spent(
         f"signed-{amount}",
-        vault,
+        quorum,
         NOON - timedelta(hours=hours_ago),
         amount,
         frozenset({OutPoint("11" * 32, amount)}),
@@ -80,10 +83,10 @@ NOT_MET = {
 @pytest.mark.parametrize("vault_id", [None, VAULT_ID])
 @pytest.mark.parametrize("condition", MET.values(), ids=MET)
 def test_a_rule_whose_condition_is_met_refuses_or_holds(condition: object, vault_id: str | None) -> None:
-    refusing = said_by(Rule(Action.REFUSE, condition, vault_id))
+    refusing = said_by(Rule(Action.REFUSE, condition, vault_id, OURS))
     assert refusing.outcome is Outcome.REFUSE
     assert refusing.sentence.endswith("your rules refuse it.")
-    asking = said_by(Rule(Action.ASK, condition, vault_id))
+    asking = said_by(Rule(Action.ASK, condition, vault_id, OURS))
     assert (asking.outcome, asking.acknowledge) == (Outcome.WARN, True)
     assert asking.sentence.endswith("your rules ask you first.")
 
@@ -97,7 +100,7 @@ def test_a_rule_whose_condition_is_not_met_says_so(condition: object, action: Ac
 
 
 def test_a_rule_of_another_vault_says_nothing() -> None:
-    found = review(HONEST, around(Rule(Action.REFUSE, Always(), "another")))
+    found = review(HONEST, around(Rule(Action.REFUSE, Always(), VAULT_ID, OTHER)))
     assert found.allowed
     assert found.digest == review(HONEST, around()).digest
 
@@ -105,7 +108,10 @@ def test_a_rule_of_another_vault_says_nothing() -> None:
 def test_a_limit_of_a_vault_counts_the_vault_and_the_common_one_counts_all() -> None:
     paid = (spent(30_000), spent(20_000, "another"))
     limit = AboveWithin(Period.DAY, sats(80_000))
-    assert said_by(Rule(Action.REFUSE, limit, VAULT_ID), spent=paid).outcome is Outcome.ALLOW
+    ours = Rule(Action.REFUSE, limit, "treasury", OURS)
+    assert said_by(ours, spent=paid).outcome is Outcome.ALLOW
+    # Of what an older journal does not know the quorum counts for every vault.
+    assert said_by(ours, spent=(*paid, spent(1, None))).outcome is Outcome.REFUSE
     common = said_by(Rule(Action.REFUSE, limit), spent=paid)
     assert common.outcome is Outcome.REFUSE
     assert common.figures == {"with_this_sats": 100_000, "paid_sats": 50_000, "limit_sats": 80_000}
@@ -150,7 +156,13 @@ def test_s24_time_alone_does_not_undo_an_approval_and_a_payment_that_tips_a_limi
 
 conditions = st.sampled_from([*MET.values(), *NOT_MET.values()])
 rule_sets = st.lists(
-    st.builds(Rule, st.sampled_from(Action), conditions, st.sampled_from([None, VAULT_ID, "another"])),
+    st.builds(
+        Rule,
+        st.sampled_from(Action),
+        conditions,
+        st.sampled_from([None, VAULT_ID]),
+        st.sampled_from([OURS, OTHER]),
+    ),
     max_size=8,
 )
 RIVAL = Neighbour(
@@ -192,6 +204,6 @@ def test_what_every_rule_says_has_a_name_of_its_own() -> None:
     [vaults.vault-1.ask]
     above_per_day = "0 BTC"
     """
-    found = review(HONEST, around(*read_rules(text, Network.REGTEST).rules))
+    found = review(HONEST, around(*read_rules(text, Network.REGTEST, {VAULT_ID: OURS}).rules))
     assert found.to_acknowledge == {"rule-ask-per-day", "rule-vault-ask-per-day"}
     assert len({v.name for v in found.verdicts}) == len(found.verdicts)

@@ -64,13 +64,7 @@ def test_an_empty_chain_knows_nothing() -> None:
 
 def test_payments_are_those_that_were_approved() -> None:
     (asked,) = took(chain([*BEGIN, (NOON, Note("signed", "p-2"))])).asked()
-    assert (asked.psbt_id, asked.vault_id, asked.at, asked.amount, asked.signed) == (
-        "p-2",
-        "v-p-2",
-        NOON,
-        37,
-        True,
-    )
+    assert (asked.psbt_id, asked.at, asked.amount, asked.signed) == ("p-2", NOON, 37, True)
 
 
 def test_what_the_device_is_asked_counts_already_and_no_more_once_it_failed() -> None:

@@ -45,8 +45,12 @@ except_within = {WITHIN}
 """
 
 
+CODE = make_vault().verification_code
+KNOWN = {"treasury": frozenset({"T-1", "T-2"}), "petty-cash": frozenset({"P"}), "v": frozenset({"V"})}
+
+
 def read(text: str) -> Rules:
-    return read_rules(text, Network.REGTEST)
+    return read_rules(text, Network.REGTEST, KNOWN)
 
 
 def test_an_empty_file_sets_no_rule() -> None:
@@ -59,9 +63,14 @@ def test_every_kind_of_rule_can_be_written() -> None:
         Rule(Action.REFUSE, AbovePerTransaction(150_000_000)),
         Rule(Action.REFUSE, AboveWithin(Period.WEEK, 50_000)),
         Rule(Action.ASK, AboveFeeRate(FeeRate(2_500))),
-        Rule(Action.REFUSE, AboveWithin(Period.DAY, 0), "treasury"),
-        Rule(Action.REFUSE, ExceptTo(frozenset({decode_address(ADDRESS, Network.REGTEST)})), "treasury"),
-        Rule(Action.ASK, Always(), "petty-cash"),
+        Rule(Action.REFUSE, AboveWithin(Period.DAY, 0), "treasury", KNOWN["treasury"]),
+        Rule(
+            Action.REFUSE,
+            ExceptTo(frozenset({decode_address(ADDRESS, Network.REGTEST)})),
+            "treasury",
+            KNOWN["treasury"],
+        ),
+        Rule(Action.ASK, Always(), "petty-cash", KNOWN["petty-cash"]),
     ]
     assert isinstance(within.condition, ExceptWithin)
     assert str(within.condition.hours) == "mon, fri 08:00 to 18:30 UTC"
@@ -70,15 +79,36 @@ def test_every_kind_of_rule_can_be_written() -> None:
 
 def test_the_rules_of_a_vault_are_the_common_ones_and_its_own() -> None:
     rules = read(ALL)
-    assert [rule.name for rule in rules.of("treasury")] == [
+    assert [rule.name for rule in rules.of("T-2")] == [
         "rule-refuse-per-transaction",
         "rule-refuse-per-week",
         "rule-ask-fee-rate",
         "rule-vault-refuse-per-day",
         "rule-vault-refuse-address",
     ]
-    assert rules.vault_ids == {"treasury", "petty-cash"}
-    assert len(rules.of("other")) == 3
+    assert rules.sections() == {name: KNOWN[name] for name in ("treasury", "petty-cash")}
+    assert len(rules.of("other")) == len(rules.of(None)) == 3
+
+
+def test_s26_a_section_names_a_vault_by_its_code_before_it_is_pinned_too() -> None:
+    text = f"[vaults.{CODE.lower()}.ask]\nalways = true\n"
+    (rule,) = read_rules(text, Network.REGTEST).rules
+    assert rule.codes == {CODE}
+    # An id that the platform made to look like another vault's code takes nothing away from that one.
+    (rule,) = read_rules(text, Network.REGTEST, {CODE.lower(): frozenset({"B"})}).rules
+    assert rule.codes == {CODE, "B"}
+
+
+@pytest.mark.parametrize("name", ["valut", CODE[:-5], CODE.replace("-", ""), CODE[:-1] + "I"])
+def test_s26_a_section_that_names_no_vault_stops_with_its_line(name: str) -> None:
+    text = f"[ask]\nany_token = true\n\n[vaults.{name}.refuse]\nalways = true\n"
+    with pytest.raises(RulesInvalid, match=f"line 4: vaults.{name}: no vault was ever pinned here"):
+        read(text)
+
+
+def test_s26_what_is_pinned_under_the_id_of_a_section_has_its_rules_beside_what_was() -> None:
+    rules = read("[vaults.v.ask]\nalways = true\n").pinned("v", "W").pinned("w", "X")
+    assert rules.sections() == {"v": {"V", "W"}}
 
 
 def test_every_key_makes_a_rule_of_its_own_name() -> None:

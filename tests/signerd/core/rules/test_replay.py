@@ -30,6 +30,7 @@ def case_of(psbt_id: str, amount: int) -> InspectedCase:
 AMOUNTS = {"p-1": 60_000, "p-2": 60_000, "p-3": 60_000, "p-4": 5}
 CASES = {psbt_id: case_of(psbt_id, amount) for psbt_id, amount in AMOUNTS.items()}
 VAULTS = dict.fromkeys(AMOUNTS, VAULT_ID)
+QUORUMS = dict.fromkeys(AMOUNTS, VAULT.verification_code)
 
 
 def chain(*happened: tuple[int, str, str]) -> list[Entry]:
@@ -52,7 +53,7 @@ def signed(psbt_id: str, hours: int) -> list[tuple[int, str, str]]:
 
 
 def replayed(rules: str, *happened: tuple[int, str, str]) -> list[Replayed]:
-    return list(replay(chain(*happened), CASES, VAULTS, read_rules(rules, Network.REGTEST)))
+    return list(replay(chain(*happened), CASES, VAULTS, QUORUMS, read_rules(rules, Network.REGTEST)))
 
 
 PER_DAY = '[refuse]\nabove_per_day = "100000 sat"\n'
@@ -96,7 +97,7 @@ def test_what_a_check_refused_is_told_so() -> None:
 
 
 def test_what_cannot_be_judged_is_said_to_be_so() -> None:
-    (line,) = replay(chain(*signed("p-1", 0)), {}, VAULTS, read_rules(PER_DAY, Network.REGTEST))
+    (line,) = replay(chain(*signed("p-1", 0)), {}, VAULTS, QUORUMS, read_rules(PER_DAY, Network.REGTEST))
     assert (line.answer, line.paid, line.vault_id) == (Answer.UNKNOWN, None, VAULT_ID)
 
 

@@ -27,7 +27,7 @@ def spent(name: str, amount: int, *numbers: int, hours: float = 0) -> Spent:
 some_spent = st.builds(
     Spent,
     psbt_id=st.uuids().map(str),
-    vault_id=st.just("v"),
+    quorum=st.just("v"),
     at=st.integers(-30 * 60, 60).map(lambda minutes: NOON + timedelta(minutes=minutes)),
     amount=st.integers(0, 1000),
     outpoints=st.frozensets(st.sampled_from(COINS), min_size=1, max_size=3),

@@ -69,7 +69,8 @@ class Vaults:
             access=access,
             told={"vault_id": vault.id},
         )
-        return vault_records(db, self._limits, [vault])[0]
+        made = vault_records(db, self._limits, [vault])[0]
+        return made.model_copy(update={"warnings": _warnings(policy)})
 
     def in_workspace(self, db: Session, access: WorkspaceAccess) -> list[wire.Vault]:
         """The workspace's vaults, the oldest first."""
@@ -177,6 +178,18 @@ def _origin_key(key: Key, account: KeyAccount) -> OriginKey:
         Fingerprint.from_hex(key.master_fingerprint), DerivationPath.parse(account.derivation_path)
     )
     return OriginKey(origin, ExtendedPublicKey.parse(account.xpub))
+
+
+def _warnings(policy: Policy) -> list[str] | None:
+    """S27: what a platform that lies, or a mistake, could do where no signer belongs to both halves."""
+    if not policy.has_disjoint_quorums:
+        return None
+    m, n = policy.threshold, len(policy.cosigners)
+    told = (
+        f"{m} of {n} signers are enough, so that two groups without a member in common can each pay the same invoice from "
+        f"different coins, and no signer's machine sees both. With {n // 2 + 1} of {n} every two groups share a signer."
+    )
+    return [told]
 
 
 def _limit(text: str) -> Sats:

@@ -56,6 +56,15 @@ def test_two_vaults_of_the_same_signers_share_no_key_and_no_address(desk):
     assert [str(key.origin.path) for key in two.cosigners] == ["m/48h/1h/1h/2h"] * 3
 
 
+def test_s27_who_makes_a_vault_that_two_separate_groups_can_spend_from_is_warned(desk):
+    weak = ok(desk.create_vault("Weak", m=1))
+    (told,) = weak["warnings"]
+    assert told.startswith("1 of 3 signers are enough, so that two groups without a member in common")
+    assert "With 2 of 3 every two groups share a signer." in told
+    # Of a vault that is there already, and of one whose groups always share somebody, nothing is told.
+    assert not any("warnings" in vault for vault in desk.wallets())
+
+
 def test_when_every_account_is_taken_it_says_whose(desk):
     ok(desk.create_vault("Second"))
     problem = refused(desk.create_vault("Third"), 409, "KEY_ACCOUNTS_EXHAUSTED")
