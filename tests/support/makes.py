@@ -14,12 +14,12 @@ from firmware_bridge.virtual.panel import Decision, Happening, Prompt, approve_a
 from firmware_bridge.virtual.seed import Seed
 from multisig import KeyOrigin, OriginKey, Profile, Vault, profile_account_path, signer_progress
 from tests.support import rigs, wallets
+from tests.support.patience import PATIENCE
 from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, Rig
 
 VAULT = rigs.make_vault()
 NAME = "Savings"
 PIN = "1234"
-_PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def settle(rig: Rig) -> None:
 
 async def _free_again(bridge: Bridge, device: Device) -> None:
     """The device still does what the person has just said yes to; a Ledger tells everybody meanwhile that it is busy."""
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 await bridge.fingerprint(device.id)

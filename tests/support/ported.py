@@ -13,7 +13,7 @@ from typing import Any
 from signerd.loopback.page.sessions import Session, Sessions
 from tests.support.served import Scripted, Served, served
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 90
 
 
 @dataclass(frozen=True)

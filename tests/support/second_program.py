@@ -11,11 +11,11 @@ from hwilib.common import Chain
 
 from firmware_bridge import Endpoint, Family
 from tests.support import coldcard, hwi, ledger_host
+from tests.support.patience import PATIENCE
 from tests.support.rigs import Rig
 
 _ROOT = Path(__file__).parents[2]
 # Seconds. HWI has no deadline.
-_PATIENCE = 20.0
 _PATH = "m/48h/1h/0h/2h"
 
 
@@ -31,7 +31,7 @@ async def grab(rig: Rig) -> None:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             said, _ = await process.communicate()
     finally:
         if process.returncode is None:
