@@ -50,8 +50,8 @@ def test_a_child_ends_with_its_killed_parent(request, part):
     family = descendants(parent.pid)
     assert len(family) == 1
     parent.kill()
-    said, _ = parent.communicate()
     until_gone(*family)
+    said, _ = parent.communicate()
     # SIGTERM comes first: a daemon lets its devices go.
     assert said == ("told to end\n" if part == "ignores" else "")
 
