@@ -24,7 +24,8 @@ time.sleep(600)
 KILLED = """
 import os, signal, subprocess, sys
 from signerd import lifeline
-child = subprocess.Popen(lifeline.command("tests.support.lifeline_child", "waits"), pass_fds=(lifeline.line(),))
+command = lifeline.command("tests.support.lifeline_child", "waits")
+child = subprocess.Popen(command, pass_fds=(lifeline.line(),), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 os.write(2, str(child.pid).encode())
 os.kill(os.getpid(), signal.SIGKILL)
 """
