@@ -258,10 +258,13 @@ class Deadlines:
 
     Each is the time for a whole call. What a worker tells decides which of the two runs, and adds to neither
     (`firmware_bridge.patience`).
+
+    Devices and persons have tight ones. A process of our own is merely slow on a busy machine: its deadline is there for one that
+    hangs, and is generous. One that ends is noticed at once.
     """
 
-    start: float = 20.0
-    """A worker process until it says hello; the first one imports HWI."""
+    start: float = 120.0
+    """A worker process until it says hello; the first one imports HWI, in a second of an idle machine's time."""
     probe: float = 10.0
     read: float = 30.0
     """Keys and fingerprints: no person is asked."""

@@ -19,7 +19,7 @@
     │                        UnknownApp
     ├── LoopbackError        InvalidRequest · RequestTooLarge · RequestTooSlow · NotForBrowsers · NoSuchRoute
     │                        TooManyStreams · TooManyPrompts · TooManyRequests · HostRefused · OriginRefused
-    │                        FormStale · EntryRefused · PageNotServed · SocketUnusable · DaemonNotRunning · DaemonFailed
+    │                        EntryRefused · PageNotServed · SocketUnusable · DaemonNotRunning · DaemonFailed
     └── SetupError           AlreadyConfigured · AnswerMissing
 
 Each leaf has a stable ``code``, a sentence that says what is wrong, and a ``hint`` that says what to do.
@@ -371,11 +371,6 @@ class OriginRefused(LoopbackError):
 
     code = "origin-refused"
     default_hint = "The person lets a site in on the page, or with `signerd pair --origin`."
-
-
-class FormStale(LoopbackError):
-    code = "form-stale"
-    default_hint = "Load the page again."
 
 
 class EntryRefused(LoopbackError):

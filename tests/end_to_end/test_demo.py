@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-DEMO_SECONDS = 480
+DEMO_SECONDS = 1800
 
 
 def test_the_main_job_runs_unattended_and_prints_the_confirmed_transaction_id_last():

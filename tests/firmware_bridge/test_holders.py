@@ -12,6 +12,7 @@ import pytest
 
 from firmware_bridge import holders
 from firmware_bridge.model import Endpoint, Family
+from tests.support.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.anyio,
@@ -153,7 +154,7 @@ async def test_who_is_connected_to_an_emulator_is_named(other_program, kind):
             f"s = socket.socket(socket.AF_INET, {int(how)}); s.connect(('127.0.0.1', {port}))\n"
             "print('ready', flush=True); time.sleep(60)\n"
         )
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await holders.holder_of(endpoint) == "Sparrow"
 
 

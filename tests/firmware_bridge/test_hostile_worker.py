@@ -19,6 +19,7 @@ from firmware_bridge.port import Opening
 from firmware_bridge.protocol import HEADER_SIZE, Hello, body_size, encode
 from multisig import Network
 from tests.support import rigs
+from tests.support.patience import PATIENCE
 from tests.support.scripted import bridge_answering
 
 pytestmark = pytest.mark.anyio
@@ -72,7 +73,7 @@ async def lane_to(says, **deadlines):
         spawner=lambda channel, _endpoint, _network: Player(channel, says),
     )
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             yield lane
     finally:
         lane.release()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Bridge, DeviceState, Endpoint, Family
+from tests.support.patience import PATIENCE
 from tests.support.rigs import NETWORK, replace_deadlines, running, short_folder
 
 pytestmark = [
@@ -54,7 +55,7 @@ def wake_ups(pid):
 
 def asleep(pid, beyond=-1):
     """How often it was woken, once it sleeps again and was woken more often than that: going to sleep is what is counted."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while any(state != "S" for state in states(pid)) or wake_ups(pid) <= beyond:
         assert time.monotonic() < deadline, "it was not woken"
         os.sched_yield()
@@ -97,6 +98,6 @@ async def test_a_watched_device_sleeps(family, request):
             asleep(pid, beyond=before)
             sleep = Sleep(bridge, pid)
             # The worker lets go of the device, which wakes it once more; after that nothing does.
-            async with running(bridge.watch(0.001)), asyncio.timeout(20):
+            async with running(bridge.watch(0.001)), asyncio.timeout(PATIENCE):
                 await sleep.long.wait()
             assert await bridge.list() == (found,)

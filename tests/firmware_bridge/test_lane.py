@@ -24,10 +24,11 @@ from firmware_bridge.model import Deadlines, Endpoint
 from firmware_bridge.process import spawn
 from multisig import Network
 from tests.support import workers
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
-DEADLINES = Deadlines(grace=0.2, idle=30.0, start=5.0)
+DEADLINES = Deadlines(grace=0.2, idle=30.0)
 ENDPOINT = Endpoint.parse("trezor:udp:127.0.0.1:1")
 
 
@@ -49,7 +50,7 @@ async def until_gone(pid):
     loop = asyncio.get_running_loop()
     loop.add_reader(descriptor, ended.set)
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await ended.wait()
     finally:
         loop.remove_reader(descriptor)
@@ -58,16 +59,18 @@ async def until_gone(pid):
 
 async def test_an_answer_comes_back_and_the_worker_stays():
     async with lane_to() as lane:
-        assert await lane.call("echo", {"a": [1, "ü"]}, deadline=5) == {"a": [1, "ü"]}
+        assert await lane.call("echo", {"a": [1, "ü"]}, deadline=PATIENCE) == {"a": [1, "ü"]}
         pid = lane.worker_pid
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         assert lane.worker_pid == pid
 
 
 async def test_notes_arrive_in_order_before_the_answer():
     told = []
     async with lane_to() as lane:
-        answer = await lane.call("tell", deadline=5, on_note=lambda note: told.append((note.step, note.text)))
+        answer = await lane.call(
+            "tell", deadline=PATIENCE, on_note=lambda note: told.append((note.step, note.text))
+        )
     assert answer == "told"
     assert told == [("step", f"number {number}") for number in (1, 2, 3)]
 
@@ -75,20 +78,20 @@ async def test_notes_arrive_in_order_before_the_answer():
 async def test_a_failure_is_its_outcome():
     async with lane_to() as lane:
         with pytest.raises(RefusedByPerson) as caught:
-            await lane.call("refuse", deadline=5)
+            await lane.call("refuse", deadline=PATIENCE)
         assert caught.value.detail == "no"
 
 
 async def test_a_bug_in_the_worker_is_a_fault_with_clean_words():
     async with lane_to() as lane:
         with pytest.raises(DeviceFault, match="ZeroDivisionError") as caught:
-            await lane.call("break", deadline=5)
+            await lane.call("break", deadline=PATIENCE)
         assert "\x1b" not in str(caught.value)
 
 
 async def test_a_hang_ends_at_the_deadline_and_the_worker_is_replaced():
     async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -96,7 +99,7 @@ async def test_a_hang_ends_at_the_deadline_and_the_worker_is_replaced():
             await lane.call("hang", deadline=0.2)
         assert 0.2 <= loop.time() - started < 1.5
         await until_gone(pid)
-        assert await lane.call("echo", {"a": 1}, deadline=5) == {"a": 1}
+        assert await lane.call("echo", {"a": 1}, deadline=PATIENCE) == {"a": 1}
         assert lane.worker_pid != pid
 
 
@@ -138,27 +141,27 @@ async def test_the_next_worker_is_told_to_clear_up_once():
     async with lane_to() as lane:
         with pytest.raises(TimedOut):
             await lane.call("hang", deadline=0.1)
-        assert await lane.call("recovered", deadline=5) is True
+        assert await lane.call("recovered", deadline=PATIENCE) is True
         lane.release()
-        assert await lane.call("recovered", deadline=5) is False
+        assert await lane.call("recovered", deadline=PATIENCE) is False
 
 
 async def test_a_silent_probe_is_cleared_up_by_an_operation_only():
     async with lane_to() as lane:
         with pytest.raises(TimedOut):
             await lane.call("probe", deadline=0.1, probing=True)
-        assert await lane.call("recovered", deadline=5, probing=True) is False
+        assert await lane.call("recovered", deadline=PATIENCE, probing=True) is False
         lane.release()
-        assert await lane.call("recovered", deadline=5) is True
+        assert await lane.call("recovered", deadline=PATIENCE) is True
 
 
 async def test_a_polite_worker_survives_its_deadline():
     async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
         with pytest.raises(TimedOut):
             await lane.call("wait", deadline=0.1)
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         assert lane.worker_pid == pid
 
 
@@ -169,8 +172,8 @@ async def test_an_answer_in_the_grace_is_an_answer():
 
 async def test_cancel_ends_a_polite_call():
     async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
-        call = asyncio.create_task(lane.call("wait", deadline=5))
+        await lane.call("echo", deadline=PATIENCE)
+        call = asyncio.create_task(lane.call("wait", deadline=PATIENCE))
         await asyncio.sleep(0)
         await lane.cancel()
         with pytest.raises(Cancelled):
@@ -179,9 +182,9 @@ async def test_cancel_ends_a_polite_call():
 
 async def test_cancel_kills_a_call_that_does_not_listen():
     async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
-        call = asyncio.create_task(lane.call("hang", deadline=5))
+        call = asyncio.create_task(lane.call("hang", deadline=PATIENCE))
         await asyncio.sleep(0)
         await lane.cancel()
         with pytest.raises(Cancelled):
@@ -191,7 +194,7 @@ async def test_cancel_kills_a_call_that_does_not_listen():
 
 async def test_cancel_while_the_worker_starts():
     async with lane_to() as lane:
-        call = asyncio.create_task(lane.call("echo", deadline=5))
+        call = asyncio.create_task(lane.call("echo", deadline=PATIENCE))
         await asyncio.sleep(0)
         await lane.cancel()
         with pytest.raises(Cancelled):
@@ -240,28 +243,28 @@ async def test_cancel_of_nothing_does_nothing():
 
 async def test_a_caller_who_goes_away_takes_the_worker_along():
     async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
-        call = asyncio.create_task(lane.call("hang", deadline=5))
+        call = asyncio.create_task(lane.call("hang", deadline=PATIENCE))
         await asyncio.sleep(0)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
         await until_gone(pid)
-        assert await lane.call("recovered", deadline=5) is True
+        assert await lane.call("recovered", deadline=PATIENCE) is True
 
 
 async def test_a_crash_is_told_and_the_next_call_works():
     async with lane_to() as lane:
         with pytest.raises(WorkerCrashed):
-            await lane.call("crash", deadline=5)
-        assert await lane.call("echo", deadline=5) == {}
+            await lane.call("crash", deadline=PATIENCE)
+        assert await lane.call("echo", deadline=PATIENCE) == {}
 
 
 async def test_abort_names_the_reason():
     async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
-        call = asyncio.create_task(lane.call("hang", deadline=5))
+        await lane.call("echo", deadline=PATIENCE)
+        call = asyncio.create_task(lane.call("hang", deadline=PATIENCE))
         await asyncio.sleep(0)
         lane.abort(Disconnected())
         with pytest.raises(Disconnected):
@@ -270,10 +273,10 @@ async def test_abort_names_the_reason():
 
 async def test_two_calls_at_once_are_refused():
     async with lane_to() as lane:
-        call = asyncio.create_task(lane.call("wait", deadline=5))
+        call = asyncio.create_task(lane.call("wait", deadline=PATIENCE))
         await asyncio.sleep(0)
         with pytest.raises(Busy):
-            await lane.call("echo", deadline=5)
+            await lane.call("echo", deadline=PATIENCE)
         await lane.cancel()
         with pytest.raises(Cancelled):
             await call
@@ -281,17 +284,17 @@ async def test_two_calls_at_once_are_refused():
 
 async def test_an_unused_worker_is_let_go():
     async with lane_to(deadlines=Deadlines(idle=0.05)) as lane:
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         pid = lane.worker_pid
         await until_gone(pid)
         assert lane.worker_pid is None
         # It left by itself: nothing on the device is to be cleared up.
-        assert await lane.call("recovered", deadline=5) is False
+        assert await lane.call("recovered", deadline=PATIENCE) is False
 
 
 async def test_what_a_worker_prints_reaches_nobody(capfd):
     async with lane_to() as lane:
-        assert await lane.call("print", deadline=5) == "printed"
+        assert await lane.call("print", deadline=PATIENCE) == "printed"
     assert capfd.readouterr() == ("", "")
 
 
@@ -299,20 +302,20 @@ async def test_what_a_worker_prints_reaches_nobody(capfd):
 async def test_a_worker_that_answers_nonsense_is_a_crash(entry):
     async with lane_to(entry) as lane:
         with pytest.raises(WorkerCrashed):
-            await lane.call("echo", deadline=5)
+            await lane.call("echo", deadline=PATIENCE)
         assert lane.worker_pid is None
 
 
 async def test_a_worker_that_does_not_say_hello():
     async with lane_to(workers.mute, Deadlines(start=0.1)) as lane:
         with pytest.raises(WorkerCrashed, match="does not start"):
-            await lane.call("echo", deadline=5)
+            await lane.call("echo", deadline=PATIENCE)
 
 
 async def test_a_worker_that_begins_with_something_else():
     async with lane_to(workers.impolite) as lane:
         with pytest.raises(DeviceFault):
-            await lane.call("echo", deadline=5)
+            await lane.call("echo", deadline=PATIENCE)
 
 
 _ORPHAN = """
@@ -327,7 +330,7 @@ from tests.support import workers
 async def main():
     endpoint = Endpoint.parse("trezor:udp:127.0.0.1:1")
     lane = Lane(endpoint, Network.REGTEST, deadlines=Deadlines(), spawner=partial(spawn, entry=workers.scripted))
-    await lane.call("echo", deadline=5)
+    await lane.call("echo", deadline=90)
     print(lane.worker_pid, flush=True)
     await lane.call("hang", deadline=60)
 
@@ -351,15 +354,15 @@ async def test_a_worker_that_hangs_does_not_outlive_a_program_that_is_killed(req
 
 async def test_a_worker_that_was_killed_unused_is_replaced_for_a_repeatable_call():
     async with lane_to() as lane:
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)
         os.kill(lane.worker_pid, signal.SIGKILL)
         with pytest.raises(DeviceFault, match="AttributeError"):
             # The new worker got the question: it has no such part to play.
-            await lane.call("fingerprint", deadline=5)
+            await lane.call("fingerprint", deadline=PATIENCE)
 
 
 async def asked(lane, on_ask, **options):
-    return await lane.call("question", {"question": "pin"}, deadline=5, on_ask=on_ask, **options)
+    return await lane.call("question", {"question": "pin"}, deadline=PATIENCE, on_ask=on_ask, **options)
 
 
 async def test_a_question_of_the_device_is_answered():
@@ -436,9 +439,9 @@ async def test_a_worker_that_dies_does_not_wait_for_the_persons_answer():
 async def test_a_session_goes_to_every_worker_that_opens_the_device():
     async with lane_to() as lane:
         lane.session = "00ff"
-        assert await lane.call("session", deadline=5) == "00ff"
+        assert await lane.call("session", deadline=PATIENCE) == "00ff"
         lane.release()
-        assert await lane.call("session", deadline=5) == "00ff"
+        assert await lane.call("session", deadline=PATIENCE) == "00ff"
 
 
 async def test_an_operation_given_up_while_its_worker_starts_leaves_no_process():
@@ -452,7 +455,7 @@ async def test_an_operation_given_up_while_its_worker_starts_leaves_no_process()
         return children[-1]
 
     lane = Lane(ENDPOINT, Network.REGTEST, deadlines=DEADLINES, spawner=slow)
-    call = asyncio.create_task(lane.call("echo", deadline=5))
+    call = asyncio.create_task(lane.call("echo", deadline=PATIENCE))
     await started.wait()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -469,4 +472,4 @@ async def test_a_worker_that_cannot_be_started_is_an_outcome():
 
     lane = Lane(ENDPOINT, Network.REGTEST, deadlines=DEADLINES, spawner=broken)
     with pytest.raises(WorkerCrashed, match="does not start"):
-        await lane.call("echo", deadline=5)
+        await lane.call("echo", deadline=PATIENCE)

@@ -9,6 +9,7 @@ from firmware_bridge.lookout import Lookout
 from firmware_bridge.model import Endpoint
 from firmware_bridge.sighting import Sighting
 from multisig import Network
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +63,7 @@ async def test_a_listing_that_hangs_holds_up_nobody_for_longer_and_is_not_asked_
     free = asyncio.Event()
     broken, sound = Bus(), Bus(STICK)
     broken.trouble = free.wait
-    async with asyncio.timeout(5), bridge_to(broken, sound) as bridge:
+    async with asyncio.timeout(PATIENCE), bridge_to(broken, sound) as bridge:
         assert await models(bridge) == ["Stick"]
         assert await models(bridge) == ["Stick"]
         assert broken.asked == 1
@@ -74,7 +75,7 @@ async def test_a_listing_that_hangs_holds_up_nobody_for_longer_and_is_not_asked_
 async def test_watching_goes_on_after_a_listing_has_failed():
     bus = Bus()
     bus.trouble = out_of_descriptors
-    async with asyncio.timeout(5), bridge_to(bus) as bridge:
+    async with asyncio.timeout(PATIENCE), bridge_to(bus) as bridge:
         events = bridge.events()
         watching = asyncio.create_task(bridge.watch(0.001))
         await bus.looked_at.wait()
@@ -114,7 +115,7 @@ async def test_after_the_bridge_has_closed_nothing_is_looked_for_and_nothing_sta
         watching = asyncio.create_task(bridge.watch(0.001))
         await begun.wait()
     started.clear()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await watching
     await bridge.refresh()
     with pytest.raises(Cancelled):

@@ -32,7 +32,7 @@ def test_nothing_is_imported_from_the_folder_that_the_program_is_in(tmp_path):
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr

@@ -16,6 +16,7 @@ from firmware_bridge.sighting import Sighting
 from firmware_bridge.usb_models import UDEV_RULES
 from multisig import Network, multisig_account_path
 from tests.support import workers
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -239,7 +240,7 @@ async def test_what_is_plugged_in_is_noticed_at_once_and_else_hardly_looked_for(
         await asyncio.sleep(0)
         bus.sightings = [Sighting(ENDPOINT, "Nano Z", unsupported="Too new.")]
         plugs.told.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert (await anext(events)).new == DeviceState.PRESENT
         watching.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -315,7 +316,7 @@ async def test_a_device_pulled_out_while_it_works_is_disconnected_at_once():
 
 async def test_leaving_the_bridge_ends_a_probe_that_hangs():
     bus = Bus(Sighting(ENDPOINT, "Coldcard"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         async with bridge_to(bus, spawner=scripted, probe=3600) as bridge:
             await bridge._roster.look()
             (probe,) = bridge._roster.start_probes()

@@ -34,7 +34,7 @@ def test_a_program_prints_what_it_prints_itself_and_nothing_else(tmp_path, reque
         env={"PYTHONPATH": str(request.config.rootpath)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "the program begins\nthe program ends\n", "")

@@ -64,7 +64,7 @@ def sweep(story: Story, folder: Path) -> subprocess.Popen[str]:
 
 
 def kills_of(process: subprocess.Popen[str]) -> list[dict[str, object]]:
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(timeout=1200)
     assert process.returncode == 0, err
     return [json.loads(line) for line in out.splitlines()]
 

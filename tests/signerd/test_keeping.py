@@ -9,6 +9,7 @@ from signerd.errors import JournalUnwritable
 from signerd.feed import Feed
 from signerd.keeping import STEADY_SECONDS, Keeper
 from signerd.troubles import MOST_TOLD, Troubles
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -69,12 +70,12 @@ async def test_it_is_well_once_it_has_gone_on_for_a_while(troubles: Troubles) ->
     await begun.wait()
     assert len(troubles.sentences()) == 1
     pauses.steady.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while troubles.sentences():  # noqa: ASYNC110 - another task's word, without an event
             await asyncio.sleep(0)
     # A failure after that begins with the first pause again.
     fail.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while len(pauses.between) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
     assert pauses.between == [1.0, 1.0]

@@ -32,7 +32,7 @@ NAMED = "CUSTODY_TEST_BITCOIND"
 CACHED = Path(__file__).parents[2] / ".cache" / "bitcoind" / "bitcoind"
 MISSING = f"there is no bitcoind: run tools/bitcoind .cache/bitcoind, or name one in {NAMED}"
 
-START_SECONDS = 60
+START_SECONDS = 300
 # Of a payment by the rig: more than the relay floor of any node, for one input and two outputs.
 FEE = 1_000
 # Open scripts of the rig's own money; those of the tests are below.

@@ -17,8 +17,7 @@ from signerd.journal import Journal, StateFolder
 from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
-
-PATIENCE_SECONDS = 10.0
+from tests.support.patience import PATIENCE
 
 
 @dataclass
@@ -86,16 +85,14 @@ async def daemon_at(
             yield daemon
 
 
-async def until(what: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> None:
+async def until(what: Callable[[], bool], patience: float = PATIENCE) -> None:
     """Wait until it is so, as the loop goes on."""
     async with asyncio.timeout(patience):
         while not what():  # noqa: ASYNC110 - what is waited for is anything, and has no event
             await asyncio.sleep(0.002)
 
 
-async def until_state(
-    daemon: Daemon, psbt_id: str, *states: State, patience: float = PATIENCE_SECONDS
-) -> None:
+async def until_state(daemon: Daemon, psbt_id: str, *states: State, patience: float = PATIENCE) -> None:
     def reached() -> bool:
         return any(r.psbt_id == psbt_id and r.state in states for r in daemon.journal.records())
 

@@ -8,9 +8,29 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 _PAGE = b"<!doctype html><meta charset='utf-8'><title>Another site</title><link rel='icon' href='data:,'><body></body>"
 
 
+class Elsewhere(ThreadingHTTPServer):
+    """``heard``: the headers of each request. ``plants``: cookies that each answer sets."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.heard: list[dict[str, str]] = []
+        self.plants: list[str] = []
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+
 class _Handler(BaseHTTPRequestHandler):
+    server: Elsewhere
+
     def do_GET(self) -> None:
+        self.server.heard.append(dict(self.headers.items()))
         self.send_response(200)
+        for cookie in self.server.plants:
+            self.send_header("Set-Cookie", cookie)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(_PAGE)))
         self.end_headers()
@@ -21,14 +41,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def another_site() -> Iterator[int]:
-    """Its port, under whatever name leads to this machine."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
-        server.daemon_threads = True
+def another_site() -> Iterator[Elsewhere]:
+    """Under whatever name leads to this machine."""
+    with Elsewhere() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield server.server_address[1]
+            yield server
         finally:
             server.shutdown()
             thread.join()

@@ -20,7 +20,7 @@ def hwi(*arguments):
         "test",
         *arguments,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if not done.stdout.strip():
         raise AssertionError(f"hwi printed nothing: {done.stderr}")
     return json.loads(done.stdout)

@@ -78,7 +78,7 @@ def ours(state):
         ]
         environment = {**os.environ, "SIGNERD_STATE": str(state)}
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=90, check=False
+            command, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
         if done.returncode or len(done.stdout.splitlines()) != 1:
             raise AssertionError((arguments, done.returncode, done.stdout, done.stderr))

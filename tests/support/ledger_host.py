@@ -24,9 +24,9 @@ from firmware_bridge.virtual.ledger import VirtualLedger
 from firmware_bridge.virtual.panel import Panel, Script, approve_all
 from firmware_bridge.virtual.seed import Seed
 from multisig import OriginKey, Profile, Psbt, Vault
+from tests.support.patience import PATIENCE
 from tests.support.virtual import NETWORK, Record, seed, vault
 
-PATIENCE = 5.0
 """Seconds for an answer of a device in the same process."""
 NOTHING = 0.05
 """Seconds after which a device that was to say nothing has said nothing."""

@@ -17,12 +17,12 @@ from firmware_bridge.virtual.panel import Decision, Happening, Prompt, approve_a
 from firmware_bridge.virtual.seed import Seed
 from multisig import KeyOrigin, OriginKey, Profile, Vault, profile_account_path, signer_progress
 from tests.support import remote, rigs, wallets
+from tests.support.patience import PATIENCE
 from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, Rig
 
 VAULT = rigs.make_vault()
 NAME = "Savings"
 PIN = "1234"
-_PATIENCE = 5.0
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Person:
         self.asked.append(question)
         answer = self.answers[question]
         if question == Question.PIN and self._must_look:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(PATIENCE):
                 await self._shown.wait()
         if question == Question.PIN and answer is not None:
             return "".join(str(self.matrix.index(digit) + 1) for digit in answer)
@@ -191,7 +191,7 @@ async def _free_again(bridge: Bridge, device: Device, rig: Rig) -> None:
     """The device still does what the person has just said yes to; a Ledger tells everybody meanwhile that it is busy, and a Coldcard
     with a signature that was not collected does so until a key is pressed.
     """
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 await enrol(bridge, device)

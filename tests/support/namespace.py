@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE = 120  # seconds
+DEADLINE = 900  # seconds
 
 # The project itself may lie below /tmp: it is put back into the new one.
 _SETUP = """

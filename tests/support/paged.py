@@ -7,17 +7,8 @@ from html.parser import HTMLParser
 
 import httpx
 
-from signerd.loopback.callers import PAGE, SCOPE_KEY, SESSION_KEY, Caller
+from signerd.loopback.callers import PAGE, SCOPE_KEY, Caller
 from signerd.loopback.page.routes import make_page
-
-FORM_TOKEN = "form-token-of-this-session"
-
-
-@dataclass(frozen=True)
-class Session:
-    """What of a session the page reads."""
-
-    form_token: str = FORM_TOKEN
 
 
 class Seated:
@@ -28,7 +19,7 @@ class Seated:
 
     async def __call__(self, scope, receive, send) -> None:
         if self._caller is not None and scope["type"] == "http":
-            scope = {**scope, SCOPE_KEY: self._caller, SESSION_KEY: Session()}
+            scope = {**scope, SCOPE_KEY: self._caller}
         await self._app(scope, receive, send)
 
 

@@ -1,6 +1,7 @@
 """The daemon's TCP port as a program that writes its own bytes meets it."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -9,11 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from signerd.loopback.access.gates import cookie_name
 from signerd.loopback.page.sessions import Session, Sessions
 from tests.support.served import Scripted, Served, served
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 90
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,13 @@ def read_answer(raw: bytes) -> Answered:
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _colon, value in (line.partition(":") for line in lines)}
     return Answered(int(first.split()[1]), headers, body)
+
+
+def secret_in(answer: Answered) -> str:
+    """Of the session that began with this answer."""
+    found = re.search(rb'data-session="([0-9a-f]{64})"', answer.body)
+    assert found is not None, answer
+    return found[1].decode()
 
 
 def exchange(port: int, request: bytes, host: str = "127.0.0.1") -> bytes:
@@ -98,21 +105,18 @@ class Port:
         given = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "null", **(headers or {})}
         return self.ask("POST", "/enter", given, f"code={code}".encode())
 
-    def cookie(self) -> str:
-        """Of a session that begins now, as a browser sends it."""
-        set_cookie = self.enter(self.entry()).headers["set-cookie"]
-        assert set_cookie.startswith(cookie_name(self.number))
-        return set_cookie.partition(";")[0]
+    def secret(self) -> str:
+        """Of a session that begins now."""
+        return secret_in(self.enter(self.entry()))
 
-    def session(self, cookie: str) -> Session:
-        found = self.sessions.find(cookie.partition("=")[2])
+    def session(self, headers: dict[str, str]) -> Session:
+        found = self.sessions.find(headers["X-Signerd-Session"])
         assert found is not None
         return found
 
     def by_the_page(self) -> dict[str, str]:
         """The headers of a request that our own page makes, in a session that begins now."""
-        cookie = self.cookie()
-        return {"Cookie": cookie, "Origin": self.origin, "X-Signerd-Form": self.session(cookie).form_token}
+        return {"Origin": self.origin, "X-Signerd-Session": self.secret()}
 
 
 @contextmanager

@@ -22,7 +22,7 @@ PROGRAMS = Path("/usr/lib/postgresql")
 REQUIRED = "CUSTODY_REQUIRE_POSTGRESQL"
 # initdb refuses root.
 SERVANTS = ("postgres", "nobody")
-START_SECONDS = 60
+START_SECONDS = 300
 # Nothing of a test needs to outlive the machine. Few connections: what a test leaves open is noticed.
 SETTINGS = {
     "listen_addresses": "",

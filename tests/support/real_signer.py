@@ -14,6 +14,7 @@ from signerd.daemon import Daemon
 from signerd.journal import StateFolder
 from tests.support.custody import Desk
 from tests.support.daemons import MemoryStore, make_config, until
+from tests.support.patience import PATIENCE
 from tests.support.platform import PASSWORD
 from tests.support.rigs import Rig, plugged_in
 
@@ -41,7 +42,7 @@ async def signer(
 
 
 async def ready(daemon: Daemon) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not any(device.state == "ready" for device in await daemon.devices()):  # noqa: ASYNC110 - asked, as a person asks
             await asyncio.sleep(0.02)
 

@@ -18,10 +18,10 @@ from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.hands import Hands, Unable
 from firmware_bridge.virtual.panel import Happening, Panel, Prompt, _Pending, approve_all
 from firmware_bridge.virtual.seed import Seed
+from tests.support.patience import PATIENCE
 from tests.support.rigs import NETWORK, WORDS, Rig, running
 
 _LOOK_SECONDS = 0.02
-_PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class RemoteRig(Rig):
             return
         async with running(self.panel.looked()) as looked:
             both = {looked, self._looking}
-            await asyncio.wait(both, timeout=_PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(both, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
             if self._looking.done():
                 self._looking.result()
             if not looked.done():

@@ -30,6 +30,7 @@ from multisig import (
     Vault,
     multisig_account_path,
 )
+from tests.support.patience import PATIENCE
 
 __all__ = ["XpubPolicy"]
 
@@ -49,10 +50,8 @@ WORDS = {
     for seed, entropy in zip(SEEDS, _ENTROPIES, strict=True)
 }
 
-# Seconds for a device in the same process to ask its person.
-_PATIENCE = 10.0
-# Short enough that a test of a deadline is quick, long enough for two busy cores.
-QUICK = Deadlines(probe=3.0, read=5.0, work=8.0, person=8.0, per_input=0.1, grace=0.3, retry=0.0)
+# Without the pauses that spare real devices. A test of a deadline has a short one of its own (``replace_deadlines``).
+QUICK = Deadlines(probe=PATIENCE, read=PATIENCE, work=PATIENCE, person=PATIENCE, grace=1.0, retry=0.0)
 
 
 def replace_deadlines(**seconds: float) -> Deadlines:
@@ -126,7 +125,7 @@ class Rig:
         changed = asyncio.Event()
         unwatch = self.panel.watch(lambda _event: changed.set())
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(PATIENCE):
                 while not reached():
                     await changed.wait()
                     changed.clear()

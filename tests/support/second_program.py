@@ -12,11 +12,11 @@ from hwilib.common import Chain
 
 from firmware_bridge import Endpoint, Family
 from tests.support import coldcard, hwi, ledger_host
+from tests.support.patience import PATIENCE
 from tests.support.rigs import Rig
 
 _ROOT = Path(__file__).parents[2]
 # Seconds. HWI has no deadline.
-_PATIENCE = 20.0
 # A Trezor One ignores it while it asks: long enough for ours to have written last again.
 _IGNORED = 1.2
 _PATH = "m/48h/1h/0h/2h"
@@ -34,7 +34,7 @@ async def grab(rig: Rig) -> None:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             assert await process.stdout.readline() == b"asks\n", "it never got as far as the device"
             with suppress(TimeoutError):
                 ignored = rig.family is Family.TREZOR and rig.panel.pending is not None

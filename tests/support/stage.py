@@ -18,10 +18,9 @@ from firmware_bridge.virtual.transcripts import Screen
 from multisig import CHANGE, RECEIVE, Policy, Psbt, encode_address
 from tests.support import makes, wallets
 from tests.support.makes import NAME, VAULT, Make
+from tests.support.patience import PATIENCE
 from tests.support.rigs import ACCOUNT, NETWORK, SEEDS, Rig, running
 
-# Seconds for a device in the same process to ask its person.
-_PATIENCE = 10.0
 SIGNED = "signed"
 
 
@@ -97,7 +96,7 @@ class Stage:
         for number in range(len(questions)):
             asked = asyncio.Event()
             async with running(self.play(operation(), _wait_after(number, asked))) as playing:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(PATIENCE):
                     await asked.wait()
                 await strike()
                 played = await playing

@@ -11,9 +11,9 @@ from firmware_bridge.virtual.trezor import messages as m
 from firmware_bridge.virtual.trezor.framing import Reassembler, to_chunks
 from firmware_bridge.virtual.trezor.protobuf import Message, decode, encode
 from multisig import HARDENED, Network, Psbt, Transaction, Vault, encode_address
+from tests.support.patience import PATIENCE
 from tests.support.virtual import seed
 
-PATIENCE = 5.0
 """Seconds for an answer of a device in the same process."""
 NOTHING = 0.05
 """Seconds after which a device that was to say nothing has said nothing."""

@@ -1,20 +1,19 @@
 """Where the session's secret is kept: never in plain text, and never where a library only pretends to keep it.
 
 Two stores with the same three calls. Each works in a child process that lives for one call and is ended at its deadline: a
-locked keyring may wait for a person, and the libraries of either would stay in the daemon's memory. It imports nothing from
-the folder that the person is in (``-P``), which may be anybody's.
+locked keyring may wait for a person, and the libraries of either would stay in the daemon's memory.
 """
 
 import base64
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from signerd import lifeline
 from signerd.account.sealing_child import NOT_OPENED
 from signerd.errors import KeyringTimedOut, NoSecretStore, SecretsLocked
 from signerd.journal.folder import write_private
@@ -67,11 +66,8 @@ class KeyringStore:
         self._ask("delete")
 
     def _ask(self, verb: str, secret: str = "") -> str:
-        command = [sys.executable, "-P", "-m", "signerd.account.keyring_child", verb, SERVICE, self.account]
         try:
-            done = subprocess.run(  # noqa: S603 - our own interpreter and module
-                command, input=secret, capture_output=True, text=True, timeout=self.seconds, check=False
-            )
+            done = _run(self.seconds, secret, "signerd.account.keyring_child", verb, SERVICE, self.account)
         except subprocess.TimeoutExpired:
             raise KeyringTimedOut(f"the keyring did not answer in {self.seconds:.0f} seconds") from None
         if done.returncode != 0:
@@ -149,12 +145,9 @@ class FileStore:
 
 def _sealing(verb: str, **given: bytes) -> bytes | None:
     """A step of ``sealing_child``; None where it does not open. Raises SecretsLocked where the child itself fails."""
-    command = [sys.executable, "-P", "-m", "signerd.account.sealing_child", verb]
     asked = json.dumps({name: _text(value) for name, value in given.items()})
     try:
-        done = subprocess.run(  # noqa: S603 - our own interpreter and module
-            command, input=asked, capture_output=True, text=True, timeout=SEALING_SECONDS, check=False
-        )
+        done = _run(SEALING_SECONDS, asked, "signerd.account.sealing_child", verb)
     except subprocess.TimeoutExpired:
         raise SecretsLocked(f"the secrets file was not ready in {SEALING_SECONDS:.0f} seconds") from None
     if done.returncode == NOT_OPENED:
@@ -162,6 +155,19 @@ def _sealing(verb: str, **given: bytes) -> bytes | None:
     if done.returncode != 0:
         raise SecretsLocked(f"the secrets file cannot be used: {_last_line(done.stderr)}")
     return base64.b64decode(done.stdout)
+
+
+def _run(seconds: float, given: str, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A child with ``given`` on its stdin. Raises subprocess.TimeoutExpired."""
+    return subprocess.run(  # noqa: S603 - our own interpreter and module
+        lifeline.command(module, *arguments),
+        pass_fds=(lifeline.line(),),
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
 
 
 def credential_passphrase(folder: str | None) -> str | None:

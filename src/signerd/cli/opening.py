@@ -35,7 +35,8 @@ _BY_HAND = """Open {url} in a browser of yours on this machine, and type this co
   {code}
 
 From another machine, forward the very same port, and open the same address there:
-  ssh -L {port}:127.0.0.1:{port} you@this-machine"""
+  ssh -o ExitOnForwardFailure=yes -L {port}:127.0.0.1:{port} you@this-machine
+Every user of that machine reaches a forwarded port: docs/page.md says what that means."""
 _NO_BROWSER = "No browser could be started from here. Run `signerd open --print` for a code to type."
 _NOT_ENTERED = (
     "Nobody entered the page in time. Where the browser may not read the file (snap, flatpak), "

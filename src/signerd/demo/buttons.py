@@ -10,7 +10,7 @@ from pathlib import Path
 
 from signerd.demo.programs import DemoFailed, Program, Programs
 
-READY_SECONDS = 20.0
+READY_SECONDS = 300.0
 
 # Shown the device's name and the lines of its screen; true presses yes.
 Finger = Callable[[str, list[str]], bool]

@@ -14,8 +14,8 @@ import anyio
 from signerd.demo.buttons import DemoDevice
 from signerd.demo.programs import DemoFailed, Programs
 
-MAIL_SECONDS = 60.0
-READY_SECONDS = 30.0
+MAIL_SECONDS = 300.0
+READY_SECONDS = 300.0
 _CODE = re.compile(r"\b[0-9]{6}\b")
 
 

@@ -5,13 +5,15 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-STOP_SECONDS = 8.0
-COMMAND_SECONDS = 180.0
+from signerd import lifeline
+
+# For programs of ours that hang: on a busy machine each takes many times its second. One that ends is noticed at once.
+STOP_SECONDS = 60.0
+COMMAND_SECONDS = 900.0
 # The last lines of a log are what a person needs to see why a program ended.
 TAIL_LINES = 15
 
@@ -82,7 +84,8 @@ class Programs:
         log = self._logs / f"{name.replace(' ', '-')}.log"
         with log.open("ab") as sink:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", module, *args,
+                *lifeline.command(module, *args),
+                pass_fds=(lifeline.line(),),
                 stdin=asyncio.subprocess.PIPE if talk else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE if talk else sink,
                 stderr=sink,
@@ -111,7 +114,7 @@ class Programs:
             DemoFailed: where it exits with another status than 0, or does not end in time.
         """
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", module, *args,
+            *lifeline.command(module, *args), pass_fds=(lifeline.line(),),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             env={**os.environ, **(env or {})},
         )  # fmt: skip

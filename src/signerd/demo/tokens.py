@@ -23,7 +23,7 @@ FIRST_SUPPLY, MOST = "100000", "500000"
 SENT, BURNT = 40, 10
 # What a token's transactions cost here, many times over.
 COIN_BTC = "0.01"
-STEP_SECONDS = 60.0
+STEP_SECONDS = 900.0
 PAUSE_SECONDS = 0.2
 
 Made = TypeVar("Made")

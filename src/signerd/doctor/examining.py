@@ -28,8 +28,8 @@ CHECKS = (
     Check("desktop", machine.desktop),
     Check("notes", devices.notes),
 )
-# The longest of them waits six seconds for a keyring or for an answer.
-SECONDS = 10.0
+# The longest of them waits thirty seconds for a keyring that is locked.
+SECONDS = 45.0
 
 _log = logging.getLogger(__name__)
 

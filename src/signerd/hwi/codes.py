@@ -105,7 +105,6 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.TooManyRequests: Code.DEVICE_BUSY,
         e.HostRefused: Code.UNKNOWN_ERROR,
         e.OriginRefused: Code.UNKNOWN_ERROR,
-        e.FormStale: Code.UNKNOWN_ERROR,
         e.EntryRefused: Code.UNKNOWN_ERROR,
         e.PageNotServed: Code.UNKNOWN_ERROR,
         e.SocketUnusable: Code.DEVICE_CONN_ERROR,

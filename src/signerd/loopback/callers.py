@@ -100,17 +100,10 @@ class Tokens(Protocol):
         ...
 
 
-class PageSession(Protocol):
-    """``form_token``: what every request of it that changes something brings along (L4, L9)."""
-
-    @property
-    def form_token(self) -> str: ...
-
-
 class PageSessions(Protocol):
     """The page's open sessions, as the gate of the port asks for them."""
 
-    def find(self, token: str, *, by_itself: bool = False) -> PageSession | None:
+    def find(self, token: str, *, by_itself: bool = False) -> object | None:
         """Somebody is there, and the session's time without anybody begins anew; not where the page asks ``by_itself``. None: there is no such session."""
         ...
 

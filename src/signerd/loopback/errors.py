@@ -70,7 +70,6 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
         e.HostRefused: HTTPStatus.FORBIDDEN,
         e.OriginRefused: HTTPStatus.FORBIDDEN,
-        e.FormStale: HTTPStatus.FORBIDDEN,
         e.EntryRefused: HTTPStatus.FORBIDDEN,
         e.PageNotServed: HTTPStatus.CONFLICT,
         e.SocketUnusable: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -4,15 +4,15 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from signerd import lifeline
 from signerd.notifying.words import Notice
 
-# A desktop that was just unlocked takes a second; one that hangs must not keep a process of ours.
-DEADLINE_SECONDS = 10.0
+# For a child that hangs. The child itself gives the desktop its time (``child.SECONDS``), from when it runs.
+DEADLINE_SECONDS = 120.0
 _CHILD = "signerd.notifying.child"
 
 
@@ -34,12 +34,8 @@ async def show(notice: Notice, *, seconds: float = DEADLINE_SECONDS) -> bool:
     if address is None:
         return False
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        # Nothing is imported from the folder that the daemon was started in: it may be anybody's.
-        "-P",
-        "-m",
-        _CHILD,
-        address,
+        *lifeline.command(_CHILD, address),
+        pass_fds=(lifeline.line(),),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

@@ -20,7 +20,7 @@ from tests.support.asgi import asgi_client
 from tests.support.platform import CHEAP, As, World, open_world
 from tests.support.staff import Someone, add_someone, change_role, remove, remove_permission
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 SIGNER = 2
 
 

@@ -40,7 +40,7 @@ def custody(*arguments: str, answer: str = "") -> Result:
 
 def program(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "custody.server", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def bootstrap(state: Path, *more: str) -> Result:
@@ -83,7 +83,7 @@ def test_from_nothing_to_a_signed_in_member_and_a_graceful_end(tmp_path: Path) -
         assert bob["requires_2FA"] is True
         assert len(list((state / "mail").glob("*.eml"))) == 1
         server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=30) == 0
+        assert server.wait(timeout=300) == 0
         logged = server.stderr.read() if server.stderr else ""
     lines = [json.loads(line) for line in logged.splitlines()]
     assert next(line["path"] for line in lines if line["event"] == "request") == "/auth/login"

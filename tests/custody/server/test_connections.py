@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from custody.server import connections
 from custody.server.connections import BoundedProtocol
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[], Awaitable[Streams]]

@@ -21,7 +21,7 @@ from tests.support.asgi import asgi_client
 from tests.support.custody import SHOP, Desk, ok, open_desk
 from tests.support.platform import CHEAP, As
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 AMOUNT = 60_000
 
 

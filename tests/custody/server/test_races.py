@@ -26,7 +26,7 @@ from tests.support.custody import Desk, ok, open_desk, refused
 from tests.support.platform import CHEAP, PASSWORD, As, key_offer, register_key, seed, sign_challenge
 from tests.support.staff import remove
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 ALICE, DORA = "alice@example.org", "dora@example.org"
 
 

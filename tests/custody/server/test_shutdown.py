@@ -13,7 +13,7 @@ import pytest
 
 from custody.client import Client
 
-START_SECONDS = 30
+START_SECONDS = 180
 MODULE = [sys.executable, "-m", "custody.server"]
 ACCOUNT = ("owner@vault.example", "a long enough password")
 

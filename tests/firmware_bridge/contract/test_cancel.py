@@ -9,6 +9,7 @@ from firmware_bridge import Bridge, Busy, Cancelled, DeviceState, TimedOut
 from firmware_bridge.virtual.panel import ask_person
 from tests.support import makes, rigs, wallets
 from tests.support.makes import VAULT, enrol, settle, sign_and_check, works_again
+from tests.support.patience import PATIENCE
 from tests.support.rigs import ACCOUNT, NETWORK, bridged, running
 
 pytestmark = pytest.mark.anyio
@@ -135,7 +136,7 @@ async def test_workers_find_hwi_preloaded(folder, caplog):
 
 async def ended(worker) -> None:
     """Without a call that blocks the loop, which the fakes' threads need."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while worker.is_alive():
             await asyncio.to_thread(worker.join, 0.05) if hasattr(worker, "join") else await asyncio.sleep(0)
 

@@ -7,13 +7,14 @@ import pytest
 from firmware_bridge import DeviceState, Disconnected, WrongDevice
 from tests.support import makes, wallets
 from tests.support.makes import VAULT, Shown, enrol, works_again
+from tests.support.patience import PATIENCE
 from tests.support.rigs import ACCOUNT, SEEDS, bridged, plugged_in, running
 
 pytestmark = pytest.mark.anyio
 
 
 async def first(events, count):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         return [await anext(events) for _ in range(count)]
 
 

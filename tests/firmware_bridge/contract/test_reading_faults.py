@@ -13,7 +13,7 @@ from tests.support.rigs import ACCOUNT, bridged
 pytestmark = pytest.mark.anyio
 
 PATIENCE = 0.5
-SLACK = 3.0
+SLACK = 30.0
 OUTCOMES = {"stall_at": TimedOut, "vanish_at": Disconnected, "garbage_at": DeviceFault}
 CELLS = [(make, phase) for make in makes.ALL for phase in (Phase.PROBE, Phase.XPUB)]
 

@@ -24,6 +24,7 @@ from firmware_bridge.virtual.panel import Happening, approve_all, ask_person
 from multisig import Psbt, accept_signatures, signer_progress
 from tests.support import rigs, wallets
 from tests.support.ledger_driver import bench, policy_of
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -311,7 +312,7 @@ async def _free_again(lane) -> None:
 
 async def _settled(panel) -> None:
     """Until what followed the person's answer has come to rest: nothing is on the screen for a whole turn."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         quiet = 0
         while quiet < 20:
             await asyncio.sleep(0)

@@ -10,6 +10,7 @@ import pytest
 
 from firmware_bridge.presence import hotplug as module
 from firmware_bridge.presence.hotplug import Polling, Udev, best_hotplug
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 LONG = 3600
@@ -26,7 +27,7 @@ def wire():
 async def test_a_message_ends_the_wait_and_a_burst_ends_it_once(wire):
     ours, theirs = wire
     udev = Udev(ours, settling=0.01)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         waiting = asyncio.create_task(udev.wait(LONG))
         await asyncio.sleep(0)
         for _ in range(12):
@@ -42,14 +43,14 @@ async def test_a_message_between_two_waits_is_not_lost(wire):
     ours, theirs = wire
     udev = Udev(ours, settling=0.01)
     theirs.send(b"add")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await udev.wait(LONG)
     udev.close()
 
 
 async def test_without_a_message_the_wait_ends_with_its_time(wire):
     udev = Udev(wire[0])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await udev.wait(0.01)
     assert udev.patience > Polling().patience
     udev.close()
@@ -61,7 +62,7 @@ async def test_a_socket_that_was_closed_means_polling():
         ours.setblocking(False)  # noqa: FBT003 - the signature is not ours
         udev = Udev(ours, settling=0.01)
         theirs.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await udev.wait(LONG)
         assert udev.patience == Polling().patience
         # Nobody listens any more: an end that stays readable for ever costs nothing.
@@ -130,7 +131,7 @@ async def test_what_udev_tells_of_usb_ends_the_wait_and_of_disks_does_not(tmp_pa
                 await found.wait(LONG)
         for subsystem in (b"usb", b"hidraw", b"tty"):
             udevd.sendto(udev_message(subsystem), address)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE):
                 await found.wait(LONG)
     found.close()
 

@@ -17,7 +17,7 @@ from firmware_bridge.virtual.fleet import Settings, build, load_seed
 from firmware_bridge.virtual.panel import Panel
 from tests.support import hwi
 
-SECONDS = 20
+SECONDS = 90
 
 
 class Running:

@@ -25,6 +25,7 @@ from signerd.journal.storage import JOURNAL
 from signerd.loopback.callers import STRANGER, TERMINAL, Right
 from signerd.loopback.shapes import Pairing
 from tests.support.pairing import READ, SITE, World
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -158,12 +159,12 @@ async def test_l13_whoever_waits_for_the_end_of_an_app_hears_of_it(world: World)
     ends = [asyncio.create_task(world.apps.gone(one.app_id or "")) for one in (revoked, kept)]
     await asyncio.sleep(0)
     await world.apps.revoke(revoked.app_id or "")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await ends[0]
     assert not ends[1].done()
     ends[1].cancel()
     world.pass_time(86_400)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await world.apps.gone(over.app_id or "")
         await world.apps.gone("never-there")
 

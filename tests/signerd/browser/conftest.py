@@ -20,6 +20,7 @@ from tests.support.browser import (
     origin_of,
     require_chromium,
     seat,
+    show,
 )
 from tests.support.daemons import MemoryStore, daemon_at, make_config, prepare, unhurried_sleep
 from tests.support.fake_bridge import FakeBridge
@@ -106,19 +107,22 @@ class Desk:
 
     def open_browser(self, *, seated: bool = True, **options: Any) -> BrowserContext:
         """One with a profile of its own; ``seated``: in which the page is open."""
-        context = self.browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
+        stored = seat(self.daemon) if seated else None
+        usual = {"viewport": WIDE, "reduced_motion": "reduce", "storage_state": stored}
+        context = self.browser.new_context(**{**usual, **options})
         self._windows.callback(context.close)
         context.set_default_timeout(PATIENCE_MS)
         watched = Complaints(self.origin)
         watched.watch(context)
         self.complaints.append(watched)
-        if seated:
-            seat(self.daemon, context)
         return context
 
     def page(self, path: str = "/", **options: Any) -> Page:
         page = self.open_browser(**options).new_page()
-        page.goto(self.origin + path)
+        if options.get("seated", True):
+            show(page, self.origin + path)
+        else:
+            page.goto(self.origin + path)
         return page
 
     def complained(self) -> list[str]:

@@ -128,7 +128,7 @@ const attack = async (target, digest) => {
     attempts[`simple form ${path}`] = () => read(target + path, { ...common, mode: "no-cors", headers: urlencoded });
     attempts[`preflight json ${path}`] = () => read(target + path, { ...common, headers: json });
     attempts[`preflight token ${path}`] = () =>
-      read(target + path, { ...common, headers: { ...json, Authorization: "Bearer x", "X-Signerd-Form": "x" } });
+      read(target + path, { ...common, headers: { ...json, Authorization: "Bearer x", "X-Signerd-Session": "x" } });
     attempts[`form ${path}`] = () => posts(target + path, "application/x-www-form-urlencoded", { digest });
     // A form of text that reads as JSON.
     attempts[`form as json ${path}`] = () => posts(target + path, "text/plain", { [`${body.slice(0, -1)},"x":"`]: '"}' });

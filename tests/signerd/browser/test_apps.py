@@ -48,7 +48,7 @@ def asking(url: str) -> Iterator[App]:
 def test_an_app_is_let_in_by_its_digits_with_less_than_it_asked_for_and_shut_out_again(desk):
     page = desk.page("/apps")
     with asking(desk.origin) as app:
-        digits = app.shown.get(timeout=20)
+        digits = app.shown.get(timeout=90)
         asks = page.get_by_role("article", name="Ledger of Ours")
         expect(asks).to_be_visible()
         # The digits stand in the app's own window alone: whoever copies them from here compares nothing.
@@ -63,7 +63,7 @@ def test_an_app_is_let_in_by_its_digits_with_less_than_it_asked_for_and_shut_out
         asks.get_by_role("button", name="Let it in").click()
         expect(page.locator("#paired")).to_contain_text("may: read")
         expect(asks).to_have_count(0)
-        granted = app.answers.get(timeout=20)
+        granted = app.answers.get(timeout=90)
     assert isinstance(granted, Granted)
     assert granted.rights == ("read",)
     with DaemonClient.at(desk.origin, granted.token) as daemon:
@@ -79,7 +79,7 @@ def test_an_app_is_let_in_by_its_digits_with_less_than_it_asked_for_and_shut_out
 def test_an_app_that_the_person_does_not_know_is_refused(desk):
     page = desk.page("/apps")
     with asking(desk.origin) as app:
-        app.shown.get(timeout=20)
+        app.shown.get(timeout=90)
         page.get_by_role("button", name="Refuse").click()
-        assert isinstance(app.answers.get(timeout=20), NotAllowed)
+        assert isinstance(app.answers.get(timeout=90), NotAllowed)
     expect(page.get_by_role("article")).to_have_count(0)

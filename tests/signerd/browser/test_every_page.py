@@ -15,7 +15,7 @@ from multisig import RECEIVE, ChangeTo, Sats, TxOut, build_psbt
 from signerd.core.states import State
 from signerd.core.tokens import Published
 from signerd.loopback.page.routes import ROWS
-from tests.support.browser import NARROW, WIDE, draw, violations
+from tests.support.browser import NARROW, WIDE, draw, show, violations
 from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform
@@ -204,7 +204,7 @@ def test_nothing_is_found_against_any_page(full):
             full.daemon.on_loop(full.daemon.service.apps.ask, "Wallet", wish, LONG)
         page = windows[one.seated]
         page.set_viewport_size(WIDE)
-        page.goto(full.origin + one.path.replace("{device}", device))
+        (show if one.seated else Page.goto)(page, full.origin + one.path.replace("{device}", device))
         one.ready(page)
         found += judge(page, one.name)
     assert found == []

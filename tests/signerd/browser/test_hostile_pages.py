@@ -11,17 +11,18 @@ from playwright.sync_api import expect
 from signerd.core.states import State
 from tests.support.browser import REBOUND
 from tests.support.elsewhere_pages import another_site
+from tests.support.ported import exchange, read_answer
 
 SCRIPT = (Path(__file__).parent / "hostile.js").read_text()
-# Another port is another origin of the same site: browsers send it the cookie, Strict or not.
+# Another port is another origin of the same site.
 NAMES = ("127.0.0.1", "localhost", REBOUND)
 NOTHING = {"refused", "opaque", "sent"}
 
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    with another_site() as port:
-        yield port
+    with another_site() as server:
+        yield server.port
 
 
 def known(desk) -> tuple[object, ...]:
@@ -95,6 +96,31 @@ def test_l4_a_link_from_another_site_opens_no_page_of_the_persons(desk, elsewher
         )
     expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     assert "Treasury" not in page.content()
+
+
+def test_l12_a_server_on_another_port_of_this_host_gets_nothing_that_opens_the_page(desk):
+    """Another user's, perhaps, on the machine at which the person sits (`ssh -L`): what the browser sends it, it sends on to our port."""
+    desk.forgiven = ("",)
+    port = desk.daemon.service.reach.port
+    with another_site() as theirs:
+        # As many of our names as it can think of, for every path.
+        theirs.plants = [f"signerd-{port}=x; Path={path}" for path in ("/", "/proposals", "/v1")]
+        page = desk.page("/proposals/p-1")
+        expect(page.get_by_role("button", name="Approve")).to_be_visible()
+        for _ in range(2):
+            page.goto(f"http://127.0.0.1:{theirs.port}/")
+        assert theirs.heard
+        for heard in theirs.heard:
+            stolen = {**heard, "Host": f"127.0.0.1:{port}", "Connection": "close"}
+            for path in ("/", "/proposals/p-1", "/v1/devices", "/v1/events"):
+                lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in stolen.items())]
+                answer = read_answer(exchange(port, "\r\n".join([*lines, "", ""]).encode("latin-1")))
+                assert answer.status == 401, (path, heard)
+        # What it planted is in nobody's way.
+        page.goto(f"{desk.origin}/proposals/p-1")
+        expect(page.get_by_role("button", name="Approve")).to_be_visible()
+        page.get_by_role("button", name="Approve").click()
+        desk.daemon.until(lambda: desk.outer.bridge.asked == 1)
 
 
 def test_l2_l3_l13_a_site_that_was_let_in_gets_its_rights_and_nothing_once_it_is_shut_out(desk, elsewhere):

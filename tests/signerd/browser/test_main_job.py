@@ -96,12 +96,11 @@ def test_from_signing_in_to_the_block(browser, platform):
         state.mkdir(mode=0o700)
         rig = make_rig(Family.TREZOR, folder, seed=platform.devices["alice"], pin=PIN)
         with served(daemon_beside(platform, rig, state), state, port=0) as daemon:
-            context = browser.new_context(viewport=WIDE)
+            context = browser.new_context(viewport=WIDE, storage_state=seat(daemon))
             try:
                 context.set_default_timeout(PATIENCE_MS)
                 complaints = Complaints(origin_of(daemon))
                 complaints.watch(context)
-                seat(daemon, context)
                 page = context.new_page()
                 page.goto(origin_of(daemon))
                 the_job(page, daemon, platform, rig)

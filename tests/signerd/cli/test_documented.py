@@ -60,7 +60,7 @@ def test_completion_is_printed(shell):
 def test_bash_takes_it():
     script = CliRunner().invoke(app, ["completion", "bash"]).stdout
     done = subprocess.run(
-        ["bash", "-n"], input=script, capture_output=True, text=True, timeout=30, check=False
+        ["bash", "-n"], input=script, capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 

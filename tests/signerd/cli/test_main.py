@@ -109,7 +109,7 @@ def test_asking_for_help_or_the_status_does_not_load_what_a_daemon_needs():
     ):
         given = program.replace("{arguments}", repr(arguments))
         done = subprocess.run(
-            [sys.executable, "-c", given], capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", given], capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr
         loaded = set(done.stdout.split())

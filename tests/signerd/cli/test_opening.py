@@ -10,7 +10,7 @@ import pytest
 from signerd.cli import opening
 from signerd.cli.exits import Exit
 from tests.support.command import signerd
-from tests.support.ported import ported
+from tests.support.ported import ported, secret_in
 from tests.support.served import served_script
 
 CODE = re.compile(r"[0-9A-Z]{5}-[0-9A-Z]{5}")
@@ -37,7 +37,7 @@ class Browser:
         self.port, self.posts = port, posts
         self.opened: list[str] = []
         self.modes: list[int] = []
-        self.cookie = ""
+        self.secret = ""
 
     def open(self, url: str) -> bool:
         self.opened.append(url)
@@ -47,7 +47,7 @@ class Browser:
         assert f'action="{self.port.origin}/enter"' in text
         assert "<button" in text
         if self.posts:
-            self.cookie = self.port.enter(CODE.search(text)[0]).headers["set-cookie"].partition(";")[0]
+            self.secret = secret_in(self.port.enter(CODE.search(text)[0]))
         return True
 
 
@@ -62,7 +62,7 @@ def test_l10_the_browser_gets_a_private_file_which_is_gone_when_the_page_was_ent
     assert browser.opened[0].startswith(runtime.as_uri())
     assert list(runtime.iterdir()) == []
     assert not CODE.search(ended.out + ended.err + browser.opened[0])
-    assert port.ask("GET", "/v1/devices", {"Cookie": browser.cookie}).status == 200
+    assert port.ask("GET", "/v1/devices", {"X-Signerd-Session": browser.secret}).status == 200
 
 
 def test_a_file_that_nobody_used_is_gone_when_its_time_is_over(port, runtime, monkeypatch):
@@ -85,7 +85,7 @@ def test_without_a_browser_it_says_what_else_to_do(port, runtime, monkeypatch):
 def test_a_code_to_type_for_a_browser_elsewhere(port):
     ended = signerd("open", "--print", state=port.daemon.state)
     assert f"{port.origin}/" in ended.out
-    assert f"ssh -L {port.number}:127.0.0.1:{port.number}" in ended.out
+    assert f"-L {port.number}:127.0.0.1:{port.number}" in ended.out
     assert port.enter(CODE.search(ended.out)[0]).status == 200
 
 

@@ -342,8 +342,8 @@ def test_a_daemon_that_goes_while_the_device_waits_is_told(state, outer):
         following = threading.Thread(target=lambda: ended.append(signerd("approve", "p-1", state=state)))
         following.start()
         # Once to show it; once more when it follows what happens, and only then it waits.
-        assert looks.acquire(timeout=10)
-        assert looks.acquire(timeout=10)
+        assert looks.acquire(timeout=90)
+        assert looks.acquire(timeout=90)
         daemon.feed("p-1", "progress", "Look at your device.")
     following.join(10)
     assert ended[0].status == Exit.NOT_RUNNING

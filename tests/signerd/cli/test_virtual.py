@@ -23,7 +23,7 @@ def test_a_virtual_device_runs_as_a_program_and_keeps_its_seed(family, listen):
         seen = []
         for _ in range(2):
             done = subprocess.run(
-                command, input="quit\n", capture_output=True, text=True, timeout=60, check=False
+                command, input="quit\n", capture_output=True, text=True, timeout=300, check=False
             )
             assert done.returncode == 0, done.stderr
             seen.append([json.loads(line) for line in done.stdout.splitlines()])

@@ -28,6 +28,7 @@ from tests.support.daemons import (
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, problem
+from tests.support.patience import PATIENCE
 from tests.support.wallets import fund, pay
 
 pytestmark = pytest.mark.anyio
@@ -187,7 +188,7 @@ async def test_s24_an_altered_proposal_is_quarantined_and_alarmed(
 async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, bridge: FakeBridge) -> None:
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(1_000)}
     async with daemon_at(prepared, platform, bridge) as daemon:
-        await until_state(daemon, "p-999", State.WAITING_PERSON, patience=60)
+        await until_state(daemon, "p-999", State.WAITING_PERSON, patience=10 * PATIENCE)
         lines = await daemon.proposals(ended=False)
         assert len(lines) == 1_000
         await approve(daemon, "p-999")

@@ -14,6 +14,10 @@ from signerd.demo import story
 from signerd.demo.buttons import _pressed
 from signerd.demo.people import Signer
 from signerd.demo.programs import DemoFailed, Programs
+from tests.support.descendants import command_of, descendants, until_gone
+from tests.support.rigs import short_folder
+
+PATIENCE_SECONDS = 120
 
 
 def programs_of(folder: str) -> list[int]:
@@ -47,7 +51,7 @@ def test_a_signal_ends_every_program(tmp_path: Path, ending: signal.Signals) -> 
         (root,) = tmp_path.glob("signerd-demo-*")
         assert programs_of(str(root))
         demo.send_signal(ending)
-        _out, err = demo.communicate(timeout=30)
+        _out, err = demo.communicate(timeout=PATIENCE_SECONDS)
     finally:
         if demo.poll() is None:
             demo.kill()
@@ -55,6 +59,27 @@ def test_a_signal_ends_every_program(tmp_path: Path, ending: signal.Signals) -> 
     assert demo.returncode == story.EXIT_TERMINATED
     assert str(root) in err
     assert programs_of(str(root)) == []
+
+
+def test_a_demo_that_is_killed_takes_every_program_along() -> None:
+    """The platform, the devices, the daemons, their device workers and the fork servers of those: all that descends from it."""
+    with short_folder() as folder:
+        demo = subprocess.Popen(
+            [sys.executable, "-u", "-m", "signerd", "demo", "--auto"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": folder},
+        )
+        with demo:
+            assert demo.stdout is not None
+            # A device that shows something has a worker.
+            assert next((line for line in demo.stdout if " shows" in line), None) is not None
+            family = descendants(demo.pid)
+            commands = [command_of(pid) for pid in family]
+            demo.kill()
+        for part in ("custody.server serve", "device virtual", "signerd run", "multiprocessing.forkserver"):
+            assert [command for command in commands if part in command], (part, commands)
+        until_gone(*family, seconds=PATIENCE_SECONDS)
 
 
 def test_where_one_desk_fails_the_others_start_nothing_more(

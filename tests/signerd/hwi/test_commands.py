@@ -390,7 +390,7 @@ def test_signtx_that_is_told_to_end_takes_back_what_it_brought(desk):
     ) as program:
         assert "signerd approve" in program.stderr.readline()
         program.send_signal(signal.SIGTERM)
-        out, _err = program.communicate(timeout=20)
+        out, _err = program.communicate(timeout=90)
     assert program.returncode == 130
     assert json.loads(out)["code"] == Code.ACTION_CANCELED
     assert waiting(desk) == ()

@@ -93,7 +93,7 @@ async def whole_story(program, tmp_path):
         await asyncio.to_thread(rig.pay, PROFILE.script_pubkey(0, 0), 1_000_000)
         await asyncio.to_thread(rig.mine)
         elsewhere = encode_address(open_address(), NETWORK)
-        async with asyncio.timeout(60), person(daemon):
+        async with asyncio.timeout(300), person(daemon):
             seen["sent"] = await call("send", [{elsewhere: 0.002}], None, "unset", 10)
             funded = await call("walletcreatefundedpsbt", [], [{elsewhere: 0.001}], 0, {"fee_rate": 10})
             seen["processed"] = await call("walletprocesspsbt", funded["psbt"])

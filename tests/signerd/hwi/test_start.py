@@ -28,7 +28,7 @@ NOT_FOR_A_QUESTION = (
 def loaded_by(tmp_path, *arguments):
     """By a command that finds no daemon, and so far as it gets without one."""
     command = [sys.executable, "-c", PROGRAM, "--state", str(tmp_path / "nowhere"), *arguments]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert len(ended.stdout.splitlines()) == 1
     return set(json.loads(ended.stderr.splitlines()[-1]))
 
@@ -48,6 +48,6 @@ def test_a_question_loads_neither_hwi_nor_a_client_nor_the_core(tmp_path, argume
 def test_what_a_command_itself_loads(module, without):
     code = f"import json, sys, signerd.hwi.{module}; print(json.dumps([*sys.modules]))"
     told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
     )
     assert set(json.loads(told.stdout)) & set(without) == set()

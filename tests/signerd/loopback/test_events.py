@@ -8,6 +8,7 @@ from signerd.errors import TooManyStreams
 from signerd.feed import Feed
 from signerd.loopback.events import Following, Streams, happened
 from tests.support.command import is_tame
+from tests.support.patience import PATIENCE
 from tests.support.served import served_script
 
 
@@ -61,7 +62,7 @@ async def test_silence_is_told_from_death():
 async def test_also_where_all_that_happens_is_hidden_from_the_reader():
     feed = Feed()
     stream = Streams(heartbeat=60).follow(feed, 0, None, hides=lambda subject: subject == "b-1")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         for _ in range(3):
             feed.add("b-1", "info", "another's")
             assert await first(stream, 1) == [": still here\n\n"]
@@ -120,7 +121,7 @@ async def test_closing_ends_a_stream_that_waits():
     reading = asyncio.create_task(read())
     await asyncio.sleep(0)
     streams.close()
-    assert await asyncio.wait_for(reading, 5) == []
+    assert await asyncio.wait_for(reading, PATIENCE) == []
 
 
 @pytest.mark.anyio
@@ -207,5 +208,5 @@ async def test_l13_a_stream_ends_with_its_readers_right_to_it():
     feed.add("p-1", "info", "for its eyes")
     assert numbers(await first(stream, 1)) == [1]
     over.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         assert [event async for event in stream] == []

@@ -1,6 +1,5 @@
 """A request's head, as a gate reads it: what stands there twice is refused where one answer counts."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -48,19 +47,6 @@ class Asked:
         if scheme.lower() != _SCHEME or not token.strip():
             raise NotPaired("the only credentials here are 'Authorization: Bearer' with an app's token")
         return token.strip()
-
-    def cookie(self, name: str) -> str | None:
-        """Of this name; those of other programs on the same host come along. Raises InvalidRequest where it is there twice."""
-        found = [value for given, value in self._cookies() if given == name]
-        if len(found) > 1:
-            raise InvalidRequest("the session's cookie stands there more than once")
-        return found[0] if found else None
-
-    def _cookies(self) -> Iterator[tuple[str, str]]:
-        for header in self.all("cookie"):
-            for pair in header.split(";"):
-                name, _equals, value = pair.strip().partition("=")
-                yield name, value
 
     @property
     def is_safe(self) -> bool:

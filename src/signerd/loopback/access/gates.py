@@ -1,12 +1,11 @@
 """Who calls, by what a request's head says: one gate for the private socket, another for the port."""
 
-import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from signerd.errors import FormStale, InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
+from signerd.errors import InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
 from signerd.loopback.access.asked import Asked
 from signerd.loopback.access.origins import (
     OPAQUE,
@@ -18,13 +17,14 @@ from signerd.loopback.access.origins import (
     require_our_page,
 )
 from signerd.loopback.access.rates import Rates, Request
-from signerd.loopback.callers import PAGE, STRANGER, TERMINAL, Caller, PageSession, PageSessions, Tokens
+from signerd.loopback.callers import PAGE, STRANGER, TERMINAL, Caller, PageSessions, Tokens
 from signerd.loopback.place import EVENTS, HOST
 
 # Whatever a browser sends of its own accord; a program has no reason to.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
 BROWSER_PREFIXES = ("sec-", "access-control-")
-FORM_HEADER = "x-signerd-form"
+# Sent by the page's own script from the storage of its origin. A cookie would go to every other port of this host, too (L12).
+SESSION_HEADER = "x-signerd-session"
 
 
 def _always() -> bool:
@@ -43,7 +43,7 @@ class Admitted:
     """
 
     caller: Caller
-    session: PageSession | None = None
+    session: object | None = None
     stands: Callable[[], bool] = field(default=_always, repr=False)
     in_turn: Callable[[Request], Awaitable[None]] = field(default=_at_once, repr=False)
 
@@ -58,11 +58,6 @@ class Gate(Protocol):
     def admit(self, asked: Asked, reader: str | None) -> Admitted:
         """Raises leaves of LoopbackError."""
         ...
-
-
-def cookie_name(port: int) -> str:
-    """Browsers share cookies between the ports of a host: two daemons must not take each other's."""
-    return f"signerd-{port}"
 
 
 class SocketGate:
@@ -91,7 +86,6 @@ class PortGate:
 
     def __init__(self, port: int, tokens: Tokens, sessions: PageSessions, rates: Rates) -> None:
         self._hosts = hosts_at(port)
-        self._cookie = cookie_name(port)
         self._tokens = tokens
         self._sessions = sessions
         self._rates = rates
@@ -113,21 +107,19 @@ class PortGate:
         if asked.enters:
             require_navigation(asked)
             return Admitted(STRANGER)
-        token, cookie = asked.token(), asked.cookie(self._cookie)
-        if token is not None and cookie is not None:
+        token, secret = asked.token(), asked.sole(SESSION_HEADER)
+        if token is not None and secret is not None:
             raise InvalidRequest("a request speaks for an app or for the page, not for both")
         if token is not None:
             return _app(self._tokens, self._rates, asked, token)
-        return Admitted(STRANGER) if cookie is None else self._page(asked, cookie)
+        return Admitted(STRANGER) if secret is None else self._page(asked, secret)
 
-    def _page(self, asked: Asked, cookie: str) -> Admitted:
+    def _page(self, asked: Asked, secret: str) -> Admitted:
         require_our_page(asked, require_host(asked, self._hosts))
-        session = self._sessions.find(cookie, by_itself=asked.is_by_itself)
+        session = self._sessions.find(secret, by_itself=asked.is_by_itself)
         if session is None:
             return Admitted(STRANGER)
-        if not asked.is_safe:
-            _require_form(asked, session)
-        return Admitted(PAGE, session, lambda: self._sessions.stands(cookie))
+        return Admitted(PAGE, session, lambda: self._sessions.stands(secret))
 
 
 def _app(tokens: Tokens, rates: Rates, asked: Asked, token: str) -> Admitted:
@@ -147,13 +139,6 @@ def _stands(tokens: Tokens, token: str, origin: str | None) -> bool:
     except NotPaired:
         return False
     return True
-
-
-def _require_form(asked: Asked, session: PageSession) -> None:
-    """Raises FormStale."""
-    given = asked.sole(FORM_HEADER) or ""
-    if not hmac.compare_digest(given.encode(), session.form_token.encode()):
-        raise FormStale("the request does not carry the form token of this session")
 
 
 def _refuse_upgrade(asked: Asked) -> None:

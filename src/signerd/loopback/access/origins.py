@@ -39,12 +39,12 @@ def require_no_other_site(asked: Asked) -> None:
 
 
 def require_our_page(asked: Asked, host: str) -> None:
-    """Of a request that bears a session's cookie, which browsers send for other ports of the same host too (L4). Raises OriginRefused."""
+    """Of a request with the session of the page: no other page has its secret, and none may use it (L4). Raises OriginRefused."""
     origin = asked.sole("origin")
     if origin is None and asked.is_safe:
         return
     if origin != own_origin(host):
-        raise OriginRefused("a request with the page's cookie must have the page's origin")
+        raise OriginRefused("a request in a session of the page must have the page's origin")
 
 
 def require_navigation(asked: Asked) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from signerd.errors import InvalidRequest
 from signerd.loopback import shapes
-from signerd.loopback.callers import SCOPE_KEY, SESSION_KEY, STRANGER, Caller
+from signerd.loopback.callers import SCOPE_KEY, STRANGER, Caller
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.service import DaemonService
@@ -58,12 +58,6 @@ class Asked:
         found: Caller = self.request.scope.get(SCOPE_KEY, STRANGER)
         return found
 
-    @property
-    def form_token(self) -> str:
-        """What every form of this session must bring back; the door compares it (L4, L9)."""
-        session = self.request.scope.get(SESSION_KEY)
-        return "" if session is None else str(session.form_token)
-
     def query(self, name: str) -> str:
         return self.request.query_params.get(name, "")
 
@@ -89,11 +83,7 @@ class Asked:
 
     async def page(self, template: str, *, status: HTTPStatus = HTTPStatus.OK, **context: object) -> Response:
         """The whole page: the frame around ``template``, with the daemon's status in it."""
-        frame = {
-            "status": await self.service.status(),
-            "form_token": self.form_token,
-            "notes_part": NOTES,
-        }
+        frame = {"status": await self.service.status(), "notes_part": NOTES}
         return rendering.answer(rendering.render(template, **frame, **context), status)
 
     def part(self, live: Live, *others: Live, **context: object) -> Response:

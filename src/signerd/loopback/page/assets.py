@@ -19,6 +19,7 @@ STATIC = Path(__file__).parent / "static"
 TYPES: Mapping[str, str] = MappingProxyType(
     {
         "htmx.min.js": "text/javascript; charset=utf-8",
+        "enter.js": "text/javascript; charset=utf-8",
         "page.js": "text/javascript; charset=utf-8",
         "style.css": "text/css; charset=utf-8",
         "icon.svg": "image/svg+xml",

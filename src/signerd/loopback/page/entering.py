@@ -1,4 +1,4 @@
-"""Entering the page and leaving it: a code that the private socket gave out becomes a cookie of this one browser (L4, L10)."""
+"""Entering the page and leaving it: a code that the private socket gave out becomes a session of this one browser (L4, L10)."""
 
 from http import HTTPStatus
 from urllib.parse import parse_qs
@@ -8,7 +8,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
-from signerd.loopback.access.gates import cookie_name
 from signerd.loopback.callers import SCOPE_KEY, SESSION_KEY, STRANGER, Caller, Kind
 from signerd.loopback.errors import problem, status_of
 from signerd.loopback.page.sessions import Sessions
@@ -22,35 +21,35 @@ FORM = "application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 1024
 MAX_FIELDS = 4
 
-# A browser does not send the new cookie along a redirect that another site's form began: our own page leads on.
+# Its script puts the secret into the storage of this origin, port included, and goes on to the page in the place of this answer.
 ONWARD = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>signerd</title><meta http-equiv="refresh" content="0; url=/"></head>
-<body><p><a href="/">Go on to signerd</a></p></body></html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>signerd</title>
+<script src="/static/enter.js" defer></script></head>
+<body data-session="{secret}"><p>Where this does not go on to the page, this browser runs no scripts or keeps no data for it:
+allow both for this address, and run <code>signerd open</code> again.</p></body></html>
 """
 
 
 async def enter(request: Request) -> Response:
     """What the gate of the port lets through as a stranger; the private socket has no browsers. Raises NoSuchRoute, RequestTooLarge, InvalidRequest."""
-    port = request.app.state.service.reach.port
-    if port is None or _kind(request) is not Kind.STRANGER:
+    if request.app.state.service.reach.port is None or _kind(request) is not Kind.STRANGER:
         raise NoSuchRoute("the page is entered in a browser")
     try:
         entered = _sessions(request).enter(await _code(request))
     except EntryRefused as error:
         return _refused(error)
     request.app.state.service.feed.add(SUBJECT, "info", ENTERED)
-    return HTMLResponse(ONWARD, headers={"Set-Cookie": _cookie(port, entered.token)})
+    return HTMLResponse(ONWARD.format(secret=entered.token))
 
 
 async def leave(request: Request) -> Response:
     """Raises NotPaired for whoever is not in."""
-    port, session = request.app.state.service.reach.port, request.scope.get(SESSION_KEY)
+    session = request.scope.get(SESSION_KEY)
     if _kind(request) is not Kind.PAGE or session is None:
         raise NotPaired("there is no session of the page to leave")
     _sessions(request).leave(session)
-    # htmx goes where it is told; a browser without scripts is led on.
-    headers = {"Set-Cookie": f"{_cookie(port, '')}; Max-Age=0", "HX-Redirect": "/"}
-    return HTMLResponse(ONWARD, headers=headers)
+    # htmx goes there; the page that the person may not see any more forgets the secret.
+    return Response(headers={"HX-Redirect": "/"})
 
 
 def _kind(request: Request) -> Kind:
@@ -75,11 +74,6 @@ async def _code(request: Request) -> str:
     except ValueError:
         raise InvalidRequest("body: the form cannot be read") from None
     return next(iter(fields.get("code", ())), "")
-
-
-def _cookie(port: int, token: str) -> str:
-    """Gone with the browser. Not ``Secure``: a browser that keeps to the letter would not send it over plain HTTP."""
-    return f"{cookie_name(port)}={token}; HttpOnly; SameSite=Strict; Path=/"
 
 
 def _refused(error: EntryRefused) -> Response:

@@ -79,7 +79,7 @@ def _route(row: Row, service: DaemonService) -> Route:
 
 
 def _let_in(caller: Caller, needs: Right) -> None:
-    """A page is for eyes: a terminal has words of its own, and its answers would bear no session's form token."""
+    """A page is for eyes: a terminal has words of its own, and needs no session."""
     if needs is not Right.ANYONE and caller.kind is not Kind.PAGE:
         raise NotPaired("this page is open to the person at this machine alone")
     caller.require(needs)
@@ -96,11 +96,15 @@ def _known(service: DaemonService) -> _Handler:
 def _not_served(service: DaemonService) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if error.status_code in _NOT_IN_THE_TABLE:
-            told: SignerdError = NoSuchRoute("there is no such page", hint="Go back to the proposals.")
+        asked = Asked(request, service)
+        if asked.caller.kind is not Kind.PAGE:
+            # A window that goes to an address sends no session: the page asks again with it, and is told then.
+            told: SignerdError = NotPaired("this page is open to the person at this machine alone")
+        elif error.status_code in _NOT_IN_THE_TABLE:
+            told = NoSuchRoute("there is no such page", hint="Go back to the proposals.")
         else:
             told = InvalidRequest("the request cannot be read", hint="Load the page again.")
-        return await problem_answer(Asked(request, service), told)
+        return await problem_answer(asked, told)
 
     return handle
 

@@ -1,4 +1,4 @@
-"""The page's sessions, in memory alone: who enters brings a code that the private socket gave out, and gets a token for a cookie (L4, L7, L10)."""
+"""The page's sessions, in memory alone: who enters brings a code that the private socket gave out, and gets the secret of a session (L4, L7, L10)."""
 
 import hashlib
 import secrets
@@ -30,10 +30,9 @@ _READ_AS: Final = str.maketrans("OIL", "011", "- ")
 
 @dataclass
 class Session:
-    """``token_hash``: SHA-256 of what the cookie holds."""
+    """``token_hash``: SHA-256 of the secret that the page's script sends with each request."""
 
     token_hash: bytes = field(repr=False)
-    form_token: str = field(repr=False)
     begun: float
     seen: float
 
@@ -43,7 +42,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Entered:
-    """``token``: for the cookie; it is kept nowhere else."""
+    """``token``: for the page's script; it is kept nowhere else."""
 
     token: str = field(repr=False)
     session: Session
@@ -98,12 +97,8 @@ class Sessions:
         while len(self._sessions) >= MAX_SESSIONS:
             oldest = min(self._sessions.values(), key=lambda one: one.seen)
             del self._sessions[oldest.token_hash]
-        now, token, form_token = (
-            self._clock(),
-            self._random(TOKEN_BYTES).hex(),
-            self._random(TOKEN_BYTES).hex(),
-        )
-        session = Session(_hash(token), form_token, now, now)
+        now, token = self._clock(), self._random(TOKEN_BYTES).hex()
+        session = Session(_hash(token), now, now)
         self._sessions[session.token_hash] = session
         return Entered(token, session)
 

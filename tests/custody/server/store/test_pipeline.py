@@ -15,7 +15,7 @@ from custody.server.store.pipeline import Pipeline
 from custody.server.store.wire import Statement
 from tests.support.postgresql import Server
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 90.0
 CREATE = Statement("CREATE TEMP TABLE things (number bigint PRIMARY KEY, said text, raw bytea)")
 ADD = "INSERT INTO things VALUES ($1, $2, $3)"
 ALL = Statement("SELECT number, said, raw FROM things ORDER BY number")

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signerd.errors import (
-    FormStale,
     HostRefused,
     InvalidRequest,
     LoopbackError,
@@ -17,7 +16,7 @@ from signerd.errors import (
     TooManyRequests,
 )
 from signerd.loopback.access.asked import Asked
-from signerd.loopback.access.gates import Admitted, PortGate, SocketGate, cookie_name
+from signerd.loopback.access.gates import Admitted, PortGate, SocketGate
 from signerd.loopback.access.origins import hosts_at
 from signerd.loopback.access.rates import Rates
 from signerd.loopback.callers import Caller, Kind, Right
@@ -30,7 +29,6 @@ OWN = f"http://{HOST}"
 APP_ORIGIN = "https://wallet.example"
 PROGRAM = Caller(Kind.APP, "Program", frozenset({Right.ANYONE, Right.READ}), "a-1")
 SITE = Caller(Kind.APP, "Site", frozenset({Right.ANYONE, Right.READ}), "a-2")
-COOKIE = cookie_name(PORT)
 
 
 def asked(
@@ -47,8 +45,7 @@ class Desk:
         self.tokens = ScriptedTokens({("program", None): PROGRAM, ("site", APP_ORIGIN): SITE}, {APP_ORIGIN})
         self.sessions = Sessions(lambda: self.now)
         entered = self.sessions.enter(self.sessions.entry())
-        self.cookie = ("cookie", f"{COOKIE}={entered.token}")
-        self.form = ("x-signerd-form", entered.session.form_token)
+        self.secret = ("x-signerd-session", entered.token)
         self.session = entered.session
         self.rates = Rates(lambda: self.now)
         self.gate = PortGate(PORT, self.tokens, self.sessions, self.rates)
@@ -189,7 +186,7 @@ def test_l3_an_origin_is_the_one_to_the_byte_or_refused(origin):
 def test_l2_l11_a_picture_or_a_link_on_another_site_is_refused_without_an_origin_too(desk, site):
     says = ("sec-fetch-site", site)
     for path in ("/", "/enter", "/v1/openapi.json", "/v1/devices", "/static/style.css"):
-        for headers in ((says,), (says, ("origin", OWN)), (says, desk.cookie), (says, bearer("program"))):
+        for headers in ((says,), (says, ("origin", OWN)), (says, desk.secret), (says, bearer("program"))):
             with pytest.raises(OriginRefused):
                 desk.gate.reader(asked("GET", path, *headers))
     # Who was let in says who it is, and a file of ours begins the entering.
@@ -252,8 +249,12 @@ def test_other_credentials_are_no_token(desk, given):
         desk.admit(asked("GET", "/", ("authorization", given)))
 
 
-def test_two_tokens_or_a_token_and_a_cookie_are_refused(desk):
-    for headers in ((bearer("program"), bearer("program")), (bearer("program"), desk.cookie)):
+def test_two_tokens_or_a_token_and_a_session_are_refused(desk):
+    for headers in (
+        (bearer("program"), bearer("program")),
+        (bearer("program"), desk.secret),
+        (desk.secret, desk.secret),
+    ):
         with pytest.raises(InvalidRequest):
             desk.admit(asked("GET", "/", *headers))
 
@@ -273,26 +274,26 @@ def test_l6_l11_an_app_that_asks_too_often_waits_and_keeps_nobody_else_waiting(d
         desk.admit(asked("GET", "/", bearer("program")))
 
 
-# --- the page's cookie ---------------------------------------------------------------------------------------------------
+# --- the page's session --------------------------------------------------------------------------------------------------
 
 FROM_OURS = ("sec-fetch-site", "same-origin")
 
 
-def test_the_cookie_is_the_page_when_it_looks(desk):
+def test_the_session_is_the_page_when_it_looks(desk):
     for headers in ((), (FROM_OURS,), (("sec-fetch-site", "none"),), (("origin", OWN), FROM_OURS)):
-        admitted = desk.admit(asked("GET", "/", desk.cookie, *headers))
+        admitted = desk.admit(asked("GET", "/", desk.secret, *headers))
         assert (admitted.caller.kind, admitted.session) == (Kind.PAGE, desk.session)
 
 
-def test_the_cookie_is_the_page_when_it_changes_something_with_its_form_token(desk):
-    given = asked("POST", "/", desk.cookie, ("origin", OWN), FROM_OURS, desk.form)
+def test_the_session_is_the_page_when_it_changes_something_from_our_own_origin(desk):
+    given = asked("POST", "/", desk.secret, ("origin", OWN), FROM_OURS)
     assert desk.admit(given).caller.kind is Kind.PAGE
 
 
 def test_a_page_that_was_left_open_asks_by_itself_and_does_not_last_for_that(desk):
     alone = (
-        asked("GET", "/v1/events", desk.cookie, FROM_OURS),
-        asked("GET", "/parts/notes", desk.cookie, FROM_OURS, ("hx-request", "true")),
+        asked("GET", "/v1/events", desk.secret, FROM_OURS),
+        asked("GET", "/parts/notes", desk.secret, FROM_OURS, ("hx-request", "true")),
     )
     desk.now = IDLE_SECONDS - 1
     for request in alone:
@@ -303,74 +304,61 @@ def test_a_page_that_was_left_open_asks_by_itself_and_does_not_last_for_that(des
 
 
 def test_a_page_at_which_somebody_is_lasts(desk):
-    pressed = asked("POST", "/", desk.cookie, ("origin", OWN), FROM_OURS, desk.form, ("hx-request", "true"))
-    for request in (asked("GET", "/", desk.cookie, FROM_OURS), pressed):
+    pressed = asked("POST", "/", desk.secret, ("origin", OWN), FROM_OURS, ("hx-request", "true"))
+    for request in (asked("GET", "/", desk.secret, FROM_OURS), pressed):
         desk.now += IDLE_SECONDS - 1
         assert desk.admit(request).caller.kind is Kind.PAGE
 
 
-def test_cookies_of_other_programs_come_along(desk):
-    name, value = desk.cookie
-    given = asked("GET", "/", (name, f"a=b; {COOKIE}2=x; {value}; =; c"))
-    assert desk.admit(given).caller.kind is Kind.PAGE
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_l12_a_cookie_speaks_for_nobody_and_is_in_nobodys_way(desk, method):
+    """Browsers send cookies to every port of a host, and take them from every one: nothing here hangs on them."""
+    name, value = desk.secret
+    stolen = ("cookie", f"{name}={value}; signerd-session={value}; signerd-{PORT}={value}")
+    ours = (("origin", OWN), FROM_OURS)
+    assert desk.admit(asked(method, "/", stolen, *ours)).caller.kind is Kind.STRANGER
+    planted = (stolen, ("cookie", f"signerd-{PORT}=x; signerd-{PORT}=y; =; c"))
+    assert desk.admit(asked(method, "/", desk.secret, *planted, *ours)).caller.kind is Kind.PAGE
 
 
 @pytest.mark.parametrize("site", ["same-site", "cross-site", "", "Same-Origin", "same-origin, none"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_l4_l9_a_browser_that_says_that_another_site_asked_is_believed(desk, method, site):
     with pytest.raises(OriginRefused):
-        desk.admit(asked(method, "/", desk.cookie, ("origin", OWN), ("sec-fetch-site", site), desk.form))
+        desk.admit(asked(method, "/", desk.secret, ("origin", OWN), ("sec-fetch-site", site)))
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_l4_a_missing_origin_is_no_sign_of_a_friend(desk, method):
     with pytest.raises(OriginRefused):
-        desk.admit(asked(method, "/", desk.cookie, desk.form, FROM_OURS))
+        desk.admit(asked(method, "/", desk.secret, FROM_OURS))
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_l4_an_apps_site_does_not_ride_on_the_cookie(desk, method):
+def test_l4_an_apps_site_does_not_speak_in_the_pages_session(desk, method):
     with pytest.raises(OriginRefused):
-        desk.admit(asked(method, "/", desk.cookie, ("origin", APP_ORIGIN), desk.form))
+        desk.admit(asked(method, "/", desk.secret, ("origin", APP_ORIGIN)))
 
 
 def test_l4_an_origin_that_equals_a_foreign_host_is_no_friend(desk):
     with pytest.raises(HostRefused):
         desk.gate.reader(
-            asked("POST", "/", desk.cookie, ("origin", "http://evil.example"), host="evil.example")
+            asked("POST", "/", desk.secret, ("origin", "http://evil.example"), host="evil.example")
         )
     other = f"localhost:{PORT}"
     with pytest.raises(OriginRefused):
-        desk.gate.reader(asked("POST", "/", desk.cookie, ("origin", OWN), desk.form, host=other))
+        desk.gate.reader(asked("POST", "/", desk.secret, ("origin", OWN), host=other))
 
 
-@pytest.mark.parametrize("token", [None, "", "wrong", "\xe9"])
-def test_l4_l9_without_the_sessions_form_token_nothing_is_changed(desk, token):
-    headers = () if token is None else (("x-signerd-form", token),)
-    with pytest.raises(FormStale):
-        desk.admit(asked("POST", "/", desk.cookie, ("origin", OWN), *headers))
-
-
-def test_l4_the_form_token_of_another_session_is_worth_nothing(desk):
-    other = desk.sessions.enter(desk.sessions.entry()).session
-    with pytest.raises(FormStale):
-        desk.admit(asked("POST", "/", desk.cookie, ("origin", OWN), ("x-signerd-form", other.form_token)))
-
-
-def test_two_cookies_of_ours_are_refused(desk):
-    name, value = desk.cookie
-    for headers in (((name, f"{value}; {COOKIE}=x"),), (desk.cookie, (name, f"{COOKIE}=x"))):
-        with pytest.raises(InvalidRequest):
-            desk.admit(asked("GET", "/", *headers))
-
-
-def test_an_unknown_cookie_is_a_stranger(desk):
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_l4_l9_an_unknown_session_is_a_stranger(desk, method):
     for value in ("", "x", "0" * 64, "\xff"):
-        assert desk.admit(asked("GET", "/", ("cookie", f"{COOKIE}={value}"))).caller.kind is Kind.STRANGER
+        given = asked(method, "/", ("x-signerd-session", value), ("origin", OWN))
+        assert desk.admit(given).caller.kind is Kind.STRANGER
 
 
 def test_l13_a_session_that_was_left_stands_no_longer(desk):
-    admitted = desk.admit(asked("GET", "/", desk.cookie))
+    admitted = desk.admit(asked("GET", "/", desk.secret))
     assert admitted.stands()
     desk.sessions.leave(desk.session)
     assert not admitted.stands()
@@ -387,7 +375,7 @@ def test_l10_a_referer_and_an_address_speak_for_nobody(desk):
 
 
 def test_l10_a_head_shows_no_secret(desk):
-    given = asked("GET", "/", bearer("program"), desk.cookie)
+    given = asked("GET", "/", bearer("program"), desk.secret)
     assert "program" not in repr(given)
 
 
@@ -411,7 +399,7 @@ _NAMES = st.sampled_from(
         "sec-fetch-site",
         "sec-fetch-dest",
         "upgrade",
-        "x-signerd-form",
+        "x-signerd-session",
         "content-length",
         "access-control-request-method",
     ]

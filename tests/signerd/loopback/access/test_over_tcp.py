@@ -127,7 +127,7 @@ def test_l9_a_simple_form_post_changes_nothing_with_the_cookie_or_without(port, 
     assert port.ask("POST", path, simple, body).status == 401
     riding = {
         **simple,
-        "Cookie": port.cookie(),
+        "Cookie": f"signerd-session={port.secret()}",
         "Origin": "http://127.0.0.1:1",
         "Sec-Fetch-Site": "same-site",
     }
@@ -137,11 +137,12 @@ def test_l9_a_simple_form_post_changes_nothing_with_the_cookie_or_without(port, 
 
 
 def test_l10_a_secret_in_an_address_is_not_read(port):
-    cookie = port.cookie()
+    secret = port.secret()
     for query in (
         "token=program",
         "access_token=program",
-        f"session={cookie}",
+        f"session={secret}",
+        f"x-signerd-session={secret}",
         "authorization=Bearer+program",
     ):
         assert port.ask("GET", f"/v1/devices?{query}").status == 401
@@ -267,19 +268,19 @@ def seen(stream, words: bytes) -> None:
 
 def test_l13_a_stream_of_a_session_that_was_left_tells_nothing_more(port):
     headers = port.by_the_page()
-    with opened_stream(port, {"Cookie": headers["Cookie"], "Connection": "close"}) as stream:
+    with opened_stream(port, {**headers, "Connection": "close"}) as stream:
         port.daemon.feed("p-1", "progress", "before")
         seen(stream, b"before")
-        port.daemon.on_loop(port.sessions.leave, port.session(headers["Cookie"]))
+        port.daemon.on_loop(port.sessions.leave, port.session(headers))
         port.daemon.feed("p-1", "progress", "after")
         assert b"after" not in heard(stream)
 
 
 def test_l13_nor_does_one_that_had_told_nothing_before(port):
     headers = port.by_the_page()
-    with opened_stream(port, {"Cookie": headers["Cookie"], "Connection": "close"}) as stream:
+    with opened_stream(port, {**headers, "Connection": "close"}) as stream:
         seen(stream, b"text/event-stream")
-        port.daemon.on_loop(port.sessions.leave, port.session(headers["Cookie"]))
+        port.daemon.on_loop(port.sessions.leave, port.session(headers))
         port.daemon.feed("p-1", "progress", "the first")
         assert b"the first" not in heard(stream)
 

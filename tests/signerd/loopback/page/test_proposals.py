@@ -69,8 +69,8 @@ async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(de
         page = Markup(answer.text)
         assert page.broken == []
         assert [tag.attributes["src"] for tag in page.all("script")] == [
-            "/static/htmx.min.js",
             "/static/page.js",
+            "/static/htmx.min.js",
         ]
         assert not [tag for tag in page.all("img") if tag.attributes["src"] == "x"]
         assert not [char for char in answer.text if unicodedata.category(char) in {"Cf", "Zl", "Zp"}]

@@ -21,8 +21,8 @@ from multisig import InvalidAmount, MultisigError, Sats, parse_btc
 MINE = "regtest-mine"
 FUND = "regtest-fund"
 POLL_SECONDS = 0.05
-# Paying much may mine a thousand blocks first, which takes seconds.
-TIMEOUT_SECONDS = 30.0
+# Paying much may mine a thousand blocks first, which takes seconds, and many times that on a busy machine.
+TIMEOUT_SECONDS = 300.0
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
 // What happens, as it happens: each line of the feed makes the live parts of the page ask for themselves again.
 "use strict";
 
-// Until the scripts have taken the forms over, one that is sent leaves the page without its token, and is refused: nothing can
-// be pressed before. Here htmx has taken them over already, for it was loaded first.
+// Until the scripts have taken the forms over, one that is sent leaves the page without its session, and is refused: nothing can
+// be pressed before. This file comes before htmx, so that its first request has the session's secret too.
 document.addEventListener("DOMContentLoaded", () => {
   document.getElementById("main").inert = false;
   if (document.activeElement === document.body) document.querySelector("main [autofocus]")?.focus();
 });
 
 (() => {
+  // The session's secret, in the storage of this origin alone: a server on another port of this host never gets it (L12).
+  const session = () => ({ "X-Signerd-Session": localStorage.getItem("signerd-session") ?? "" });
+  document.body.addEventListener("htmx:configRequest", (event) => Object.assign(event.detail.headers, session()));
+
   // A burst of lines is one look: the parts are made from what is so then.
   const SETTLE_MS = 150;
   const SPOKEN = new Set(["ask", "question", "progress", "device", "attention", "alarm"]);
@@ -29,27 +33,7 @@ document.addEventListener("DOMContentLoaded", () => {
     connection.textContent = words;
   };
 
-  const source = new EventSource(`/v1/events?after=${body.dataset.position}`);
-  let lost = false;
-
-  source.addEventListener("open", () => {
-    tell("");
-    // What was said meanwhile comes again by its number; what a restart forgot does not.
-    if (lost) happened();
-    lost = false;
-  });
-
-  source.addEventListener("error", () => {
-    lost = true;
-    tell(
-      source.readyState === EventSource.CLOSED
-        ? "Not connected: signerd was stopped, or this page was left alone too long. What stands here may be old. Open it again with: signerd open"
-        : "Not connected to signerd. What stands here may be old. Trying again …",
-    );
-  });
-
-  source.addEventListener("happened", (event) => {
-    const line = JSON.parse(event.data);
+  const heed = (line) => {
     if (SPOKEN.has(line.kind)) {
       heard.className = `heard ${line.kind}`;
       heard.textContent = line.text;
@@ -58,7 +42,50 @@ document.addEventListener("DOMContentLoaded", () => {
       heard.textContent = "";
     }
     happened();
-  });
+  };
+
+  // The lines of one stream, until it ends. An EventSource would send no header of ours.
+  const leaving = new AbortController();
+  let position = body.dataset.position;
+  const read = async (stream) => {
+    const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const events = (rest + value).split("\n\n");
+      rest = events.pop();
+      for (const event of events) {
+        const data = event.split("\n").find((field) => field.startsWith("data: "));
+        if (data === undefined) continue;
+        const line = JSON.parse(data.slice("data: ".length));
+        position = line.number;
+        heed(line);
+      }
+    }
+  };
+
+  const AGAIN_MS = 3000;
+  const follow = async () => {
+    for (let lost = false; !leaving.signal.aborted; lost = true) {
+      try {
+        const answer = await fetch(`/v1/events?after=${position}`, { headers: session(), signal: leaving.signal });
+        if (!answer.ok) {
+          tell("Not connected: signerd was stopped, or this page was left alone too long. What stands here may be old. Open it again with: signerd open");
+          return;
+        }
+        tell("");
+        // What was said meanwhile comes again by its number; what a restart forgot does not.
+        if (lost) happened();
+        await read(answer.body);
+      } catch {
+        // The connection broke, or there was none.
+      }
+      if (leaving.signal.aborted) return;
+      tell("Not connected to signerd. What stands here may be old. Trying again …");
+      await new Promise((done) => setTimeout(done, AGAIN_MS));
+    }
+  };
+  follow();
 
   // What the door answers itself is no HTML: its words stand in the form, and never in the place of a part.
   body.addEventListener("htmx:beforeSwap", (event) => {
@@ -136,7 +163,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   body.addEventListener("htmx:sendError", () => tell("Not connected to signerd. Nothing was sent."));
 
-  window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pagehide", () => leaving.abort());
   // A page that the browser had put away is of another moment.
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) location.reload();

@@ -13,7 +13,7 @@ from custody.server.store import Store
 from custody.server.store.models import Job
 from tests.support.platform import Clock
 
-PATIENCE = 20.0
+PATIENCE = 90.0
 
 
 def done(_db: object) -> Done:
