@@ -16,7 +16,6 @@ from tests.support.patience import PATIENCE
 from tests.support.rigs import Rig
 
 _ROOT = Path(__file__).parents[2]
-# Seconds. HWI has no deadline.
 # A Trezor One ignores it while it asks: long enough for ours to have written last again.
 _IGNORED = 1.2
 _PATH = "m/48h/1h/0h/2h"
