@@ -10,7 +10,17 @@ from random import Random
 
 import atheris
 
-with atheris.instrument_imports(include=["multisig", "firmware_bridge", "embit", "fuzz.targets"]):
+with atheris.instrument_imports(
+    include=[
+        "multisig",
+        "firmware_bridge",
+        "embit",
+        "custody.client",
+        "custody.schemas",
+        "signerd",
+        "fuzz.targets",
+    ]
+):
     from fuzz.targets import TARGETS
 
 from fuzz.target import Mutator

@@ -13,8 +13,7 @@ from pathlib import Path
 from fuzz.corpus import FOUND, KEPT, kept, write_seeds
 from fuzz.targets import TARGETS
 
-# An input of a few kilobytes takes milliseconds and no memory worth naming; what takes this much is a finding.
-SECONDS_FOR_ONE = 5
+# An input of a few kilobytes takes no memory worth naming; what takes this much is a finding.
 MEGABYTES = 512
 _STATUS = re.compile(r"^#\d+\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)/", re.MULTILINE)
 _EXECUTIONS = re.compile(r"^stat::number_of_executed_units:\s+(\d+)", re.MULTILINE)
@@ -68,7 +67,7 @@ def _run(name: str, seconds: int) -> tuple[Report, str]:
         done = _drive(
             name,
             f"-max_total_time={seconds}",
-            f"-timeout={SECONDS_FOR_ONE}",
+            f"-timeout={TARGETS[name].seconds}",
             f"-rss_limit_mb={MEGABYTES}",
             "-print_final_stats=1",
             f"-artifact_prefix={crashes}/",

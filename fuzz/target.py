@@ -32,3 +32,5 @@ class Target:
     seeds: Callable[[], Iterable[bytes]]
     largest: int = 4096
     mutator: Mutator | None = None
+    # After this long one input is a finding: most take milliseconds, a whole daemon on a busy machine takes seconds.
+    seconds: int = 5

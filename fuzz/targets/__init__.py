@@ -1,8 +1,8 @@
 """Every door that reads what others wrote, by the name that `make fuzz` and the folder of its corpus have for it."""
 
 from fuzz.target import Target
-from fuzz.targets import codes, key_files, psbt, tokens, worker
+from fuzz.targets import codes, key_files, platform, psbt, tokens, worker
 
 TARGETS: dict[str, Target] = {
-    module.TARGET.name: module.TARGET for module in (psbt, worker, codes, key_files, tokens)
+    module.TARGET.name: module.TARGET for module in (psbt, worker, codes, key_files, tokens, platform)
 }

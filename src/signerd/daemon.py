@@ -30,7 +30,7 @@ from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.devices import Devices
-from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError
+from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
 from signerd.feed import Feed
 from signerd.handling import Handling
 from signerd.history import ChainReader
@@ -193,7 +193,8 @@ class Daemon:
         states = [state for state in State if ended or state not in ENDED]
         lines, begun = [], self.follower.clock()
         for psbt_id in self.journal.ids(states):
-            lines.append(self._line(self.journal.record(psbt_id)))
+            with contextlib.suppress(UnknownProposal):  # Forgotten meanwhile, for want of room.
+                lines.append(self._line(self.journal.record(psbt_id)))
             if self.follower.clock() - begun >= AT_ONCE_SECONDS:
                 await asyncio.sleep(0)
                 begun = self.follower.clock()

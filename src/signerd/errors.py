@@ -14,7 +14,7 @@
     ├── ConfigError          ConfigMissing · ConfigInvalid · RulesInvalid
     ├── SecretsError         NoSecretStore · SecretsLocked · KeyringTimedOut
     ├── SessionError         SignedOut · SignInFailed
-    ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly
+    ├── PlatformError        PlatformUnreachable · PlatformRefused · PlatformAnswersWrongly · PlatformFloods
     ├── PairingError         UnknownPairing · AlreadyAsking · NameTaken · TooManyPairings · WrongPairingCode
     │                        UnknownApp
     ├── LoopbackError        InvalidRequest · RequestTooLarge · RequestTooSlow · NotForBrowsers · NoSuchRoute
@@ -297,6 +297,15 @@ class PlatformRefused(PlatformError):
 class PlatformAnswersWrongly(PlatformError):
     code = "platform-answers-wrongly"
     default_hint = "What answered is not a custody platform of this version. Check the configured address."
+
+
+class PlatformFloods(PlatformError):
+    """It makes this machine keep more than a platform may: what it says beyond that is left out."""
+
+    code = "platform-floods"
+    default_hint = (
+        "Ask those who run the platform what it sends. What you decided and signed is kept and followed."
+    )
 
 
 class LoopbackError(SignerdError):

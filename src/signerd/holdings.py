@@ -1,6 +1,7 @@
 """What the platform says of a vault's tokens, for looking at: nothing is decided by it, and nothing of it is kept."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from custody.schemas.tokens import ContractCall, TokenBalance
@@ -36,12 +37,16 @@ class Holdings:
                 calls = await self.platform.token_calls(workspace, vault_id)
         except TimeoutError:
             raise PlatformUnreachable(f"the platform did not answer within {LONGEST_SECONDS:.0f} s") from None
+        holdings, told = _each(balances.items[:MOST_TOKENS], self._holding)
         return VaultTokens(
             vault_id=vault_id,
             network=str(self.journal.network),
-            holdings=tuple(self._holding(balance) for balance in balances[:MOST_TOKENS]),
-            calls=tuple(_call(call) for call in reversed(calls[-MOST_CALLS:])),
-            more=len(balances) > MOST_TOKENS or len(calls) > MOST_CALLS,
+            holdings=holdings,
+            calls=tuple(_call(call) for call in reversed(calls.items[-MOST_CALLS:])),
+            more=not told
+            or bool(balances.unreadable or calls.unreadable)
+            or len(balances.items) > MOST_TOKENS
+            or len(calls.items) > MOST_CALLS,
         )
 
     def _workspace(self, vault_id: str) -> Workspace:
@@ -70,6 +75,19 @@ class Holdings:
             return self.journal.tokens.bytecode(Call(contract_id=contract, function=Function.PAUSE))
         except MultisigError:
             return None
+
+
+def _each(
+    balances: Iterable[TokenBalance], make: Callable[[TokenBalance], HoldingView]
+) -> tuple[tuple[HoldingView, ...], bool]:
+    """Those whose figures can be told, and whether those are all."""
+    shown, all_told = [], True
+    for balance in balances:
+        try:
+            shown.append(make(balance))
+        except PlatformAnswersWrongly:
+            all_told = False
+    return tuple(shown), all_told
 
 
 def _whole(raw: str, decimals: int) -> str:

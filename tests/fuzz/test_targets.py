@@ -1,5 +1,6 @@
 """Each target notices when its door breaks a promise: a fuzzer whose check cannot fail finds nothing, for ever."""
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,8 +14,11 @@ from firmware_bridge.airgap import Content, Transfer, psbt_text, scanner
 from fuzz.psbt_maps import put_together, take_apart
 from fuzz.runs import read_report
 from fuzz.target import BrokenPromise
-from fuzz.targets import TARGETS, codes, key_files, psbt, tokens, worker
+from fuzz.targets import TARGETS, codes, key_files, platform, psbt, tokens, worker
 from multisig import Inspection, Psbt, Severity, Transaction, sats
+from signerd.account.platform import Platform
+from signerd.errors import JournalUnwritable
+from signerd.journal import Journal
 
 
 def seeds(name):
@@ -118,6 +122,41 @@ def test_a_token_with_two_forms(monkeypatch, name):
     monkeypatch.setattr(tokens, name, lambda _: b"another")
     with pytest.raises(BrokenPromise, match=r"two|another script"):
         run_seeds("tokens")
+
+
+def test_f_a_daemon_that_dies_of_an_answer_is_noticed(monkeypatch):
+    def learn(_journal, claim):
+        raise JournalUnwritable(claim.vault_id)
+
+    monkeypatch.setattr(Journal, "learn", learn)
+    monkeypatch.setattr(platform, "PATIENCE_SECONDS", 1.0)
+    with pytest.raises((BrokenPromise, JournalUnwritable, TimeoutError)):
+        platform.check(b"{}")
+
+
+def test_f_a_daemon_that_no_longer_looks_is_noticed(monkeypatch):
+    async def looked(_platform, _workspace, etag, _wait_seconds):
+        return None, etag
+
+    monkeypatch.setattr(Platform, "awaiting", looked)
+    monkeypatch.setattr(platform, "PATIENCE_SECONDS", 1.0)
+    with pytest.raises(BrokenPromise, match="honest proposal"):
+        platform.check(b"{}")
+
+
+def test_f_every_call_of_the_platform_s_is_among_the_seeds():
+    asked = {name for seed in seeds("platform") for name in json.loads(seed)}
+    # What a daemon calls, by the names of the client's methods and what it builds itself.
+    assert len(asked) == 14
+    assert {"POST /auth/refresh", "GET /api/v1/contract", "POST /api/v1/sign-psbt"} < asked
+
+
+def test_f_the_number_that_ended_a_daemon_is_survived():
+    seed = next(seed for seed in seeds("platform") if b"list-wallets" in seed)
+    told = json.loads(seed)
+    for vault in told["GET /api/v1/list-wallets"][2]:
+        vault["m"] = 2**63
+    platform.check(json.dumps(told).encode())
 
 
 @pytest.mark.parametrize("name", ["psbt", "worker", "key_files"])

@@ -29,6 +29,10 @@ FAULTS = (
     "1,000",
     "older version",
     "damaged",
+    "at its extremes",
+    "unfolds to gigabytes",
+    "endless pages",
+    "fills the journal",
 )
 
 

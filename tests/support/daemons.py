@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,9 +74,10 @@ async def daemon_at(
     fault: FaultPoint = no_fault,
     sign_in: bool = True,
     sleep: Callable[[float], Awaitable[None]] = hurried_sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Daemon]:
     outside = Outside(
-        transport=platform.transport, bridge=bridge, fault=fault, jitter=lambda: 0.5, sleep=sleep
+        transport=platform.transport, bridge=bridge, fault=fault, clock=clock, jitter=lambda: 0.5, sleep=sleep
     )
     kept = MemoryStore() if store is None else store
     with StateFolder.hold(state):

@@ -12,8 +12,8 @@ from typing import Self, TypeVar
 import httpx
 
 from custody.client.api import Api
-from custody.client.errors import BadAnswer
-from custody.client.flow import MAX_ANSWER_BYTES, Core, Exclusive, Plan, Send, Wait, check_url
+from custody.client.body import Body
+from custody.client.flow import Core, Exclusive, Plan, Send, Wait, check_url
 from custody.client.session import Session
 
 R = TypeVar("R")
@@ -34,12 +34,6 @@ def _core(
 def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
     """Certificates are always verified: against the usual authorities, or a private one alone."""
     return True if ca_file is None else ssl.create_default_context(cafile=ca_file)
-
-
-def _bounded(response: httpx.Response) -> httpx.Response:
-    if len(response.content) > MAX_ANSWER_BYTES:
-        raise BadAnswer(f"an answer of {len(response.content)} bytes")
-    return response
 
 
 class Client(Api):
@@ -98,9 +92,16 @@ class Client(Api):
         if "timeout" not in request.extensions:
             request.extensions["timeout"] = DEFAULT_TIMEOUT.as_dict()
         try:
-            return _bounded(self._http.send(request))
+            response = self._http.send(request, stream=True)
+            try:
+                body = Body(response)
+                for piece in response.iter_bytes():
+                    body.add(piece)
+            finally:
+                response.close()
         except httpx.TransportError as error:
             return error
+        return body.whole()
 
     def close(self) -> None:
         self._http.close()
@@ -160,9 +161,16 @@ class AsyncClient(Api):
         if "timeout" not in request.extensions:
             request.extensions["timeout"] = DEFAULT_TIMEOUT.as_dict()
         try:
-            return _bounded(await self._http.send(request))
+            response = await self._http.send(request, stream=True)
+            try:
+                body = Body(response)
+                async for piece in response.aiter_bytes():
+                    body.add(piece)
+            finally:
+                await response.aclose()
         except httpx.TransportError as error:
             return error
+        return body.whole()
 
     async def aclose(self) -> None:
         await self._http.aclose()

@@ -4,6 +4,7 @@ Both clients drive the same plans, so that retrying, renewing the session and re
 """
 
 import json
+import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -24,8 +25,8 @@ TRIES: Final = 4
 # RFC 9110 lets a server name any delay; we wait no longer than this before telling the caller.
 LONGEST_RETRY_SECONDS: Final = 30.0
 FIRST_BACKOFF_SECONDS: Final = 0.25
-# 2 MiB of PSBT in base64, a thousand times over, would still not be an answer of ours.
-MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
+# RFC 6265, section 4.1.1.
+_CARRIED: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{0,4000}")
 BUSY_STATUSES: Final = frozenset({429, 502, 503, 504})
 
 
@@ -77,7 +78,7 @@ class Core:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> httpx.Request:
-        sent = {"Accept": "application/json", **(headers or {})}
+        sent = {"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})}
         content = None
         if body is not None:
             content = json.dumps(wire(body)).encode()
@@ -171,8 +172,19 @@ def renew(core: Core, *, stale: Session) -> Plan[None]:
         core.set_session(None)
         raise SignedOut("the platform ended the session")
     answer = read(checked(response), RefreshResponse)
-    refresh_token = response.cookies.get(REFRESH_COOKIE) or session.refresh_token
+    refresh_token = refresh_token_of(response) or session.refresh_token
     core.set_session(Session(answer.sid, answer.token, refresh_token, core.now() + answer.expires_in))
+
+
+def refresh_token_of(response: httpx.Response) -> str:
+    """The cookie; empty where there is none. Raises BadAnswer where no header could carry it back."""
+    try:
+        token = response.cookies.get(REFRESH_COOKIE) or ""
+    except httpx.CookieConflict:
+        raise BadAnswer(f"{response.request.url.path}: two sessions at once") from None
+    if not _CARRIED.fullmatch(token):
+        raise BadAnswer(f"{response.request.url.path}: a session that cannot be sent back")
+    return token
 
 
 def attempt(core: Core, request: httpx.Request, *, repeatable: bool) -> Plan[httpx.Response]:
@@ -204,11 +216,11 @@ def retry_after(response: httpx.Response, now: float) -> float | None:
     text = response.headers.get("retry-after", "").strip()
     if not text:
         return None
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

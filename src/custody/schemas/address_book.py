@@ -4,7 +4,16 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from custody.schemas.common import ApiNetwork, IntId, Name, Request, Shape, Timestamp
+from custody.schemas.common import (
+    ApiNetwork,
+    Int64,
+    IntId,
+    Label,
+    Name,
+    Request,
+    Shape,
+    Timestamp,
+)
 
 # Longer than any address (BIP-173: 90 characters), so that the refusal can say what is wrong with it.
 AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
@@ -13,9 +22,9 @@ AddressText = Annotated[str, StringConstraints(strip_whitespace=True, min_length
 class WhitelistAddress(Shape):
     """A row of ``GET /api/v1/get-whitelist-addresses``. ``address`` is in its canonical form."""
 
-    uid: int
-    name: str
-    address: str
+    uid: Int64
+    name: Label
+    address: Label
     network: ApiNetwork
     created_at: Timestamp
 

@@ -4,7 +4,20 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from custody.schemas.common import EmailAddress, Line, Name, NullString, Request, Shape, TextId, Timestamp
+from custody.schemas.common import (
+    Count,
+    EmailAddress,
+    Few,
+    Label,
+    Line,
+    Name,
+    NullString,
+    Prose,
+    Request,
+    Shape,
+    TextId,
+    Timestamp,
+)
 from custody.schemas.users import User
 
 # NIST SP 800-63B: at least eight characters, at least 64 allowed; the bound keeps Argon2 cheap to refuse.
@@ -18,6 +31,9 @@ OneTimeCode = Annotated[
     str, StringConstraints(strip_whitespace=True, pattern=f"^({_SIX_DIGITS}|{_RECOVERY_CODE})$")
 ]
 OpaqueToken = Annotated[str, StringConstraints(min_length=16, max_length=200, pattern=r"^[A-Za-z0-9_-]+$")]
+# In an answer: absent while a second factor is outstanding, and else what a header and the next request can carry.
+TokenOrNone = Annotated[str, StringConstraints(max_length=200, pattern=r"^([A-Za-z0-9_-]{16,200})?$")]
+BearerOrNone = Annotated[str, StringConstraints(max_length=4_000, pattern=r"^[\x21-\x7e]*$")]
 SecondFactor = Literal["none", "email", "totp"]
 
 REFRESH_COOKIE = "refresh_token"
@@ -47,12 +63,12 @@ class LoginResponse(Shape):
 
     success: bool = True
     requires_2fa: bool = Field(alias="requires_2FA")
-    token: str = Field(repr=False)
-    token_2fa: str = Field(repr=False)
-    sid: str
+    token: BearerOrNone = Field(repr=False)
+    token_2fa: TokenOrNone = Field(repr=False)
+    sid: TokenOrNone
     user_info: User | None = None
     # Seconds until the access token ends; absent while a second factor is outstanding.
-    expires_in: int | None = None
+    expires_in: Count | None = None
     # Where the outstanding code is to be read.
     two_factor_method: SecondFactor | None = None
 
@@ -75,9 +91,9 @@ class RefreshRequest(Request):
 
 class RefreshResponse(Shape):
     success: bool = True
-    token: str = Field(repr=False)
-    sid: str
-    expires_in: int
+    token: BearerOrNone = Field(repr=False)
+    sid: TokenOrNone
+    expires_in: Count
 
 
 class TwoFactorRequest(Request):
@@ -119,8 +135,8 @@ class TotpEnrolResponse(Shape):
     """Shown once: ``secret`` in base32 to be typed, ``otpauth_uri`` to be drawn as a QR code."""
 
     success: bool = True
-    secret: str = Field(repr=False)
-    otpauth_uri: str = Field(repr=False)
+    secret: Prose = Field(repr=False)
+    otpauth_uri: Prose = Field(repr=False)
 
 
 class TotpConfirmRequest(Request):
@@ -133,7 +149,7 @@ class TotpConfirmResponse(Shape):
     """Shown once. Each recovery code stands in for the authenticator one time."""
 
     success: bool = True
-    recovery_codes: list[str] = Field(repr=False)
+    recovery_codes: Few[Label] = Field(repr=False)
 
 
 class PasswordResetRequest(Request):
@@ -182,4 +198,4 @@ class RevokeSessionsRequest(Request):
 
 class RevokeSessionsResponse(Shape):
     success: bool = True
-    ended: int
+    ended: Count

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from custody.schemas.common import ApiNetwork
+from custody.schemas.common import (
+    ApiNetwork,
+)
 
 PURPOSE = "Register signing key"
 # Coldcard takes 2 to 240 printable characters without two spaces in a row; 200 leaves room.

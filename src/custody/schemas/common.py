@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -57,6 +57,26 @@ PsbtBase64 = Annotated[
     str, StringConstraints(min_length=8, max_length=MAX_PSBT_BASE64), Field(examples=["cHNidP8BAH0CAAAAAQ=="])
 ]
 
+# What an answer may hold. A reader checks the meaning of a value later; these are the sizes that it can store and show, so
+# they are wider than what the platform sends. tests/custody/schemas/test_bounds.py fails on an answer without them.
+T = TypeVar("T")
+Int64 = Annotated[int, Field(ge=-MAX_INT64 - 1, le=MAX_INT64)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+# 21 million BTC in satoshis.
+MAX_SATS = 2_100_000_000_000_000
+Sats = Annotated[int, Field(ge=-MAX_SATS, le=MAX_SATS)]
+# An id, a hash, a name, an address, a path, an amount: the longest is an e-mail address of 320 characters.
+Label = Annotated[str, StringConstraints(max_length=400)]
+# A sentence, a descriptor of 15 keys, a URL.
+Prose = Annotated[str, StringConstraints(max_length=10_000)]
+PsbtText = Annotated[str, StringConstraints(max_length=MAX_PSBT_BASE64)]
+# A standard transaction has 400,000 weight units: as many bytes at most.
+TransactionHex = Annotated[str, StringConstraints(max_length=2 * 400_000)]
+# Signers, recipients, roles, a page of proposals; and what grows with a workspace's age. The first bad entry ends the reading:
+# an error for each of a hundred thousand would take more memory than the list.
+Few = Annotated[list[T], Field(max_length=1_000, fail_fast=True)]
+Many = Annotated[list[T], Field(max_length=100_000, fail_fast=True)]
+
 
 def _as_utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
@@ -106,7 +126,7 @@ class Request(BaseModel):
 class NullString(Shape):
     """The specification's nullable string: ``{"String": …, "Valid": …}``."""
 
-    string: str = Field(default="", alias="String")
+    string: Prose = Field(default="", alias="String")
     valid: bool = Field(alias="Valid")
 
     @classmethod
@@ -136,7 +156,7 @@ class NullTime(Shape):
 class NullInt64(Shape):
     """The specification's nullable integer."""
 
-    int64: StrictInt = Field(default=0, alias="Int64")
+    int64: Annotated[StrictInt, Field(ge=-MAX_INT64 - 1, le=MAX_INT64)] = Field(default=0, alias="Int64")
     valid: bool = Field(alias="Valid")
 
     @classmethod

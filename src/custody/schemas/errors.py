@@ -1,11 +1,17 @@
 """Problem details (RFC 9457) and the platform's stable error codes."""
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, StringConstraints
 
-from custody.schemas.common import Shape
+from custody.schemas.common import (
+    Count,
+    Int64,
+    Label,
+    Many,
+    Shape,
+)
 
 PROBLEM_CONTENT_TYPE = "application/problem+json"
 
@@ -51,25 +57,36 @@ class ErrorCode(StrEnum):
     POLICY_UNAVAILABLE = "POLICY_UNAVAILABLE"
 
 
+def _cut(value: object) -> object:
+    """A refusal must be read however long its sentence is, or a field's name in it: what comes first is what matters."""
+    return value[:MAX_TOLD] if isinstance(value, str) else value
+
+
+MAX_TOLD = 4_000
+Told = Annotated[str, BeforeValidator(_cut), StringConstraints(max_length=MAX_TOLD)]
+# limit, used, requested, next_reset.
+Figures = Annotated[dict[Label, Label | Int64 | bool | None], Field(max_length=100)]
+
+
 class FieldError(Shape):
     """One thing that is wrong, and where: ``pointer`` is a JSON pointer (RFC 6901) into the body or query."""
 
-    pointer: str
-    code: str
-    detail: str
+    pointer: Told
+    code: Told
+    detail: Told
 
 
 class Problem(Shape):
     """The body of every error. ``trace_id`` equals the audit entry's, so that a person can quote it."""
 
     success: Literal[False] = False
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    instance: str = ""
-    code: str
-    trace_id: str = ""
-    errors: list[FieldError] = Field(default_factory=list)
+    type: Label = "about:blank"
+    title: Told
+    status: Count
+    detail: Told
+    instance: Told = ""
+    code: Label
+    trace_id: Label = ""
+    errors: Many[FieldError] = Field(default_factory=list)
     # Figures that some codes carry: limit, used, requested, next_reset.
-    figures: dict[str, Any] | None = None
+    figures: Figures | None = None

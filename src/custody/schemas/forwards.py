@@ -4,7 +4,12 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
-from custody.schemas.common import ApiNetwork, IntId, Request, TextId
+from custody.schemas.common import (
+    ApiNetwork,
+    IntId,
+    Request,
+    TextId,
+)
 from custody.schemas.proposals import AmountSats
 
 # BIP-173: an address of these networks is at most 90 characters.

@@ -4,7 +4,16 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from custody.schemas.common import EmailAddress, IntId, Request, Shape, TextId, Timestamp
+from custody.schemas.common import (
+    EmailAddress,
+    Int64,
+    IntId,
+    Label,
+    Request,
+    Shape,
+    TextId,
+    Timestamp,
+)
 
 
 class InvitationStatus(StrEnum):
@@ -26,21 +35,21 @@ class InviteToWorkspaceRequest(Request):
 
 class InviteResponse(Shape):
     success: bool = True
-    invite_id: str
+    invite_id: Label
 
 
 class Invitation(Shape):
     """``InvitedBy`` is an e-mail address: whom to ask about it, for somebody who is no member yet."""
 
-    invite_uid: str = Field(alias="InviteUID")
-    invited_email: str = Field(alias="InvitedEmail")
-    org_id: int = Field(alias="OrgID")
-    org_name: str = Field(alias="OrgName")
-    workspace_id: int = Field(alias="WorkspaceID")
-    workspace_name: str = Field(alias="WorkspaceName")
-    role_id: int = Field(alias="RoleID")
-    role_name: str = Field(alias="RoleName")
-    invited_by: str = Field(alias="InvitedBy")
+    invite_uid: Label = Field(alias="InviteUID")
+    invited_email: Label = Field(alias="InvitedEmail")
+    org_id: Int64 = Field(alias="OrgID")
+    org_name: Label = Field(alias="OrgName")
+    workspace_id: Int64 = Field(alias="WorkspaceID")
+    workspace_name: Label = Field(alias="WorkspaceName")
+    role_id: Int64 = Field(alias="RoleID")
+    role_name: Label = Field(alias="RoleName")
+    invited_by: Label = Field(alias="InvitedBy")
     status: InvitationStatus = Field(alias="Status")
     created_at: Timestamp = Field(alias="CreatedAt")
     expires_at: Timestamp = Field(alias="ExpiresAt")

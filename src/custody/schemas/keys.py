@@ -4,7 +4,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from custody.schemas.common import ApiNetwork, Name, NullString, Request, Shape, TextId, Timestamp
+from custody.schemas.common import (
+    ApiNetwork,
+    Label,
+    Name,
+    NullString,
+    Request,
+    Sats,
+    Shape,
+    TextId,
+    Timestamp,
+)
 
 KeyStatus = Literal["active", "revoked"]
 # ``superseded``: another device took its place. ``lost``: nobody knows in whose hands it is.
@@ -54,8 +64,8 @@ class KeyChallengeRequest(Request):
 class KeyChallenge(Shape):
     """One printable ASCII line to sign as a Bitcoin Signed Message at ``derivation_path`` (base path, then 0/0)."""
 
-    challenge: str
-    derivation_path: str
+    challenge: Label
+    derivation_path: Label
     expires_at: Timestamp
 
 
@@ -84,9 +94,9 @@ class RevokeKeyRequest(Request):
 class Key(Shape):
     """The specification's Key."""
 
-    id: str = Field(alias="ID")
-    user_id: str = Field(alias="UserID")
-    key_type: str = Field(alias="KeyType")
+    id: Label = Field(alias="ID")
+    user_id: Label = Field(alias="UserID")
+    key_type: Label = Field(alias="KeyType")
     status: KeyStatus = Field(alias="Status")
     pub_key_hex: NullString = Field(alias="PubKeyHex")
     xpub: NullString = Field(alias="Xpub")
@@ -115,9 +125,9 @@ class SigningProfileAddress(Shape):
     """
 
     network: ApiNetwork
-    wallet_address: str
-    derivation_path: str
-    key_id: str
-    confirmed_sats: int = 0
-    unconfirmed_sats: int = 0
-    locked_sats: int = 0
+    wallet_address: Label
+    derivation_path: Label
+    key_id: Label
+    confirmed_sats: Sats = 0
+    unconfirmed_sats: Sats = 0
+    locked_sats: Sats = 0

@@ -4,7 +4,19 @@ from typing import Annotated
 
 from pydantic import Field, StrictInt, ValidationInfo, field_validator
 
-from custody.schemas.common import CyclePeriod, DecimalText, IntId, Request, Shape, TextId, Timestamp
+from custody.schemas.common import (
+    Count,
+    CyclePeriod,
+    DecimalText,
+    Int64,
+    IntId,
+    Label,
+    Prose,
+    Request,
+    Shape,
+    TextId,
+    Timestamp,
+)
 from custody.schemas.queries import QueryId
 
 CycleDay = Annotated[StrictInt, Field(ge=1, le=31)]
@@ -66,19 +78,19 @@ class CheckVaultQuery(VaultQuery):
 class RoleLimit(Shape):
     """A role's policy in one workspace. What is used of it differs by member: see ``MyLimits``."""
 
-    role_id: int
-    workspace_id: int
-    limit: str = Field(alias="Limit")
+    role_id: Int64
+    workspace_id: Int64
+    limit: Label = Field(alias="Limit")
     cycle_period: CyclePeriod = Field(alias="CyclePeriod")
-    cycle_day: int = Field(alias="CycleDay")
+    cycle_day: Count = Field(alias="CycleDay")
     next_reset: Timestamp = Field(alias="NextReset")
 
 
 class MyLimits(RoleLimit):
     """``Unused`` is ``Limit - Used``, and zero where the limit was lowered under what was used already."""
 
-    used: str = Field(alias="Used")
-    unused: str = Field(alias="Unused")
+    used: Label = Field(alias="Used")
+    unused: Label = Field(alias="Unused")
 
 
 class VaultLimits(Shape):
@@ -86,11 +98,11 @@ class VaultLimits(Shape):
     is true, an operator made it the limit of the cycle's sum.
     """
 
-    limit: str = Field(alias="Limit")
+    limit: Label = Field(alias="Limit")
     cycle_period: CyclePeriod = Field(alias="CyclePeriod")
-    cycle_day: int = Field(alias="CycleDay")
-    used: str = Field(alias="Used")
-    unused: str = Field(alias="Unused")
+    cycle_day: Count = Field(alias="CycleDay")
+    used: Label = Field(alias="Used")
+    unused: Label = Field(alias="Unused")
     next_reset: Timestamp = Field(alias="NextReset")
     per_cycle: bool = Field(default=False, alias="PerCycle")
 
@@ -102,20 +114,20 @@ class AssetLimits(Shape):
     ``contract_id`` as in the token's own record: null until its deployment is broadcast.
     """
 
-    contract_uid: int
-    contract_id: str | None
-    ticker: str
-    decimals: int
-    limit: str = Field(alias="Limit")
-    used: str = Field(alias="Used")
-    unused: str = Field(alias="Unused")
+    contract_uid: Int64
+    contract_id: Label | None
+    ticker: Label
+    decimals: Count
+    limit: Label = Field(alias="Limit")
+    used: Label = Field(alias="Used")
+    unused: Label = Field(alias="Unused")
     next_reset: Timestamp = Field(alias="NextReset")
 
 
 class LimitError(Shape):
     """Stands in the place of a vault's limits while spending policies cannot be read; nothing moves meanwhile."""
 
-    limit_error: str
+    limit_error: Prose
 
 
 class LimitCheck(Shape):

@@ -6,7 +6,17 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from custody.schemas.common import MAX_INT64, Request, Shape, Timestamp
+from custody.schemas.common import (
+    MAX_INT64,
+    Count,
+    Int64,
+    Label,
+    Many,
+    Prose,
+    Request,
+    Shape,
+    Timestamp,
+)
 from custody.schemas.queries import QueryId
 
 PAGE_SIZE = 50
@@ -19,6 +29,8 @@ IdText = Annotated[
     int, Field(ge=1, le=MAX_INT64), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,18}$"})
 ]
 CategoryText = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{1,40}$")]
+# As much text as a client reads of one answer.
+ExportText = Annotated[str, StringConstraints(max_length=64 * 1024 * 1024)]
 CursorText = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -73,19 +85,19 @@ class ExportLogsQuery(LogFilter):
 class AuditLogEntry(Shape):
     """The specification's entry. Ids are text; the workspace's and the role's are empty where there is none."""
 
-    event_uid: str
-    org_uid: str
-    workspace_uid: str
+    event_uid: Label
+    org_uid: Label
+    workspace_uid: Label
     timestamp: Timestamp
-    category: str
-    action: str
-    description: str
-    user_uuid: int
-    role_uid: str
-    trace_id: str
-    prev_hash: str
-    event_hash: str
-    user_name: str
+    category: Label
+    action: Label
+    description: Prose
+    user_uuid: Int64
+    role_uid: Label
+    trace_id: Label
+    prev_hash: Label
+    event_hash: Label
+    user_name: Label
 
 
 class LogsPage(Shape):
@@ -94,14 +106,14 @@ class LogsPage(Shape):
     ``next_cursor`` is null on the last page.
     """
 
-    logs: list[AuditLogEntry]
-    page: int
-    page_size: int
-    total: int
-    next_cursor: str | None
+    logs: Many[AuditLogEntry]
+    page: Count
+    page_size: Count
+    total: Int64
+    next_cursor: Label | None
 
 
 class ExportedLogs(Shape):
     """Everything that matched, as RFC 4180."""
 
-    csv: str
+    csv: ExportText

@@ -8,6 +8,8 @@ from pydantic import Field
 from custody.schemas.common import (
     ApiNetwork,
     EmailAddress,
+    Int64,
+    Label,
     Name,
     NullInt64,
     NullString,
@@ -72,19 +74,19 @@ class ReviewOnboardingRequest(Request):
 class OnboardingRequest(Shape):
     """The specification's OnboardingRequest. ``was_created``: the organisation and its workspace exist."""
 
-    uid: int
-    requester_uuid: int
-    requester_email: str
-    first_name: str
-    last_name: str
-    work_email: str
-    messaging_platform: str
-    messaging_handle: str
-    monthly_volume: str
-    referral_source: str
+    uid: Int64
+    requester_uuid: Int64
+    requester_email: Label
+    first_name: Label
+    last_name: Label
+    work_email: Label
+    messaging_platform: Label
+    messaging_handle: Label
+    monthly_volume: Label
+    referral_source: Label
     referral_source_detail: NullString
-    org_name: str
-    workspace_name: str
+    org_name: Label
+    workspace_name: Label
     # Ours beside the specification's: where the workspace will be.
     network: ApiNetwork
     status: OnboardingStatus

@@ -5,10 +5,26 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt, StringConstraints, model_validator
 
-from custody.schemas.common import IntId, Priority, PsbtBase64, Request, Shape, Text, TextId, Timestamp
+from custody.schemas.common import (
+    MAX_SATS,
+    Count,
+    Few,
+    Int64,
+    IntId,
+    Label,
+    Many,
+    Priority,
+    Prose,
+    PsbtBase64,
+    PsbtText,
+    Request,
+    Sats,
+    Shape,
+    Text,
+    TextId,
+    Timestamp,
+)
 
-# 21 million BTC in satoshis.
-MAX_SATS = 2_100_000_000_000_000
 MAX_RECIPIENTS = 100
 # One OP_RETURN of at most 80 bytes: what every relaying node takes. Twice that in hex, with its prefix.
 MAX_OP_RETURN_TEXT = 162
@@ -87,8 +103,8 @@ class CreatePsbtRequest(Request):
 
 
 class CreatePsbtResponse(Shape):
-    psbt_id: str
-    psbt_base64: str
+    psbt_id: Label
+    psbt_base64: PsbtText
 
 
 class CancelPsbtRequest(Request):
@@ -105,12 +121,12 @@ class CancelPsbtResponse(Shape):
     ``replaces_psbt_id`` and ``cancel`` takes its coins back for good. ``coins_kept``: they stay locked until then.
     """
 
-    psbt_id: str
+    psbt_id: Label
     status: ProposalStatus
-    released_signatures: int
+    released_signatures: Count
     coins_kept: bool
     self_spend_offered: bool
-    detail: str
+    detail: Prose
 
 
 class SignPsbtRequest(Request):
@@ -132,20 +148,20 @@ class SignPsbtRequest(Request):
 
 
 class SignPsbtResponse(Shape):
-    psbt_id: str
+    psbt_id: Label
     status: ProposalStatus
-    collected_signatures: int
-    required_signatures: int
-    txid: str | None = None
+    collected_signatures: Count
+    required_signatures: Count
+    txid: Label | None = None
     # Inputs of ours that still lack this signer's signature, and words about what was changed or not.
-    missing_inputs: list[int] = Field(default_factory=list)
-    detail: str | None = None
+    missing_inputs: Many[Int64] = Field(default_factory=list)
+    detail: Prose | None = None
 
 
 class ProposalSigner(Shape):
-    key_id: str
+    key_id: Label
     is_signed: bool
-    user_id: str
+    user_id: Label
     signed_at: Timestamp | None = None
     decision: Literal["approve", "reject"] | None = None
 
@@ -160,61 +176,61 @@ class DecodedCall(Shape):
     the SHA-256 of that list (docs/tokens.md).
     """
 
-    function: str
-    words: str
-    data_hex: str
-    contract_id: str | None = None
-    ticker: str | None = None
-    decimals: int | None = None
-    amount_raw: str | None = None
-    amount: str | None = None
-    address: str | None = None
-    total_supply_raw: str | None = None
-    total_supply: str | None = None
-    max_supply_raw: str | None = None
-    max_supply: str | None = None
+    function: Label
+    words: Prose
+    data_hex: Label
+    contract_id: Label | None = None
+    ticker: Label | None = None
+    decimals: Count | None = None
+    amount_raw: Label | None = None
+    amount: Label | None = None
+    address: Label | None = None
+    total_supply_raw: Label | None = None
+    total_supply: Label | None = None
+    max_supply_raw: Label | None = None
+    max_supply: Label | None = None
     whitelist_enabled: bool | None = None
-    bytecode_hash: str | None = None
-    whitelist_count: int | None = None
-    whitelist_hash: str | None = None
+    bytecode_hash: Label | None = None
+    whitelist_count: Count | None = None
+    whitelist_hash: Label | None = None
 
 
 class Proposal(Shape):
     """``GET /api/v1/psbt``. ``txid`` is null until the transaction was broadcast; ``fee_rate`` is in sat/vB."""
 
-    psbt_id: str
-    workspace_id: str
-    vault_id: str
+    psbt_id: Label
+    workspace_id: Label
+    vault_id: Label
     tx_type: TxType
     status: ProposalStatus
-    contract_uid: int | None = None
-    call_uid: int | None = None
+    contract_uid: Int64 | None = None
+    call_uid: Int64 | None = None
     decoded_call: DecodedCall | None = None
-    created_by: str
-    description: str | None = None
-    psbt_base64: str
-    txid: str | None = None
-    txid_expected: str
-    recipients: list[str]
-    amounts_sats: list[int]
-    fee_sats: int
-    fee_rate: str
-    op_return: str | None = None
-    contract_ids: list[str] = Field(default_factory=list)
-    m: int
-    n: int
-    signers: list[ProposalSigner]
-    collected_signatures: int
-    required_signatures: int
+    created_by: Label
+    description: Prose | None = None
+    psbt_base64: PsbtText
+    txid: Label | None = None
+    txid_expected: Label
+    recipients: Few[Label]
+    amounts_sats: Few[Sats]
+    fee_sats: Sats
+    fee_rate: Label
+    op_return: Label | None = None
+    contract_ids: Few[Label] = Field(default_factory=list)
+    m: Count
+    n: Count
+    signers: Few[ProposalSigner]
+    collected_signatures: Count
+    required_signatures: Count
     expires_at: Timestamp
     created_at: Timestamp
     updated_at: Timestamp
-    confirmations: int
-    block_hash: str | None = None
-    block_height: int | None = None
-    failure_code: str | None = None
-    failure_reason: str | None = None
-    replaces_psbt_id: str | None = None
-    replaced_by_psbt_id: str | None = None
+    confirmations: Count
+    block_hash: Label | None = None
+    block_height: Count | None = None
+    failure_code: Label | None = None
+    failure_reason: Prose | None = None
+    replaces_psbt_id: Label | None = None
+    replaced_by_psbt_id: Label | None = None
     # Whether create-psbt takes its id in replaces_psbt_id: it waits, and no newer version of it does.
     may_be_replaced: bool = False

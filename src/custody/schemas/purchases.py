@@ -17,7 +17,14 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from custody.schemas.common import Request, Shape, TextId, Timestamp
+from custody.schemas.common import (
+    Label,
+    Prose,
+    Request,
+    Shape,
+    TextId,
+    Timestamp,
+)
 
 MAX_PURCHASES = 500
 # What a double holds exactly, which is what a JSON number is to most readers (RFC 8259, section 6; IEEE 754, DBL_DIG).
@@ -52,7 +59,10 @@ def _no_boolean(value: object) -> object:
 
 # Written as a JSON number, as the specification has it, and exact as one.
 Amount = Annotated[
-    Decimal, AfterValidator(_exact), PlainSerializer(float, return_type=float, when_used="json")
+    Decimal,
+    Field(ge=0, le=10**MAX_DIGITS),
+    AfterValidator(_exact),
+    PlainSerializer(float, return_type=float, when_used="json"),
 ]
 ReportedAmount = Annotated[Decimal, BeforeValidator(_no_boolean), AfterValidator(_exact)]
 CurrencyCode = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]{1,20}$")]
@@ -100,28 +110,28 @@ class PurchaseReport(Shape):
     """A delivery: ``type`` says what it is about, ``data`` is what it says."""
 
     type: Annotated[str, StringConstraints(max_length=100)]
-    data: dict[str, Any]
+    data: dict[Label, Any]
 
 
 class PurchaseTransaction(Shape):
     """The specification's purchase."""
 
-    id: str
+    id: Label
     status: PurchaseStatus
     created_at: Timestamp
     updated_at: Timestamp
     base_currency_amount: Amount
-    base_currency_code: str
+    base_currency_code: Label
     quote_currency_amount: Amount
-    quote_currency_code: str
+    quote_currency_code: Label
     fee_amount: Amount
     extra_fee_amount: Amount
     network_fee_amount: Amount
     are_fees_included: bool
-    wallet_address: str
-    crypto_transaction_id: str
-    failure_reason: str | None
-    external_transaction_id: str
+    wallet_address: Label
+    crypto_transaction_id: Label
+    failure_reason: Prose | None
+    external_transaction_id: Label
 
 
 class PurchasesQuery(Request):

@@ -4,7 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from custody.schemas.common import MAX_INT64, ApiNetwork, Request, TextId
+from custody.schemas.common import (
+    MAX_INT64,
+    ApiNetwork,
+    Request,
+    TextId,
+)
 from custody.schemas.proposals import ProposalStatus
 
 QueryId = Annotated[int, Field(ge=1, le=MAX_INT64)]

@@ -4,7 +4,18 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool
 
-from custody.schemas.common import CyclePeriod, DecimalText, IntId, Line, Name, Request
+from custody.schemas.common import (
+    Count,
+    CyclePeriod,
+    DecimalText,
+    Int64,
+    IntId,
+    Label,
+    Line,
+    Name,
+    Prose,
+    Request,
+)
 from custody.schemas.limits import CycleFields
 from custody.schemas.users import PermissionName, Role
 
@@ -19,12 +30,12 @@ class RoleDetails(Role):
     ``limit_error`` stands in the place of the policy while spending policies cannot be read. ``Members``: how many hold it.
     """
 
-    workspace_id: int = Field(alias="WorkspaceId")
-    transaction_limit: str | None = Field(default=None, alias="TransactionLimit", exclude_if=_is_absent)
+    workspace_id: Int64 = Field(alias="WorkspaceId")
+    transaction_limit: Label | None = Field(default=None, alias="TransactionLimit", exclude_if=_is_absent)
     cycle_period: CyclePeriod | None = Field(default=None, alias="CyclePeriod", exclude_if=_is_absent)
-    cycle_day: int | None = Field(default=None, alias="CycleDay", exclude_if=_is_absent)
-    limit_error: str | None = Field(default=None, exclude_if=_is_absent)
-    members: int = Field(alias="Members")
+    cycle_day: Count | None = Field(default=None, alias="CycleDay", exclude_if=_is_absent)
+    limit_error: Prose | None = Field(default=None, exclude_if=_is_absent)
+    members: Count = Field(alias="Members")
 
 
 class CreateRoleRequest(CycleFields):

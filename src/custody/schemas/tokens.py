@@ -10,13 +10,21 @@ from pydantic_core import PydanticCustomError
 from custody.schemas.common import (
     MAX_INT64,
     ApiNetwork,
+    Count,
+    Few,
+    Int64,
     IntId,
+    Label,
+    Many,
     Name,
     Priority,
+    Prose,
+    PsbtText,
     Request,
     Shape,
     TextId,
     Timestamp,
+    TransactionHex,
 )
 from custody.schemas.queries import QueryId
 
@@ -48,6 +56,8 @@ RawUnits = Annotated[
     StringConstraints(pattern=_RAW_UNITS),
     Field(examples=["100000"]),
 ]
+# The canonical JSON of a deployment is at most 80,000 bytes (docs/tokens.md).
+BytecodeText = Annotated[str, StringConstraints(max_length=80_000)]
 AddressText = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_ADDRESS_CHARACTERS)
 ]
@@ -101,9 +111,9 @@ class CreateTokenRequest(Request):
 
 
 class CreateTokenResponse(Shape):
-    psbt_id: str
-    psbt_base64: str
-    contract_uid: int
+    psbt_id: Label
+    psbt_base64: PsbtText
+    contract_uid: Int64
 
 
 class TextArg(Request):
@@ -136,9 +146,9 @@ class CallContractRequest(Request):
 
 
 class CallContractResponse(Shape):
-    psbt_id: str
-    psbt_base64: str
-    call_uid: int
+    psbt_id: Label
+    psbt_base64: PsbtText
+    call_uid: Int64
 
 
 class ContractWhitelistRequest(Request):
@@ -159,7 +169,7 @@ class ResubmitCallRequest(Request):
 
 
 class ResubmitCallResponse(Shape):
-    txid: str
+    txid: Label
     status: CallStatus
 
 
@@ -194,9 +204,9 @@ class ContractCallsQuery(Request):
 
 
 class ContractSigner(Shape):
-    key_id: str
+    key_id: Label
     is_signed: bool
-    user_id: str
+    user_id: Label
 
 
 class Contract(Shape):
@@ -209,23 +219,23 @@ class Contract(Shape):
     both, anybody proves the token from bytes alone. Both only where one contract is asked for.
     """
 
-    contract_uid: int
-    vault_id: str
-    contract_id: str | None
-    symbol: str
-    icon: str
-    decimals: int
-    total_supply: str
-    max_supply: str
+    contract_uid: Int64
+    vault_id: Label
+    contract_id: Label | None
+    symbol: Label
+    icon: Prose
+    decimals: Count
+    total_supply: Label
+    max_supply: Label
     status: ContractStatus
-    bytecode_hash: str | None
-    network: str | None
-    deploy_psbt_id: str | None
+    bytecode_hash: Label | None
+    network: Label | None
+    deploy_psbt_id: Label | None
     whitelist_enabled: bool
-    signers: list[ContractSigner]
-    name: str = ""
-    bytecode: str | None = None
-    deployment_hex: str | None = None
+    signers: Few[ContractSigner]
+    name: Label = ""
+    bytecode: BytecodeText | None = None
+    deployment_hex: TransactionHex | None = None
 
 
 class TokenBalance(Shape):
@@ -234,30 +244,30 @@ class TokenBalance(Shape):
     ``total_supply`` is what exists by now: nothing before ``init``, and more or less with each mint and burn.
     """
 
-    contract_uid: int
-    contract_address: str
-    name: str
-    balance: str
-    decimals: int
-    icon: str
+    contract_uid: Int64
+    contract_address: Label
+    name: Label
+    balance: Label
+    decimals: Count
+    icon: Prose
     owned: bool
-    total_supply: str
-    max_supply: str
+    total_supply: Label
+    max_supply: Label
 
 
 class ContractCall(Shape):
     """One call on a token. ``Status`` FAILED with a ``FailureReason`` where it was mined and a rule gave it no effect."""
 
-    uid: int = Field(alias="UID")
+    uid: Int64 = Field(alias="UID")
     status: CallStatus = Field(alias="Status")
-    contract_uid: int = Field(alias="ContractUID")
-    wallet_id: str = Field(alias="WalletID")
+    contract_uid: Int64 = Field(alias="ContractUID")
+    wallet_id: Label = Field(alias="WalletID")
     function_name: FunctionName = Field(alias="FunctionName")
-    args: list[CallArg] = Field(alias="Args")
-    psbt_id: str = Field(alias="PsbtID")
-    tx_id: str | None = Field(alias="TxID")
-    failure_reason: str | None = Field(alias="FailureReason")
-    created_by: str = Field(alias="CreatedBy")
+    args: Few[CallArg] = Field(alias="Args")
+    psbt_id: Label = Field(alias="PsbtID")
+    tx_id: Label | None = Field(alias="TxID")
+    failure_reason: Prose | None = Field(alias="FailureReason")
+    created_by: Label = Field(alias="CreatedBy")
     created_at: Timestamp = Field(alias="CreatedAt")
     updated_at: Timestamp = Field(alias="UpdatedAt")
     confirmed_at: Timestamp | None = Field(alias="ConfirmedAt")
@@ -266,39 +276,39 @@ class ContractCall(Shape):
 class ListedAddress(Shape):
     """``name``: the address book's, empty where it has none."""
 
-    address: str
-    name: str
+    address: Label
+    name: Label
 
 
 class ContractWhitelist(Shape):
     """Who may receive one token. ``error``: why the list cannot be told; the addresses are then empty."""
 
-    contract_uid: int
-    symbol: str
-    name: str
-    vault_id: str
-    vault_name: str
-    addresses: list[ListedAddress]
-    error: str | None = None
+    contract_uid: Int64
+    symbol: Label
+    name: Label
+    vault_id: Label
+    vault_name: Label
+    addresses: Many[ListedAddress]
+    error: Prose | None = None
 
 
 class WhitelistedAddress(Shape):
-    address: str
-    name: str
-    contract_uids: list[int]
+    address: Label
+    name: Label
+    contract_uids: Many[Int64]
 
 
 class VaultError(Shape):
-    vault_id: str
-    error: str
+    vault_id: Label
+    error: Prose
 
 
 class WorkspaceWhitelist(Shape):
     """``GET /api/v1/get-workspace-whitelist``: by token, and by address."""
 
-    contracts: list[ContractWhitelist]
-    aggregate: list[WhitelistedAddress]
-    vault_errors: list[VaultError]
+    contracts: Many[ContractWhitelist]
+    aggregate: Many[WhitelistedAddress]
+    vault_errors: Many[VaultError]
 
     @model_validator(mode="after")
     def _aggregate_is_of_the_contracts(self) -> "WorkspaceWhitelist":

@@ -5,7 +5,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool, StringConstraints
 
-from custody.schemas.common import ApiNetwork, IntId, Line, Name, NullString, NullTime, Request, Shape
+from custody.schemas.common import (
+    ApiNetwork,
+    Few,
+    Int64,
+    IntId,
+    Label,
+    Line,
+    Name,
+    NullString,
+    NullTime,
+    Prose,
+    Request,
+    Shape,
+)
 
 # ITU-T E.164 counts fifteen digits; people write them with spaces, brackets and dashes.
 PhoneNumber = Annotated[
@@ -24,21 +37,21 @@ class PermissionName(StrEnum):
 
 
 class Permission(Shape):
-    uid: int = Field(alias="UID")
+    uid: Int64 = Field(alias="UID")
     rule_name: PermissionName = Field(alias="RuleName")
 
 
 class Role(Shape):
-    role_id: int = Field(alias="RoleId")
-    name: str = Field(alias="Name")
-    description: str = Field(alias="Description")
-    perm: list[Permission] = Field(alias="Perm")
+    role_id: Int64 = Field(alias="RoleId")
+    name: Label = Field(alias="Name")
+    description: Prose = Field(alias="Description")
+    perm: Few[Permission] = Field(alias="Perm")
 
 
 class WorkspaceInfo(Shape):
-    uid: int
-    name: str
-    description: str
+    uid: Int64
+    name: Label
+    description: Prose
     net: ApiNetwork
 
 
@@ -48,30 +61,30 @@ class WorkspaceEntry(Shape):
 
 
 class WorkspaceList(Shape):
-    workspaces: list[WorkspaceEntry] = Field(alias="Workspaces")
+    workspaces: Few[WorkspaceEntry] = Field(alias="Workspaces")
 
 
 class Organisation(Shape):
-    org_id: int = Field(alias="OrgID")
-    org_name: str = Field(alias="OrgName")
+    org_id: Int64 = Field(alias="OrgID")
+    org_name: Label = Field(alias="OrgName")
     workspaces: WorkspaceList = Field(alias="Workspaces")
 
 
 class OrganisationList(Shape):
-    organisations: list[Organisation] = Field(alias="Organisations")
+    organisations: Few[Organisation] = Field(alias="Organisations")
 
 
 class User(Shape):
     """The specification's User. ``DefaultOrg`` and ``DefaultWorkspace`` are 0 for an account that has none yet."""
 
-    uuid: int = Field(alias="UUID")
-    email: str = Field(alias="Email")
+    uuid: Int64 = Field(alias="UUID")
+    email: Label = Field(alias="Email")
     first_name: NullString = Field(alias="FirstName")
     surname: NullString = Field(alias="Surname")
     last_login: NullTime = Field(alias="LastLogin")
     phone_number: NullString = Field(alias="PhoneNumber")
-    default_org: int = Field(alias="DefaultOrg")
-    default_workspace: int = Field(alias="DefaultWorkspace")
+    default_org: Int64 = Field(alias="DefaultOrg")
+    default_workspace: Int64 = Field(alias="DefaultWorkspace")
     organisations_info: OrganisationList = Field(alias="OrganisationsInfo")
 
 
@@ -87,7 +100,7 @@ class AddWorkspaceToUserRequest(Request):
 
 class AllocationResponse(Shape):
     success: bool = True
-    allocation_id: int
+    allocation_id: Int64
 
 
 class RemoveUserRequest(Request):
@@ -149,8 +162,8 @@ class UpdateWorkspaceRequest(Request):
 class Member(Shape):
     """A row of ``GET /api/v1/get-users-from-workspace``. ``can_sign``: holds an active key on the workspace's network."""
 
-    uuid: int = Field(alias="UUID")
-    email: str = Field(alias="Email")
+    uuid: Int64 = Field(alias="UUID")
+    email: Label = Field(alias="Email")
     first_name: NullString = Field(alias="FirstName")
     surname: NullString = Field(alias="Surname")
     role: Role = Field(alias="Role")

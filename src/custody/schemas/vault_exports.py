@@ -2,7 +2,13 @@
 
 from typing import Literal
 
-from custody.schemas.common import Request, Shape, TextId
+from custody.schemas.common import (
+    Label,
+    Prose,
+    Request,
+    Shape,
+    TextId,
+)
 from custody.schemas.queries import QueryId
 
 # A descriptor (BIP-380, BIP-389), or a descriptor record of BIP-129.
@@ -20,8 +26,8 @@ class VaultExportQuery(Request):
 class VaultExport(Shape):
     """``verification_code`` is what the vault's signers read to each other."""
 
-    vault_id: str
-    name: str
+    vault_id: Label
+    name: Label
     format: ExportForm
-    text: str
-    verification_code: str
+    text: Prose
+    verification_code: Label

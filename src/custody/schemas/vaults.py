@@ -6,10 +6,15 @@ from pydantic import Field, StrictInt, model_validator
 
 from custody.schemas.common import (
     ApiNetwork,
+    Count,
     DecimalText,
+    Few,
     IntId,
+    Label,
     Name,
     NullString,
+    Prose,
+    Sats,
     Shape,
     Timestamp,
 )
@@ -43,12 +48,12 @@ def _is_absent(value: object) -> bool:
 
 
 class VaultSigner(Shape):
-    key_index: int
+    key_index: Count
     first_name: NullString
     surname: NullString
     # Ours beside the specification's: who the signer is, so that a daemon finds its own place.
-    user_id: str = ""
-    key_id: str = ""
+    user_id: Label = ""
+    key_id: Label = ""
 
 
 class Vault(Shape):
@@ -59,30 +64,30 @@ class Vault(Shape):
     ``warnings``: in the answer to ``create_wallet`` alone, what its creator should know of the quorum; absent where there is nothing.
     """
 
-    id: str
-    user_id: str
-    workspace_id: str
-    name: str
+    id: Label
+    user_id: Label
+    workspace_id: Label
+    name: Label
     network: ApiNetwork
-    m: int
-    n: int
-    script_type: str
-    witness_script_hex: str
-    address: str
+    m: Count
+    n: Count
+    script_type: Label
+    witness_script_hex: Prose
+    address: Label
     created_at: Timestamp
     updated_at: Timestamp
     detailed_vault_limits: VaultLimits | None = Field(default=None, exclude_if=_is_absent)
-    limit_error: str | None = Field(default=None, exclude_if=_is_absent)
-    assets: list[AssetLimits] | None = Field(default=None, exclude_if=_is_absent)
-    signers: list[VaultSigner]
-    descriptor: str
+    limit_error: Prose | None = Field(default=None, exclude_if=_is_absent)
+    assets: Few[AssetLimits] | None = Field(default=None, exclude_if=_is_absent)
+    signers: Few[VaultSigner]
+    descriptor: Prose
     # The chain behind ``testnet``: testnet4, signet or regtest, by the operator's configuration, never inferred.
-    chain: str
-    receive_address: str
-    confirmed_sats: int
-    unconfirmed_sats: int
-    locked_sats: int
-    warnings: list[str] | None = Field(default=None, exclude_if=_is_absent)
+    chain: Label
+    receive_address: Label
+    confirmed_sats: Sats
+    unconfirmed_sats: Sats
+    locked_sats: Sats
+    warnings: Few[Prose] | None = Field(default=None, exclude_if=_is_absent)
 
     @model_validator(mode="after")
     def _limits_or_why_not(self) -> "Vault":

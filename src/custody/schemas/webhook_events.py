@@ -5,7 +5,13 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StringConstraints
 
-from custody.schemas.common import Shape, TextId, Timestamp
+from custody.schemas.common import (
+    Int64,
+    Label,
+    Shape,
+    TextId,
+    Timestamp,
+)
 
 # All kinds, those of later versions too.
 EVERY_KIND: Final = "*"
@@ -63,11 +69,11 @@ class WebhookEvent(Shape):
     """
 
     id: TextId
-    sequence: int
-    kind: str
-    workspace_id: int
+    sequence: Int64
+    kind: Label
+    workspace_id: Int64
     created_at: Timestamp
-    data: dict[str, Any]
+    data: dict[Label, Any]
 
 
 Kinds = Annotated[

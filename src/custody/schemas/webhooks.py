@@ -5,7 +5,18 @@ from typing import Annotated, Final
 
 from pydantic import Field, StrictBool, StringConstraints
 
-from custody.schemas.common import IntId, Request, Shape, TextId, Timestamp
+from custody.schemas.common import (
+    Count,
+    Few,
+    Int64,
+    IntId,
+    Label,
+    Prose,
+    Request,
+    Shape,
+    TextId,
+    Timestamp,
+)
 from custody.schemas.queries import QueryId
 from custody.schemas.webhook_events import Kinds
 
@@ -46,22 +57,22 @@ class Webhook(Shape):
     """``failing_since``: no delivery was taken since then. ``old_secret_until``: until then the old secret signs as well."""
 
     webhook_id: TextId
-    workspace_id: int
-    url: str
-    kinds: list[str]
+    workspace_id: Int64
+    url: Prose
+    kinds: Few[Label]
     enabled: bool
     disabled_at: Timestamp | None
     disabled_reason: DisabledReason | None
     failing_since: Timestamp | None
     old_secret_until: Timestamp | None
-    created_by: int
+    created_by: Int64
     created_at: Timestamp
 
 
 class WebhookWithSecret(Webhook):
     """``secret`` is shown here and never again; null where no new one was made."""
 
-    secret: str | None = Field(repr=False)
+    secret: Prose | None = Field(repr=False)
 
 
 class UpdateWebhookRequest(Request):
@@ -106,12 +117,12 @@ class WebhookDelivery(Shape):
     delivery_id: TextId
     webhook_id: TextId
     event_id: TextId
-    sequence: int
-    kind: str
+    sequence: Int64
+    kind: Label
     status: DeliveryStatus
-    attempts: int
-    response_status: int | None
-    error: str | None
+    attempts: Count
+    response_status: Count | None
+    error: Prose | None
     attempted_at: Timestamp | None
     next_attempt_at: Timestamp | None
     created_at: Timestamp

@@ -8,21 +8,39 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeVar
 
 from signerd.account.backoff import Backoff
-from signerd.account.listing import Listed, Unreadable
+from signerd.account.listing import UNFORESEEN, Listed, Unreadable
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
 from signerd.account.tokens import TokensLearnt
 from signerd.account.wire import Workspace
+from signerd.core.claims import VaultClaim
+from signerd.core.effects import Level, Notify
+from signerd.core.engine import Step
+from signerd.core.events import Reconsidered
+from signerd.core.states import State
 from signerd.core.text import said
 from signerd.core.values import Snapshot
-from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
+from signerd.errors import (
+    PlatformAnswersWrongly,
+    PlatformError,
+    PlatformFloods,
+    PlatformRefused,
+    SignedOut,
+    SignerdError,
+)
 from signerd.journal import Journal
+from signerd.journal.journal import Learnt
+from signerd.keeping import unforeseen
 from signerd.troubles import Troubles
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
+E = TypeVar("E")
+R = TypeVar("R")
+Taken = TypeVar("Taken", Step, Learnt)
 
 # A platform without long poll answers at once: it is not asked more often than this.
 SHORTEST_ROUND_SECONDS = 2.0
@@ -32,12 +50,14 @@ LEARN_EVERY_SECONDS = 60.0
 FOLLOWING_ROUND_SECONDS = 20
 # What was left out of a list is tried again while the list does not change: later each time, and at least so often.
 LEFT_OUT_SECONDS = 600.0
-WORKSPACES = "workspaces"
+PLATFORM, WORKSPACES = "platform", "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 TOKENS = "tokens of workspace"
-UNFORESEEN = "judging it failed in a way that nobody foresaw: signerd's own messages say how."
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
 FOLLOWED_A_ROUND = 20
+# A thousand entries take seconds to judge.
+AT_ONCE_SECONDS = 0.02
+RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 
 
 _log = logging.getLogger(__name__)
@@ -71,6 +91,7 @@ class Follower:
     sleep: Sleep = asyncio.sleep
     state: PlatformState = field(default_factory=PlatformState)
     _turn: str = ""
+    _alarmed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.tokens = TokensLearnt(self.journal, self.platform, self.sink)
@@ -101,6 +122,11 @@ class Follower:
                     continue
             except PlatformError as error:
                 self._trouble(said(error))
+            except SignerdError:
+                raise
+            except Exception:  # noqa: BLE001 - whatever an answer makes of us, the platform is followed on
+                _log.exception("following the platform failed in an unforeseen way")
+                self._trouble(unforeseen("Following the platform"))
             else:
                 self.state.reachable, self.state.trouble = True, None
                 self.state.last_heard = self.clock()
@@ -164,12 +190,31 @@ class Follower:
     async def learn_vaults(self, workspace: Workspace) -> None:
         """Take the platform's word about the vaults; what waits is judged anew where it changed."""
         listed = await self.platform.vaults(workspace)
-        self._tell(VAULTS, workspace, listed.unreadable)
-        learnt = [self.journal.learn(claim) for claim in listed.items]
-        for heard in learnt:
-            self.sink.perform(heard.effects)
-        if any(heard.news for heard in learnt):
-            self.sink.perform(self.journal.reconsider())
+        learnt = await self._in_turn(self._learn, listed.items)
+        failed = (found for found in learnt if isinstance(found, Unreadable))
+        self._tell(VAULTS, workspace, (*listed.unreadable, *failed))
+        if any(isinstance(heard, Learnt) and heard.news for heard in learnt):
+            await self._in_turn(self._reconsider, self.journal.ids(RECONSIDERED))
+
+    def _learn(self, claim: VaultClaim) -> Learnt | Unreadable:
+        return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
+
+    def _reconsider(self, psbt_id: str) -> Unreadable | None:
+        # Others are served between two of them, and may have moved this one on: an approval must not lapse.
+        if self.journal.record(psbt_id).state not in RECONSIDERED:
+            return None
+        found = self._taken(psbt_id, lambda: self.journal.decide(psbt_id, Reconsidered()))
+        return found if isinstance(found, Unreadable) else None
+
+    async def _in_turn(self, take: Callable[[E], R], entries: Iterable[E]) -> list[R]:
+        """Each of many entries: whoever asks something else of the daemon is served meanwhile."""
+        found, began = [], self.clock()
+        for entry in entries:
+            if self.clock() - began >= AT_ONCE_SECONDS:
+                await asyncio.sleep(0)
+                began = self.clock()
+            found.append(take(entry))
+        return found
 
     async def _take(self, following: "_Following", listed: Listed[Snapshot]) -> set[str]:
         """Every proposal of the list by itself; the ids that the list named, also of what is left out."""
@@ -179,22 +224,37 @@ class Follower:
             await self.learn_vaults(workspace)
         unproven = await self.tokens.learn(workspace, listed.items)
         self.troubles.stand(f"{TOKENS} {workspace.id}", unproven)
-        failed = (self._poll(snapshot) for snapshot in listed.items)
+        failed = await self._in_turn(self._poll, listed.items)
         left_out = (*listed.unreadable, *(found for found in failed if found is not None))
         self._tell(LISTED, workspace, left_out)
         following.leaves_out(bool(left_out or unproven), self.clock())
         return {snapshot.psbt_id for snapshot in listed.items} | {found.name for found in listed.unreadable}
 
     def _poll(self, snapshot: Snapshot) -> Unreadable | None:
-        """Record and judge it. What nobody foresaw is that proposal's failure: nothing of it was recorded."""
+        found = self._taken(snapshot.psbt_id, lambda: self.journal.poll(snapshot))
+        return found if isinstance(found, Unreadable) else None
+
+    def _taken(self, name: str, take: Callable[[], Taken]) -> Taken | Unreadable:
+        """Record and judge an entry. What nobody foresaw is that entry's failure: nothing of it was recorded."""
         try:
-            self.sink.perform(self.journal.poll(snapshot).effects)
+            found = take()
+            self.sink.perform(found.effects)
+        except PlatformFloods as error:
+            self._alarm(error)
+            return Unreadable(name, said(error))
         except SignerdError:
             raise
-        except Exception:  # noqa: BLE001 - whatever one proposal makes of us, the others go on
-            _log.exception("the proposal %s could not be taken", snapshot.psbt_id)
-            return Unreadable(snapshot.psbt_id, UNFORESEEN)
-        return None
+        except Exception:  # noqa: BLE001 - whatever one entry makes of us, the others go on
+            _log.exception("%s could not be taken", name)
+            return Unreadable(name, UNFORESEEN)
+        return found
+
+    def _alarm(self, error: PlatformFloods) -> None:
+        """Once for each kind: what is left out stands in the status for as long as it is."""
+        sentence = f"ALARM: the platform floods this machine: {said(error)} {error.hint}"
+        if sentence not in self._alarmed:
+            self._alarmed.add(sentence)
+            self.sink.perform((Notify(PLATFORM, Level.ALARM, sentence),))
 
     def _tell(self, group: str, workspace: Workspace, left_out: Iterable[Unreadable]) -> None:
         what = "vault" if group == VAULTS else "proposal"

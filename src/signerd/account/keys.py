@@ -5,6 +5,7 @@ has no tag and rarely changes.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,13 +20,17 @@ from signerd.core.effects import REGISTRATION
 from signerd.core.standing import ListedKey, revocation_of
 from signerd.core.text import said
 from signerd.core.values import OwnKey
-from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut
+from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
 from signerd.journal import Journal
+from signerd.keeping import unforeseen
 from signerd.troubles import Troubles
 
 Sleep = Callable[[float], Awaitable[None]]
 KEYS_EVERY_SECONDS = 600.0
 KEYS = "keys"
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -54,6 +59,13 @@ class KeyWatch:
                 await self.read_now()
             except (PlatformError, SignedOut) as error:
                 self._tell(error)
+                await self.sleep(pause.next())
+                continue
+            except SignerdError:
+                raise
+            except Exception:  # noqa: BLE001 - whatever an answer makes of us, it is read again
+                _log.exception("reading the registered keys failed in an unforeseen way")
+                self.troubles.stand(KEYS, {REGISTRATION: unforeseen("Reading your keys at the platform")})
                 await self.sleep(pause.next())
                 continue
             pause.reset()

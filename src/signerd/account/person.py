@@ -5,15 +5,20 @@ Roles and their permissions are of no use here. A newer platform's permission mu
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
-from pydantic import Field
+from pydantic import TypeAdapter, ValidationError
 
-from custody.client.flow import Core, Plan, call, read
-from custody.schemas.common import Shape
-from custody.schemas.users import User, WorkspaceInfo
-from signerd.account.listing import Listed, read_each
+from custody.client import BadAnswer
+from custody.client.flow import Core, Plan, call
+from custody.schemas.common import Int64
+from custody.schemas.users import WorkspaceInfo
+from signerd.account.listing import Listed, Unreadable, loosely, read_each
 from signerd.account.wire import Workspace
+
+# Each is followed by a task of its own, with a request that waits.
+MOST_WORKSPACES = 100
+_UUID: TypeAdapter[int] = TypeAdapter(Int64)
 
 
 @dataclass(frozen=True)
@@ -22,47 +27,38 @@ class Person:
     workspaces: Listed[Workspace]
 
 
-class _Entry(Shape):
-    workspace_info: Any = Field(alias="WorkspaceInfo", default=None)
-
-
-class _Workspaces(Shape):
-    workspaces: list[_Entry] = Field(alias="Workspaces")
-
-
-class _Organisation(Shape):
-    workspaces: _Workspaces = Field(alias="Workspaces")
-
-
-class _Organisations(Shape):
-    organisations: list[_Organisation] = Field(alias="Organisations")
-
-
-class _User(Shape):
-    """What of the platform's user is needed here."""
-
-    uuid: int = Field(alias="UUID")
-    organisations_info: _Organisations = Field(alias="OrganisationsInfo")
-
-    def infos(self) -> Iterator[Any]:
-        for organisation in self.organisations_info.organisations:
-            for entry in organisation.workspaces.workspaces:
-                yield entry.workspace_info
-
-
-def person_of(user: User) -> Person:
-    infos = (
-        entry.workspace_info
-        for organisation in user.organisations_info.organisations
-        for entry in organisation.workspaces.workspaces
-    )
-    return Person(user.uuid, Listed(tuple(map(_workspace, infos))))
-
-
 def read_person(core: Core) -> Plan[Person]:
-    """The same from an answer of which not all makes sense. Raises what the client raises; BadAnswer without an id."""
-    found = read((yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)), _User)
-    return Person(found.uuid, read_each(found.infos(), "uid", WorkspaceInfo, _workspace))
+    """Raises what the client raises; BadAnswer without an id."""
+    response = yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)
+    found = loosely(response)
+    try:
+        user_id = _UUID.validate_python(found.get("UUID") if isinstance(found, dict) else None, strict=True)
+    except ValidationError:
+        raise BadAnswer("/api/v1/get-user-info: UUID: it is no number of a user") from None
+    infos = list(islice(_infos(found), MOST_WORKSPACES + 1))
+    listed = read_each(infos[:MOST_WORKSPACES], "uid", WorkspaceInfo, _workspace)
+    # One id is one workspace, under the first name that it has.
+    once = {workspace.id: workspace for workspace in reversed(listed.items)}
+    more = (_TOO_MANY,) if len(infos) > MOST_WORKSPACES else ()
+    return Person(user_id, Listed(tuple(reversed(once.values())), (*listed.unreadable, *more)))
+
+
+_TOO_MANY = Unreadable(
+    "the rest", f"the list has more than {MOST_WORKSPACES} workspaces, and is read so far."
+)
+
+
+def _infos(user: object) -> Iterator[object]:
+    for organisation in _each(user, "OrganisationsInfo", "Organisations"):
+        for entry in _each(organisation, "Workspaces", "Workspaces"):
+            yield entry.get("WorkspaceInfo") if isinstance(entry, dict) else entry
+
+
+def _each(value: object, outer: str, inner: str) -> list[object]:
+    """The list within; where it is none, one entry that nothing can be read from, so that it is told."""
+    within = value.get(outer) if isinstance(value, dict) else None
+    found = within.get(inner) if isinstance(within, dict) else None
+    return found if isinstance(found, list) else [None]
 
 
 def _workspace(info: WorkspaceInfo) -> Workspace:

@@ -6,15 +6,26 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from custody.client import ApiError, AsyncClient, BadAnswer, ProposalList, Unreachable
+from pydantic import BaseModel
+
+from custody.client import ApiError, AsyncClient, BadAnswer, Unreachable
 from custody.client import SignedOut as ClientSignedOut
+from custody.client.calls.proposals import proposals_request
 from custody.schemas.errors import ErrorCode
 from custody.schemas.keys import Key, KeyChallenge, KeyChallengeRequest, RegisterKeyRequest
 from custody.schemas.proposals import Proposal, SignPsbtRequest
 from custody.schemas.tokens import ContractCall, TokenBalance
 from custody.schemas.vaults import Vault
-from signerd.account.listing import Listed, entries, last_id, read_each, taken
-from signerd.account.person import Person, person_of, read_person
+from signerd.account.listing import (
+    MOST_LISTED,
+    TOO_LONG,
+    Entries,
+    Listed,
+    entries,
+    last_id,
+    read_each,
+)
+from signerd.account.person import Person, read_person
 from signerd.account.wire import Workspace, claim_of, published_of, snapshot_of
 from signerd.core import events
 from signerd.core.claims import VaultClaim
@@ -36,14 +47,16 @@ from signerd.keeping import unforeseen
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S", bound=BaseModel)
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
 # One page of proposals: some thousand bytes each.
 PAGE = 200
-PROPOSALS = "/api/v1/psbt"
-# A platform that never ends its list of bad entries is not followed for ever.
-MOST_LISTED = 100 * PAGE
+PROPOSALS, PSBT_ID = "/api/v1/psbt", "psbt_id"
+# A thousand proposals of a hundred kilobytes each. What comes after these is read once some of them are over.
+MOST_LISTED_BYTES = 128 * 1024 * 1024
 # Of a vault with more calls than this the newest are not shown.
 MOST_CALL_PAGES = 50
 # Answers that say nothing about the request itself: it may be repeated as it is.
@@ -84,6 +97,10 @@ def translated(
     return inner
 
 
+def _same(shape: S) -> S:
+    return shape
+
+
 def _api_error(error: ApiError) -> PlatformError:
     problem = error.problem
     if problem.status >= 500 or problem.status in _TEMPORARY_STATUSES or problem.code in _MAY_CHANGE:
@@ -100,20 +117,22 @@ class Platform:
 
     @translated
     async def user(self) -> Person:
-        try:
-            return person_of(await self._client.user_info())
-        except BadAnswer:
-            return await self._client.run(read_person(self._client.core))
+        return await self._client.run(read_person(self._client.core))
 
     @translated
     async def vaults(self, workspace: Workspace) -> Listed[VaultClaim]:
         make = partial(claim_of, workspace=workspace)
-        try:
-            shapes = await self._client.list_wallets(workspace.id)
-        except BadAnswer:
-            plan = entries(self._client.core, "/api/v1/list-wallets", {"workspace_id": workspace.id})
-            return read_each((await self._client.run(plan)).items, "id", Vault, make)
-        return taken(((shape.id, shape) for shape in shapes), make)
+        return await self._listed("/api/v1/list-wallets", {"workspace_id": workspace.id}, "id", Vault, make)
+
+    async def _listed(
+        self, path: str, query: dict[str, Any], id_of: str, shape: type[S], make: Callable[[S], T]
+    ) -> Listed[T]:
+        """A list that comes in one answer, up to its bound."""
+        core = self._client.core
+        page = await self._client.run(entries(core, core.build("GET", path, query=query)))
+        found = () if page is None else page.items
+        listed = read_each(found[:MOST_LISTED], id_of, shape, make)
+        return listed if len(found) <= MOST_LISTED else listed + Listed(unreadable=(TOO_LONG,))
 
     @translated
     async def awaiting(
@@ -123,56 +142,48 @@ class Platform:
 
         The tag is that of a single page: with more than one there is none, and the next call asks for all again.
         """
-        try:
-            answer = await self._client.proposals(
-                workspace.id,
-                awaiting_me=True,
-                limit=PAGE,
-                etag=etag,
-                wait_seconds=wait_seconds if etag else None,
-            )
-            if answer.not_modified:
-                return None, answer.etag
-            shapes, tag = await self._pages(workspace, answer)
-        except BadAnswer:
-            return await self._one_by_one(workspace)
+        wait = wait_seconds if etag else None
+        page = await self._page(workspace, etag=etag, wait_seconds=wait)
+        if page is None:
+            return None, etag
         make = partial(snapshot_of, workspace=workspace)
-        return taken(((shape.psbt_id, shape) for shape in shapes), make), tag
+        listed = read_each(page.items[:MOST_LISTED], PSBT_ID, Proposal, make)
+        tag, count, size = page.etag if len(page.items) < PAGE else None, len(page.items), page.size
+        after = last_id(page.items, PSBT_ID)
+        known: set[str | None] = set()
+        # A page that ends where another ended would come for ever: the platform passes over ``after``.
+        while len(page.items) >= PAGE and after not in {None, *known}:
+            if count >= MOST_LISTED or size >= MOST_LISTED_BYTES:
+                return listed + Listed(unreadable=(TOO_LONG,)), None
+            known.add(after)
+            page = await self._page(workspace, after=after)
+            if page is None:
+                raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
+            listed += read_each(page.items[: MOST_LISTED - count], PSBT_ID, Proposal, make, before=count)
+            count, size, after = count + len(page.items), size + page.size, last_id(page.items, PSBT_ID)
+        if count > MOST_LISTED:
+            listed += Listed(unreadable=(TOO_LONG,))
+        return listed, tag
 
-    async def _pages(
-        self, workspace: Workspace, answer: ProposalList
-    ) -> tuple[tuple[Proposal, ...], str | None]:
-        if len(answer.items) < PAGE:
-            return answer.items, answer.etag
-        found = {shape.psbt_id: shape for shape in answer.items}
-        page = answer.items
-        while len(page) >= PAGE:
-            page = (
-                await self._client.proposals(
-                    workspace.id, awaiting_me=True, limit=PAGE, after=page[-1].psbt_id
-                )
-            ).items
-            # A platform that passes over ``after`` would give the same page for ever.
-            if all(shape.psbt_id in found for shape in page):
-                break
-            found.update((shape.psbt_id, shape) for shape in page)
-        return tuple(found.values()), None
-
-    async def _one_by_one(self, workspace: Workspace) -> tuple[Listed[Snapshot], str | None]:
-        """The same list where an entry of it makes no sense: that one is left out."""
-        query = {"workspace_id": workspace.id, "awaiting": "me", "limit": PAGE}
-        page = await self._client.run(entries(self._client.core, PROPOSALS, query))
-        found, tag = list(page.items), page.etag if len(page.items) < PAGE else None
-        after = last_id(page.items, "psbt_id")
-        # As above: a page that ends where the one before it ended would come for ever.
-        while len(page.items) >= PAGE and after is not None and len(found) < MOST_LISTED:
-            page = await self._client.run(entries(self._client.core, PROPOSALS, {**query, "after": after}))
-            last = last_id(page.items, "psbt_id")
-            if last == after:
-                break
-            found, after = [*found, *page.items], last
-        make = partial(snapshot_of, workspace=workspace)
-        return read_each(found, "psbt_id", Proposal, make), tag
+    async def _page(
+        self,
+        workspace: Workspace,
+        *,
+        after: str | None = None,
+        etag: str | None = None,
+        wait_seconds: int | None = None,
+    ) -> Entries | None:
+        core = self._client.core
+        request = proposals_request(
+            core,
+            workspace.id,
+            awaiting_me=True,
+            after=after,
+            limit=PAGE,
+            etag=etag,
+            wait_seconds=wait_seconds,
+        )
+        return await self._client.run(entries(core, request))
 
     @translated
     async def proposal(self, psbt_id: str, workspace: Workspace) -> Snapshot:
@@ -184,32 +195,34 @@ class Platform:
         return published_of(await self._client.contract(workspace.id, contract_uid))
 
     @translated
-    async def token_balances(self, workspace: Workspace, vault_id: str) -> list[TokenBalance]:
-        return await self._client.tokens(workspace.id, vault_id)
+    async def token_balances(self, workspace: Workspace, vault_id: str) -> Listed[TokenBalance]:
+        query = {"workspace_id": workspace.id, "vault_id": vault_id}
+        return await self._listed("/api/v1/get-tokens", query, "contract_uid", TokenBalance, _same)
 
     @translated
-    async def token_calls(self, workspace: Workspace, vault_id: str) -> list[ContractCall]:
+    async def token_calls(self, workspace: Workspace, vault_id: str) -> Listed[ContractCall]:
         """Oldest first: those of the last page, and of as many before it as a page has."""
-        found = await self._client.contract_calls(workspace.id, vault_id=vault_id, limit=PAGE)
-        page, asked = found, 1
-        while len(page) >= PAGE and asked < MOST_CALL_PAGES:
-            page = await self._client.contract_calls(
-                workspace.id, vault_id=vault_id, after=page[-1].uid, limit=PAGE
-            )
+        found: Listed[ContractCall] = Listed()
+        after: int | None = None
+        for _ in range(MOST_CALL_PAGES):
+            query = {"workspace_id": workspace.id, "vault_id": vault_id, "after": after, "limit": PAGE}
+            page = await self._listed("/api/v1/contract-calls", query, "UID", ContractCall, _same)
+            found = Listed((*found.items[-PAGE:], *page.items), (*found.unreadable, *page.unreadable))
+            last = max((shown.uid for shown in page.items), default=after)
             # A platform that passes over ``after`` would give the same page for ever.
-            if page and page[-1].uid <= found[-1].uid:
+            if (
+                len(page.items) + len(page.unreadable) < PAGE
+                or last == after
+                or (after and last and last < after)
+            ):
                 break
-            found, asked = [*found[-PAGE:], *page], asked + 1
+            after = last
         return found
 
     @translated
     async def keys(self) -> list[Key]:
         """Those that can be read: one of another version's kind is none of ours."""
-        try:
-            return await self._client.keys()
-        except BadAnswer:
-            found = await self._client.run(entries(self._client.core, "/api/v1/keys", {}))
-            return list(read_each(found.items, "ID", Key, lambda key: key).items)
+        return list((await self._listed("/api/v1/keys", {}, "ID", Key, _same)).items)
 
     @translated
     async def key_challenge(self, body: KeyChallengeRequest) -> KeyChallenge:

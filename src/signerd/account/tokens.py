@@ -5,23 +5,28 @@ the proposal is judged all the same, and refused by its check until the token is
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from multisig.tokens import Payload
+from signerd.account.listing import UNFORESEEN
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
 from signerd.account.wire import Workspace
 from signerd.core.text import said
 from signerd.core.tokens import NotProven, payload_of_bytes, subject_of
 from signerd.core.values import Snapshot
-from signerd.errors import PlatformError
+from signerd.errors import PlatformError, SignerdError
 from signerd.journal import Journal
 
 # A round learns so many; a platform that shows a thousand unknown tokens does not keep the other proposals waiting.
 MOST_A_ROUND = 20
 # All of them together: a proposal that waits for the person must not wait for a slow answer about a token.
 LONGEST_SECONDS = 20.0
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -66,6 +71,11 @@ class TokensLearnt:
             self.sink.perform(self.journal.learn_token(payload, published))
         except (PlatformError, NotProven) as error:
             return f"token {subject_of(payload)}: {said(error)}"
+        except SignerdError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever one token makes of us, the proposals are judged
+            _log.exception("the token %s could not be read", subject_of(payload))
+            return f"token {subject_of(payload)}: {UNFORESEEN}"
         return None
 
 

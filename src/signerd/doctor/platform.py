@@ -17,11 +17,14 @@ PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 def _ask(patient: Patient) -> httpx.Response:
-    """As the daemon asks: no proxy, no redirect, the same authorities. Raises httpx.HTTPError."""
+    """As the daemon asks: no proxy, no redirect, the same authorities. Its body is not read. Raises httpx.HTTPError."""
     platform = patient.config.platform
     trust = True if platform.ca_file is None else ssl.create_default_context(cafile=platform.ca_file)
-    with httpx.Client(verify=trust, timeout=ANSWER_SECONDS, trust_env=False) as client:
-        return client.get(platform.url)
+    with (
+        httpx.Client(verify=trust, timeout=ANSWER_SECONDS, trust_env=False) as client,
+        client.stream("GET", platform.url) as response,
+    ):
+        return response
 
 
 def reach(patient: Patient) -> Finding:
@@ -56,7 +59,7 @@ def clock(patient: Patient) -> Finding:
     try:
         told = _ask(patient).headers.get("date", "")
         theirs = parsedate_to_datetime(told).timestamp()
-    except (httpx.HTTPError, ValueError):
+    except (httpx.HTTPError, ValueError, TypeError, OverflowError):
         return Finding(Outcome.UNKNOWN, "The platform does not tell the time.")
     off = patient.now() - theirs
     if abs(off) <= MOST_SECONDS_OFF:

@@ -86,6 +86,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.PlatformUnreachable: Code.UNKNOWN_ERROR,
         e.PlatformRefused: Code.UNKNOWN_ERROR,
         e.PlatformAnswersWrongly: Code.UNKNOWN_ERROR,
+        e.PlatformFloods: Code.UNKNOWN_ERROR,
         e.InvalidRequest: Code.BAD_ARGUMENT,
         e.RequestTooLarge: Code.BAD_ARGUMENT,
         e.RequestTooSlow: Code.UNKNOWN_ERROR,

@@ -36,6 +36,7 @@ from signerd.journal.brought import BroughtBook
 from signerd.journal.figures import JournalFigures, figures_of
 from signerd.journal.keys import KeyBook
 from signerd.journal.places import PlaceBook
+from signerd.journal.quota import QuotaBook
 from signerd.journal.screens import ScreenBook, screen_note
 from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
@@ -103,6 +104,7 @@ class Journal:
         self.apps = AppBook(self._db, self.noted)
         self.brought = BroughtBook(self._db)
         self.tokens = TokenBook(self._db)
+        self._quota = QuotaBook(self._db)
 
     def close(self) -> None:
         self._db.close()
@@ -116,12 +118,19 @@ class Journal:
     # --- proposals -------------------------------------------------------------------------------------------------
 
     def poll(self, snapshot: Snapshot) -> Step:
-        """Take the platform's word about a proposal, known or new. What it said before is not written again."""
+        """Take the platform's word about a proposal, known or new. What it said before is not written again.
+
+        Raises PlatformFloods where there is no room for it: nothing was recorded.
+        """
         known = self._find(snapshot.psbt_id)
         if known is not None and known.snapshot == snapshot:
             return Step(known)
+        self._quota.require_words(known, self.now().timestamp())
         with self._transaction("Polled"):
             if known is None:
+                forgotten = self._quota.make_room(snapshot)
+                if forgotten is not None:
+                    self._append(forgotten)
                 self._begin_record(snapshot)
                 return self._stored(None, receive(snapshot, self.surroundings(snapshot)))
             return self._stored(known, decide(known, Polled(snapshot), self.surroundings(snapshot)))
@@ -200,7 +209,7 @@ class Journal:
         return tuple(rows.read_record(row) for row in self._db.execute(query, wanted))
 
     def ids(self, states: Sequence[State]) -> tuple[str, ...]:
-        """Of those in these states, in the order in which they came. None of them ever goes: ``record`` finds each."""
+        """Of those in these states, in the order in which they came. One that is over may be forgotten (``journal.quota``)."""
         marks = ",".join("?" * len(states))
         query = f"SELECT psbt_id FROM proposals WHERE state IN ({marks}) ORDER BY rowid"  # noqa: S608 - question marks alone
         return tuple(row["psbt_id"] for row in self._db.execute(query, tuple(states)))
@@ -301,15 +310,22 @@ class Journal:
             self._append(note)
 
     def learn(self, claim: VaultClaim) -> Learnt:
-        """The platform's word about a vault today. A change of a pinned one is recorded and told once (S16)."""
+        """The platform's word about a vault today. A change of a pinned one is recorded and told once (S16).
+
+        Raises PlatformFloods where there is no room for it: nothing was recorded.
+        """
         pin = self._vaults.pin_of(claim)
         told = () if pin is None else changes(pin, claim)
         code = "" if pin is None else pin.vault.verification_code
         mark = fingerprint_of_change(claim, self.network)
-        fresh = bool(told) and not self._vaults.knows_change(code, mark)
+        unknown = bool(told) and not self._vaults.knows_change(code, mark)
+        fresh = unknown and self._quota.has_room_for_change(code)
         news = self._vaults.claim(claim.vault_id) != claim
         if not (news or fresh):
             return Learnt(news=False)
+        if news and not fresh:  # An alarm is told whatever else was said today.
+            self._quota.require_room_for_vault(claim.vault_id)
+            self._quota.require_words(None, self.now().timestamp())
         with self._transaction("vault-claim"):
             if news:
                 self._vaults.write_claim(claim)

@@ -52,6 +52,7 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.PlatformUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
         e.PlatformRefused: HTTPStatus.BAD_GATEWAY,
         e.PlatformAnswersWrongly: HTTPStatus.BAD_GATEWAY,
+        e.PlatformFloods: HTTPStatus.BAD_GATEWAY,
         e.InvalidRequest: HTTPStatus.UNPROCESSABLE_ENTITY,
         e.RequestTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         e.RequestTooSlow: HTTPStatus.REQUEST_TIMEOUT,

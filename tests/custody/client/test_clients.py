@@ -220,7 +220,7 @@ def test_secrets_stay_out_of_repr():
 
 
 def test_the_password_is_sent_and_never_shown():
-    answer = {"requires_2FA": True, "token": "", "token_2fa": "x" * 20, "sid": "s", "user_info": None}
+    answer = {"requires_2FA": True, "token": "", "token_2fa": "x" * 20, "sid": FRESH.sid, "user_info": None}
     handler, seen = scripted(httpx.Response(200, json=answer))
     result = client(handler, None).login("a@b.example", "correct horse")
     assert json.loads(seen[0].content)["password"] == "correct horse"

@@ -41,7 +41,7 @@ class Document:
 
     def __init__(self, document: Json) -> None:
         self.paths: Json = document["paths"]
-        self._document = document
+        self.raw = document
 
     def operation(self, path: str) -> tuple[str, Json]:
         """Its method and what is told of it; of two, the reading one."""
@@ -75,7 +75,7 @@ class Document:
 
     def follow(self, schema: Json) -> Json:
         while "$ref" in schema:
-            found = self._document
+            found = self.raw
             for part in schema["$ref"].removeprefix("#/").split("/"):
                 found = found[part]
             schema = found

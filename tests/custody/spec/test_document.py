@@ -1,5 +1,8 @@
 """The specification's words against the OpenAPI document that the platform serves."""
 
+import json
+import re
+
 from tests.custody.spec import not_yet
 from tests.custody.spec.places import MAY_BE_ABSENT, PLACES
 from tests.custody.spec.reading import Call, Specification
@@ -102,3 +105,11 @@ def _missing(document: Document, shape: dict, record: str, fields: dict[str, str
         if name not in properties
         or not document.is_a(properties[name], words, may_be_null=(record, name) in MAY_BE_ABSENT)
     ]
+
+
+def test_every_bound_of_an_integer_is_written_as_one(document: Document) -> None:
+    """9.223372036854776e+18 is more than the largest int64, and a generated client would take it."""
+    text = json.dumps(document.raw)
+    assert '"maximum": 9223372036854775807' in text
+    assert '"minimum": -9223372036854775808' in text
+    assert not re.findall(r'"(?:exclusive)?[mM](?:ini|axi)mum": -?[0-9.]+(?:e|\.0\b)', text)

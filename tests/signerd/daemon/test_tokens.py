@@ -2,7 +2,7 @@
 
 import pytest
 
-from signerd.errors import PlatformAnswersWrongly, UnknownVault
+from signerd.errors import UnknownVault
 from tests.support.daemons import daemon_at, prepare, until
 from tests.support.desk import VAULT_ID
 from tests.support.fake_bridge import FakeBridge
@@ -45,10 +45,13 @@ async def test_the_newest_calls_come_first_and_more_is_said(daemon):
     assert found.more
 
 
-async def test_an_amount_that_is_none_is_an_answer_that_makes_no_sense(daemon, platform):
-    platform.holdings = [{**HELD, "balance": "1e9"}]
-    with pytest.raises(PlatformAnswersWrongly):
-        await daemon.tokens.of_vault(VAULT_ID)
+@pytest.mark.parametrize("lie", [{"balance": "1e9"}, {"decimals": 2**63}, {"decimals": 10**9}, {"name": 7}])
+async def test_f_a_holding_that_makes_no_sense_hides_no_other(daemon, platform, lie):
+    platform.holdings, platform.calls = [{**HELD, **lie}, HELD], [{"UID": 2**63}, told_call(1)]
+    found = await daemon.tokens.of_vault(VAULT_ID)
+    assert [held.balance for held in found.holdings] == ["98750"]
+    assert [shown.uid for shown in found.calls] == [1]
+    assert found.more
 
 
 async def test_a_vault_that_nobody_showed_is_not_asked_about(daemon):

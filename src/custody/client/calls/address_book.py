@@ -10,9 +10,9 @@ from custody.schemas.address_book import (
     RenameWhitelistAddressRequest,
     WhitelistAddress,
 )
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Many
 
-_ADDRESSES = TypeAdapter(list[WhitelistAddress])
+_ADDRESSES = TypeAdapter(Many[WhitelistAddress])
 
 
 class AddressBookCalls:

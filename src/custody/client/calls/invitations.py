@@ -4,6 +4,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
+from custody.schemas.common import Few
 from custody.schemas.invitations import (
     Invitation,
     InviteResponse,
@@ -11,7 +12,7 @@ from custody.schemas.invitations import (
     RevokeInviteRequest,
 )
 
-_INVITATIONS = TypeAdapter(list[Invitation])
+_INVITATIONS = TypeAdapter(Few[Invitation])
 
 
 class InvitationCalls:

@@ -4,6 +4,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
+from custody.schemas.common import Few
 from custody.schemas.keys import (
     Key,
     KeyChallenge,
@@ -13,7 +14,7 @@ from custody.schemas.keys import (
     SigningProfileAddress,
 )
 
-_KEYS = TypeAdapter(list[Key])
+_KEYS = TypeAdapter(Few[Key])
 
 
 class KeyCalls:

@@ -3,9 +3,13 @@
 from datetime import date
 from typing import Any
 
+from custody.client.errors import BadAnswer
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import method
 from custody.schemas.logs import MAX_PAGE_SIZE, AuditLogEntry, ExportedLogs, LogsPage
+
+# Some hundred megabytes. An answer that always names a next page would fill any memory.
+MOST_ENTRIES = 200_000
 
 
 class LogCalls:
@@ -38,16 +42,20 @@ class LogCalls:
         to_day: date | None = None,
         category: str | None = None,
     ) -> Plan[list[AuditLogEntry]]:
-        """``GET /api/v1/get-logs``, page after page to the end. All of it is in memory: name days where there is much."""
+        """``GET /api/v1/get-logs``, page after page to the end, up to ``MOST_ENTRIES``. All of it is in memory: name days."""
         query = _filter(org_uid, workspace_uid, from_day, to_day, category) | {"page_size": MAX_PAGE_SIZE}
         entries: list[AuditLogEntry] = []
         cursor = None
         while True:
             page = yield from _page(core, query | {"cursor": cursor})
             entries += page.logs
-            cursor = page.next_cursor
-            if cursor is None:
+            if page.next_cursor is None:
                 return entries
+            if not page.logs or page.next_cursor == cursor or len(entries) > MOST_ENTRIES:
+                raise BadAnswer(
+                    f"get-logs: no end after {len(entries):,} entries; name days where there are more"
+                )
+            cursor = page.next_cursor
 
     @method
     @staticmethod

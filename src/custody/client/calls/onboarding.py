@@ -4,6 +4,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
+from custody.schemas.common import Few
 from custody.schemas.onboarding import (
     OnboardingRequest,
     OnboardingStatus,
@@ -12,7 +13,7 @@ from custody.schemas.onboarding import (
 )
 
 _PATH = "/api/v1/onboarding-requests"
-_REQUESTS = TypeAdapter(list[OnboardingRequest])
+_REQUESTS = TypeAdapter(Few[OnboardingRequest])
 
 
 class OnboardingCalls:

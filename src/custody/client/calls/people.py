@@ -4,7 +4,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Many
 from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     AllocationResponse,
@@ -21,7 +21,7 @@ from custody.schemas.users import (
     WorkspaceInfo,
 )
 
-_MEMBERS = TypeAdapter(list[Member])
+_MEMBERS = TypeAdapter(Many[Member])
 
 
 class PeopleCalls:

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
+from custody.schemas.common import Few
 from custody.schemas.proposals import (
     CancelPsbtRequest,
     CancelPsbtResponse,
@@ -20,7 +21,7 @@ from custody.schemas.proposals import (
 
 # A long poll waits at the platform; the transport must not give up first.
 LONG_POLL_MARGIN_SECONDS = 10.0
-_PROPOSALS = TypeAdapter(list[Proposal])
+_PROPOSALS = TypeAdapter(Few[Proposal])
 
 
 @dataclass(frozen=True)
@@ -72,19 +73,16 @@ class ProposalCalls:
         wait_seconds: int | None = None,
     ) -> Plan[ProposalList]:
         """``GET /api/v1/psbt?workspace_id=``, newest last. With ``etag`` and ``wait_seconds`` a long poll (RFC 7240)."""
-        query = {
-            "workspace_id": workspace_id,
-            "status": status,
-            "awaiting": "me" if awaiting_me else None,
-            "after": after,
-            "limit": limit,
-        }
-        headers = {} if etag is None else {"If-None-Match": etag}
-        timeout = None
-        if wait_seconds:
-            headers["Prefer"] = f"wait={wait_seconds}"
-            timeout = wait_seconds + LONG_POLL_MARGIN_SECONDS
-        request = core.build("GET", "/api/v1/psbt", query=query, headers=headers, timeout=timeout)
+        request = proposals_request(
+            core,
+            workspace_id,
+            status=status,
+            awaiting_me=awaiting_me,
+            after=after,
+            limit=limit,
+            etag=etag,
+            wait_seconds=wait_seconds,
+        )
         response = yield from call(core, request, repeatable=True)
         new_etag = response.headers.get("etag", etag)
         if response.status_code == httpx.codes.NOT_MODIFIED:
@@ -100,3 +98,30 @@ class ProposalCalls:
         """``POST /api/v1/sign-psbt``. Repeatable: the same signature again changes nothing."""
         request = core.build("POST", "/api/v1/sign-psbt", body, headers=idempotency(idempotency_key))
         return read((yield from call(core, request, repeatable=True)), SignPsbtResponse)
+
+
+def proposals_request(
+    core: Core,
+    workspace_id: int,
+    *,
+    status: ProposalStatus | None = None,
+    awaiting_me: bool = False,
+    after: str | None = None,
+    limit: int | None = None,
+    etag: str | None = None,
+    wait_seconds: int | None = None,
+) -> httpx.Request:
+    """What ``proposals`` asks, for a reader of its own."""
+    query = {
+        "workspace_id": workspace_id,
+        "status": status,
+        "awaiting": "me" if awaiting_me else None,
+        "after": after,
+        "limit": limit,
+    }
+    headers = {} if etag is None else {"If-None-Match": etag}
+    timeout = None
+    if wait_seconds:
+        headers["Prefer"] = f"wait={wait_seconds}"
+        timeout = wait_seconds + LONG_POLL_MARGIN_SECONDS
+    return core.build("GET", "/api/v1/psbt", query=query, headers=headers, timeout=timeout)

@@ -4,7 +4,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Few
 from custody.schemas.roles import (
     AddPermissionRequest,
     CreateRoleRequest,
@@ -14,7 +14,7 @@ from custody.schemas.roles import (
     UpdateRoleRequest,
 )
 
-_ROLES = TypeAdapter(list[RoleDetails])
+_ROLES = TypeAdapter(Few[RoleDetails])
 
 
 class RoleCalls:

@@ -3,11 +3,10 @@
 import httpx
 from pydantic import SecretStr
 
-from custody.client.flow import Core, Plan, attempt, call, checked, read
+from custody.client.flow import Core, Plan, attempt, call, checked, read, refresh_token_of
 from custody.client.method import method
 from custody.client.session import Session
 from custody.schemas.auth import (
-    REFRESH_COOKIE,
     LoginRequest,
     LoginResponse,
     OtpValidateRequest,
@@ -19,7 +18,7 @@ from custody.schemas.common import Done
 def _signed_in(core: Core, response: httpx.Response) -> LoginResponse:
     answer = read(checked(response), LoginResponse)
     if not answer.requires_2fa:
-        refresh_token = response.cookies.get(REFRESH_COOKIE) or ""
+        refresh_token = refresh_token_of(response)
         core.set_session(
             Session(answer.sid, answer.token, refresh_token, core.now() + (answer.expires_in or 0))
         )

@@ -19,9 +19,9 @@ from custody.schemas.auth import (
     TwoFactorRequest,
     TwoFactorResponse,
 )
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Few
 
-_SESSIONS = TypeAdapter(list[SessionRecord])
+_SESSIONS = TypeAdapter(Few[SessionRecord])
 
 
 class SignInAccountCalls:

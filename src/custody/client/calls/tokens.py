@@ -4,6 +4,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
+from custody.schemas.common import Few, Many
 from custody.schemas.tokens import (
     CallContractRequest,
     CallContractResponse,
@@ -18,9 +19,9 @@ from custody.schemas.tokens import (
     WorkspaceWhitelist,
 )
 
-_CONTRACTS = TypeAdapter(list[Contract])
-_CALLS = TypeAdapter(list[ContractCall])
-_BALANCES = TypeAdapter(list[TokenBalance])
+_CONTRACTS = TypeAdapter(Many[Contract])
+_CALLS = TypeAdapter(Few[ContractCall])
+_BALANCES = TypeAdapter(Many[TokenBalance])
 
 
 class TokenCalls:

@@ -4,10 +4,11 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import idempotency, method
+from custody.schemas.common import Many
 from custody.schemas.vault_exports import ExportForm, VaultExport
 from custody.schemas.vaults import CreateWalletRequest, Vault
 
-_VAULTS = TypeAdapter(list[Vault])
+_VAULTS = TypeAdapter(Many[Vault])
 
 
 class VaultCalls:

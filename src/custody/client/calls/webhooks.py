@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 
 from custody.client.flow import Core, Plan, call, read
 from custody.client.method import method
-from custody.schemas.common import Done
+from custody.schemas.common import Done, Few
 from custody.schemas.webhooks import (
     CreateWebhookRequest,
     RedeliverWebhookRequest,
@@ -17,8 +17,8 @@ from custody.schemas.webhooks import (
     WebhookWithSecret,
 )
 
-_WEBHOOKS = TypeAdapter(list[Webhook])
-_DELIVERIES = TypeAdapter(list[WebhookDelivery])
+_WEBHOOKS = TypeAdapter(Few[Webhook])
+_DELIVERIES = TypeAdapter(Few[WebhookDelivery])
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from custody.server.domain.errors import CustodyError
 from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
 from custody.server.web import problems
+from custody.server.web.document import make_bounds_whole
 from custody.server.web.finding import Exact
 from custody.server.web.health import health, readiness
 from custody.server.web.measuring import Measure
@@ -74,6 +75,7 @@ class _Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The framework documents every answer as plain JSON; refusals have a media type of their own (RFC 9457)."""
         document = super().openapi()
+        make_bounds_whole(document)
         for path in document["paths"].values():
             for operation in path.values():
                 content = operation["responses"]["default"]["content"]

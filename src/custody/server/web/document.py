@@ -3,6 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
+from custody.schemas.common import MAX_INT64
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE, ErrorCode
 from custody.server.domain.errors import (
     CustodyError,
@@ -19,7 +20,21 @@ from custody.server.domain.errors import (
 from custody.server.web.endpoint import Door, Endpoint
 from custody.server.web.problems import STATUS
 
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
+
+
+def make_bounds_whole(node: object) -> None:
+    """The framework's model of the document keeps every bound as a float, and the largest int64 is none."""
+    if isinstance(node, list):
+        for each in node:
+            make_bounds_whole(each)
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name in _BOUNDS and isinstance(value, float) and value.is_integer():
+                node[name] = min(int(value), MAX_INT64)
+            else:
+                make_bounds_whole(value)
 
 
 def refusals_of(endpoint: Endpoint) -> dict[int | str, dict[str, Any]]:

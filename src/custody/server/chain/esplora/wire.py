@@ -11,6 +11,7 @@ from ipaddress import ip_address
 
 import httpx
 
+from custody.schemas.measure import has_more_values
 from custody.server.chain.esplora.pace import Backoff, Pace
 from custody.server.chain.lines import Lines
 from custody.server.domain.errors import ChainUnavailable
@@ -20,6 +21,8 @@ TIMEOUT = httpx.Timeout(10.0, connect=5.0)
 DEADLINE_SECONDS = 30.0
 # A page has 25 transactions as JSON, each at most 400,000 weight units: 800,000 digits of hex, and its readable forms.
 MAX_BODY_BYTES = 32_000_000
+# Such a page has a million values at most; as many empty ones as it could hold would take a gigabyte once they are read.
+MAX_VALUES = 2_000_000
 MAX_WORDS = 300
 USER_AGENT = "custody"
 NOT_A_URL = "An explorer's address is the URL of its API, such as https://blockstream.info/api."
@@ -166,6 +169,8 @@ class Wire:
                 body += piece
                 if len(body) > MAX_BODY_BYTES or self._clock() > ends:
                     raise _TooMuch
+            if has_more_values(body, MAX_VALUES):
+                raise _TooMuch
             return Answer(response.status_code, bytes(body)), _seconds(
                 response.headers.get("Retry-After", "")
             )

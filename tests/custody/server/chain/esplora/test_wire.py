@@ -10,7 +10,7 @@ import pytest
 
 from custody.server.chain.esplora import EsploraBackend
 from custody.server.chain.esplora.pace import LONGEST_PEACE, LONGEST_RETRY_AFTER, Pace
-from custody.server.chain.esplora.wire import DEADLINE_SECONDS, MAX_BODY_BYTES, Wire, check_url
+from custody.server.chain.esplora.wire import DEADLINE_SECONDS, MAX_BODY_BYTES, MAX_VALUES, Wire, check_url
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 from tests.support.esplora import AT_ONCE, URL, plain
@@ -106,6 +106,12 @@ def test_what_is_packed_is_refused():
     packed = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=Endless(b"x"))
     with pytest.raises(ChainUnavailable, match="no whole answer"):
         wire(lambda _: packed).get("/")
+
+
+def test_f_millions_of_empty_values_are_not_read():
+    crowded = b"[" + b",".join([b"{}"] * (MAX_VALUES + 1)) + b"]"
+    with pytest.raises(ChainUnavailable, match="no whole answer"):
+        wire(lambda _: httpx.Response(200, content=crowded)).get("/")
 
 
 def test_a_server_that_takes_the_question_and_never_answers():

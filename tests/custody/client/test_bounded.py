@@ -1,0 +1,197 @@
+"""What a hostile platform may make a client hold: bytes, values, pages (F)."""
+
+import json
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from custody.client import BadAnswer, Client, Session
+from custody.client.body import MAX_ANSWER_VALUES, Body
+from custody.client.calls import logs, purchases
+from custody.schemas.logs import ExportedLogs
+from tests.custody.client.test_clients import FRESH, client
+from tests.support import bomb
+from tests.support.fake_platform import STAMP
+
+# An answer of 64 MiB is held once as it comes and once whole.
+MOST_MEGABYTES = 200
+
+
+@pytest.mark.parametrize("shell", ["waiting", "awaiting"])
+@pytest.mark.parametrize("kind", bomb.KINDS)
+def test_f_an_answer_that_grows_is_refused_in_bounded_memory(kind: str, shell: str) -> None:
+    command = [sys.executable, "-m", "tests.support.bomb", kind, shell]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    error, megabytes = done.stdout.split()
+    assert error == "BadAnswer"
+    assert int(megabytes) < MOST_MEGABYTES
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, gzip", "GZIP"])
+def test_f_no_compressed_answer_is_read(coding: str) -> None:
+    def packed(request: httpx.Request) -> httpx.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        stream = httpx.ByteStream(b"\x1f\x8b")
+        response = httpx.Response(200, stream=stream, request=request)
+        response.headers["content-encoding"] = coding
+        return response
+
+    with client(packed) as platform, pytest.raises(BadAnswer, match="compressed"):
+        platform.keys()
+
+
+def body_of(content: bytes) -> httpx.Response:
+    body = Body(httpx.Response(200, request=httpx.Request("GET", "https://platform.example/x")))
+    body.add(content)
+    return body.whole()
+
+
+def test_what_stands_inside_a_text_is_no_value() -> None:
+    lines = '"7","a, \\"b\\" {c}"\r\n' * MAX_ANSWER_VALUES
+    content = json.dumps({"csv": lines}).encode()
+    assert body_of(content).content == content
+    assert ExportedLogs.model_validate_json(content).csv == lines
+
+
+@pytest.mark.parametrize("entry", [b"1", b'"x"', b"{}", b"[]", b'{"a":1}'])
+def test_f_more_values_than_a_reader_can_hold(entry: bytes) -> None:
+    with pytest.raises(BadAnswer, match="values"):
+        body_of(b"[" + b",".join([entry] * (2 * MAX_ANSWER_VALUES)) + b"]")
+
+
+@pytest.mark.parametrize("text", [b'\\"' * 4_000_000, b"," * 8_000_000, b"\\" * 7_999_999])
+def test_f_a_text_without_an_end_is_looked_at_once(text: bytes) -> None:
+    """Each of its marks begun with anew would take days."""
+    began = time.process_time()
+    body_of(b'["' + text + b"," * MAX_ANSWER_VALUES)
+    assert time.process_time() - began < 5
+
+
+def page_of_logs(number: int, next_cursor: str | None, *, entries: int = 1) -> httpx.Response:
+    entry = {
+        **dict.fromkeys(
+            [
+                *("event_uid", "org_uid", "workspace_uid", "category", "action", "description", "role_uid"),
+                *("trace_id", "prev_hash", "event_hash", "user_name"),
+            ],
+            str(number),
+        ),
+        "timestamp": STAMP,
+        "user_uuid": 1,
+    }
+    told = {"logs": [entry] * entries, "page": 1, "page_size": 500, "total": 1, "next_cursor": next_cursor}
+    return httpx.Response(200, json=told)
+
+
+ENDLESS_LOGS = {
+    "always another": lambda n: page_of_logs(n, str(n + 1), entries=200),
+    "the same again": lambda n: page_of_logs(n, "7"),
+    "nothing, and another": lambda n: page_of_logs(n, str(n + 1), entries=0),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS_LOGS)
+def test_f_pages_of_logs_without_an_end_come_to_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MOST_ENTRIES", 2_000)
+    asked: list[int] = []
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        asked.append(len(asked))
+        return ENDLESS_LOGS[kind](len(asked))
+
+    with client(answer) as platform, pytest.raises(BadAnswer, match="no end"):
+        platform.every_log(1, 1)
+    assert len(asked) <= 11
+
+
+def purchase(number: int) -> dict[str, object]:
+    amounts = (
+        "base_currency_amount",
+        "quote_currency_amount",
+        "fee_amount",
+        "extra_fee_amount",
+        "network_fee_amount",
+    )
+    texts = ("base_currency_code", "quote_currency_code", "wallet_address", "crypto_transaction_id")
+    return {
+        **dict.fromkeys(amounts, 1),
+        **dict.fromkeys(texts, "x"),
+        "id": f"p-{number}",
+        "status": "completed",
+        "created_at": STAMP,
+        "updated_at": STAMP,
+        "are_fees_included": True,
+        "failure_reason": None,
+        "external_transaction_id": "",
+    }
+
+
+ENDLESS_PURCHASES = {
+    "always another": lambda n: [purchase(n * 500 + i) for i in range(500)],
+    "the same again": lambda _n: [purchase(1)],
+    "nothing, and another": lambda _n: [],
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS_PURCHASES)
+def test_f_pages_of_purchases_without_an_end_come_to_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purchases, "MOST_LISTED", 2_000)
+    asked: list[int] = []
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        asked.append(len(asked))
+        items, more = ENDLESS_PURCHASES[kind](len(asked)), {"link": '</api/v1/purchases?after=x>; rel="next"'}
+        return httpx.Response(200, json=items, headers=more)
+
+    with client(answer) as platform, pytest.raises(BadAnswer, match="no end"):
+        platform.every_purchase()
+    assert len(asked) <= 5
+
+
+@pytest.mark.parametrize("header", ["²", "9" * 5_000, "Mon, 01 Jan 0001 00:00:00 -9999999999999", "soon"])
+def test_f_a_retry_after_that_is_none_is_no_failure_of_ours(header: str) -> None:
+    def busy(_request: httpx.Request) -> httpx.Response:
+        told = {"title": "No", "status": 503, "detail": "busy", "code": "BACKEND_UNAVAILABLE"}
+        return httpx.Response(503, json=told, headers=[(b"retry-after", header.encode())])
+
+    with client(busy) as platform, pytest.raises(Exception, match="busy"):
+        platform.keys()
+
+
+def test_f_a_count_of_thousands_of_digits_is_none() -> None:
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=[], headers={"x-total-count": "9" * 5_000})
+
+    with Client(
+        "https://platform.example", session=Session("sid"), transport=httpx.MockTransport(answer)
+    ) as platform:
+        platform.core.session = FRESH
+        platform.core.now = lambda: 1_000.0
+        assert platform.purchases().total == 0
+
+
+SIGNED_IN = {"requires_2FA": False, "token": "access-two", "token_2fa": "", "sid": "sid-0123456789abcdef"}
+NOT_CARRIED = {
+    "a token that no header carries": ({"token": "\u00e9"}, []),
+    "a session's id that no request takes": ({"sid": "x"}, []),
+    "a cookie that no header carries": ({}, ["refresh_token=\u00e9"]),
+    "a cookie of two values": ({}, ["refresh_token=one; Path=/auth", "refresh_token=two; Path=/other"]),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_CARRIED)
+def test_f_a_session_that_cannot_be_used_is_no_session(kind: str) -> None:
+    """Else every later call would fail here, signing out too."""
+    changes, cookies = NOT_CARRIED[kind]
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        headers = [("set-cookie", cookie.encode()) for cookie in cookies]
+        return httpx.Response(200, json={**SIGNED_IN, **changes}, headers=headers)
+
+    with client(answer, session=None) as platform:
+        with pytest.raises(BadAnswer):
+            platform.login("a@b.example", "correct horse battery")
+        assert platform.core.session is None

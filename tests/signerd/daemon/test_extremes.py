@@ -1,0 +1,232 @@
+"""Numbers, texts and lists of the platform's at their extremes, and lists without an end: the daemon goes on (F)."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from signerd.account import listing, platform
+from signerd.account.person import MOST_WORKSPACES
+from signerd.core import quota
+from signerd.core.states import State
+from signerd.daemon import Daemon
+from signerd.journal import Journal
+from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.desk import VAULT_ID, snapshot_of, spend
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+
+pytestmark = pytest.mark.anyio
+HONEST = snapshot_of(spend())
+HUGE = (2**63, -(2**63) - 1, 2**64, 10**30)
+# As JSON writes them: half a character, and a number that Python refuses to read.
+ODD = {"half a character": r'"\ud800"', "5,000 digits": "9" * 5_000, "no number": "NaN", "no end": "1e999"}
+
+
+async def is_well(daemon: Daemon, fake: FakePlatform) -> None:
+    """The honest proposal is signed, and the next one seen."""
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    await approve(daemon, "p-1")
+    await until_state(daemon, "p-1", State.SUBMITTED)
+    fake.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2")
+    await until_state(daemon, "p-2", State.WAITING_PERSON)
+    assert not daemon.task.done()
+    assert (await daemon.status()).signed_in
+
+
+def in_vault(fake: FakePlatform, field: str, value: object) -> None:
+    fake.bad_vaults = [{**fake._vault(), "id": "vault-9", field: value}]
+
+
+def in_proposal(fake: FakePlatform, field: str, value: object) -> None:
+    fake.bad_proposals = [{**fake._shape(replace(HONEST, psbt_id="p-9")), field: value}]
+
+
+def in_workspace(fake: FakePlatform, field: str, value: object) -> None:
+    user = fake._user()
+    entries = user["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"]
+    entries.insert(0, {"WorkspaceInfo": {**entries[0]["WorkspaceInfo"], "uid": 9, field: value}})
+    fake.after = lambda r: httpx.Response(200, json=user) if "get-user-info" in r.url.path else None
+
+
+def in_key(fake: FakePlatform, field: str, value: object) -> None:
+    fake.keys = [{"ID": "key-9", field: value}]
+
+
+PLACES: dict[str, Callable[[FakePlatform, object], None]] = {
+    **{
+        f"vault {name}": lambda f, v, name=name: in_vault(f, name, v) for name in ("m", "n", "confirmed_sats")
+    },
+    **{
+        f"proposal {name}": lambda f, v, name=name: in_proposal(f, name, v)
+        for name in (
+            "fee_sats",
+            "confirmations",
+            "required_signatures",
+            "collected_signatures",
+            "contract_uid",
+        )
+    },
+    "workspace uid": lambda f, v: in_workspace(f, "uid", v),
+    "key": lambda f, v: in_key(f, "UserID", v),
+}
+
+
+@pytest.mark.parametrize("value", HUGE)
+@pytest.mark.parametrize("place", PLACES)
+async def test_f_a_number_that_no_column_holds_is_one_entrys_fault(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, place: str, value: int
+) -> None:
+    PLACES[place](platform, value)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await is_well(daemon, platform)
+
+
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
+async def test_f_the_largest_numbers_that_a_column_holds_are_kept(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, value: int
+) -> None:
+    in_proposal(platform, "contract_uid", value)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await is_well(daemon, platform)
+        assert daemon.journal.record("p-9").snapshot.contract_uid == value
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("name", "n" * 100_000), ("descriptor", "d" * 1_000_000), ("signers", [{}] * 100_000)],
+    ids=["name", "descriptor", "signers"],
+)
+async def test_f_a_text_or_list_without_measure_hides_no_other_vault(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, field: str, value: object
+) -> None:
+    in_vault(platform, field, value)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await is_well(daemon, platform)
+        assert [vault.pinned for vault in await daemon.vaults()] == [True]
+        assert any("vault vault-9 is left out" in note for note in (await daemon.status()).notes)
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_f_what_one_entry_writes_is_no_fault_of_the_list(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, odd: str
+) -> None:
+    def with_it(request: httpx.Request) -> httpx.Response | None:
+        if (
+            request.url.path not in {"/api/v1/psbt", "/api/v1/list-wallets"}
+            or "psbt_id" in request.url.params
+        ):
+            return None
+        honest = platform._route(request)
+        if honest.status_code != httpx.codes.OK:
+            return None
+        rest = ", ".join(json.dumps(each) for each in honest.json())
+        content = f'[{{"id": "vault-9", "psbt_id": "p-9", "n": {ODD[odd]}}}{", " if rest else ""}{rest}]'
+        return httpx.Response(200, content=content.encode(), headers=honest.headers)
+
+    platform.after = with_it
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await is_well(daemon, platform)
+        notes = (await daemon.status()).notes
+        assert any("proposal p-9 is left out" in note for note in notes)
+
+
+async def test_f_a_list_of_proposals_without_an_end_comes_to_one(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every page is full of new ones and has another behind it."""
+    monkeypatch.setattr("signerd.account.platform.MOST_LISTED", 60)
+    monkeypatch.setattr("signerd.account.platform.PAGE", 20)
+    asked: list[str | None] = []
+    shape = platform._shape(HONEST)
+
+    def endless(request: httpx.Request) -> httpx.Response | None:
+        if request.url.path != "/api/v1/psbt" or "psbt_id" in request.url.params:
+            return None
+        asked.append(after := request.url.params.get("after"))
+        first = 1 if after is None else int(after.removeprefix("p-")) + 1
+        return httpx.Response(200, json=[{**shape, "psbt_id": f"p-{n}"} for n in range(first, first + 20)])
+
+    async with daemon_at(prepared, platform, bridge, sign_in=False) as daemon:
+        platform.before = lambda request: endless(request) if "authorization" in request.headers else None
+        await daemon.sign_in("alice@example.org", "correct horse battery")
+        await until(lambda: daemon.follower.state.rounds > 0, patience=60)
+        assert asked[:3] == [None, "p-20", "p-40"]
+        assert asked[3] is None
+        assert len(daemon.journal.records()) == 60
+        assert any("is read so far" in note for note in (await daemon.status()).notes)
+
+
+async def test_f_of_workspaces_without_number_the_first_are_followed(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge
+) -> None:
+    user = platform._user()
+    entries = user["OrganisationsInfo"]["Organisations"][0]["Workspaces"]["Workspaces"]
+    info = entries[0]["WorkspaceInfo"]
+    entries += [{"WorkspaceInfo": {**info, "uid": n + 2, "net": "mainnet"}} for n in range(5_000)]
+    entries += [{"WorkspaceInfo": {**info, "name": f"again {n}"}} for n in range(10)]
+    platform.after = lambda r: httpx.Response(200, json=user) if "get-user-info" in r.url.path else None
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        assert [workspace.id for workspace in daemon.follower.state.workspaces] == [1]
+        person = await daemon.platform.user()
+        assert len(person.workspaces.items) == MOST_WORKSPACES
+        assert any("workspaces, and is read so far" in note for note in (await daemon.status()).notes)
+
+
+async def test_f_a_platform_that_floods_is_an_alarm_and_what_was_approved_goes_on(
+    prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "MOST_OPEN", 10)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await approve(daemon, "p-1")
+        await until_state(daemon, "p-1", State.SUBMITTED)
+        platform.proposals |= {f"q-{n:02}": replace(HONEST, psbt_id=f"q-{n:02}") for n in range(40)}
+        await until(lambda: bool(daemon.feed.since(0, "platform")))
+        await until(
+            lambda: any(
+                "q-39" in told for told in daemon.troubles._standing.get("proposals of workspace 1", {})
+            )
+        )
+        (line,) = daemon.feed.since(0, "platform")
+        assert line.kind == "alarm"
+        assert "floods this machine" in line.text
+        assert len(daemon.journal.records()) == 11  # The signed one counts for nothing.
+        confirmed = replace(platform.proposals["p-1"], status=ProposalStatus.CONFIRMED, confirmations=6)
+        platform.proposals = {"p-1": confirmed}
+        await until_state(daemon, "p-1", State.CONFIRMED)
+
+
+@pytest.mark.parametrize("error", [OverflowError("2**63"), RecursionError(), MemoryError()])
+async def test_f_an_entry_that_the_journal_cannot_take_ends_no_task(
+    prepared: Path,
+    platform: FakePlatform,
+    bridge: FakeBridge,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    """Whatever passes the bounds and should not have."""
+    learn = Journal.learn
+
+    def wrong(journal: Journal, claim: Any) -> object:
+        if claim.vault_id == "vault-9":
+            raise error
+        return learn(journal, claim)
+
+    monkeypatch.setattr(Journal, "learn", wrong)
+    platform.bad_vaults = [{**platform._vault(), "id": "vault-9"}]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await is_well(daemon, platform)
+        assert any("vault vault-9 is left out" in note for note in (await daemon.status()).notes)
+        assert [claim.vault_id for claim in daemon.journal.claims()] == [VAULT_ID]
+
+
+def test_a_thousand_proposals_are_within_every_bound() -> None:
+    assert platform.PAGE < 1_000 < listing.MOST_LISTED <= quota.MOST_OPEN
+    assert quota.MOST_WORDS_A_DAY >= 10 * 1_000

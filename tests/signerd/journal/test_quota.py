@@ -1,0 +1,156 @@
+"""What a platform can make the journal keep has an end, and what this person decided has none of its own (F)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from custody.schemas.proposals import ProposalStatus
+from signerd.core import quota
+from signerd.core.audit import Note
+from signerd.core.events import Refused
+from signerd.core.quota import Allowance
+from signerd.core.states import State
+from signerd.core.values import Limits, Snapshot
+from signerd.errors import PlatformFloods, UnknownProposal
+from signerd.journal import Journal
+from signerd.journal import quota as book
+from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
+
+HONEST = snapshot_of(spend())
+
+
+def proposal(number: int, **changes: object) -> Snapshot:
+    return replace(HONEST, psbt_id=f"p-{number}", **changes)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    (tmp_path / "state").mkdir(mode=0o700)
+    with Journal(tmp_path / "state", network=NETWORK, limits=Limits()) as opened:
+        opened.add_own_keys(own_keys(), "key-1", Note("registered", "key-1"))
+        opened.learn(CLAIM)
+        opened.add_pin(make_pin(), Note("pinned", VAULT_ID))
+        yield opened
+
+
+def rows(journal: Journal, table: str) -> int:
+    return int(journal._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def flood(journal: Journal, numbers: range, **changes: object) -> int:
+    """How many were taken."""
+    taken = 0
+    for number in numbers:
+        try:
+            journal.poll(proposal(number, **changes))
+        except PlatformFloods:
+            continue
+        taken += 1
+    return taken
+
+
+def test_f_open_proposals_have_an_end_and_what_ends_makes_room(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota, "MOST_OPEN", 10)
+    assert flood(journal, range(1, 30)) == 10
+    assert rows(journal, "proposals") == 10
+    journal.poll(proposal(3, status=ProposalStatus.EXPIRED))
+    assert flood(journal, range(30, 40)) == 1
+    # What is known is followed on, however many there are.
+    journal.poll(proposal(4, description="said otherwise"))
+    assert journal.record("p-4").snapshot.description == "said otherwise"
+
+
+def test_f_kept_proposals_have_an_end_and_those_that_are_over_make_room(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(HONEST.psbt) + 1_000
+    monkeypatch.setattr(quota, "MOST_KEPT_BYTES", 10 * size)
+    monkeypatch.setattr(book, "FORGOTTEN_AT_ONCE", 2)
+    for number in range(60):
+        flood(journal, range(number, number + 1))
+        flood(journal, range(number, number + 1), status=ProposalStatus.EXPIRED)
+    assert 4 < rows(journal, "proposals") < 15
+    assert journal.record("p-59").state is State.EXPIRED
+    with pytest.raises(UnknownProposal):
+        journal.record("p-0")
+    for table in ("spends", "outputs"):
+        assert rows(journal, f"(SELECT DISTINCT psbt_id FROM {table})") == rows(journal, "proposals")
+    assert any(entry.note.kind == "forgotten" for entry in journal.audit())
+
+
+@pytest.mark.parametrize("ends", [ProposalStatus.EXPIRED, ProposalStatus.CONFIRMED])
+def test_f_what_was_decided_or_may_have_been_paid_is_never_forgotten(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, ends: ProposalStatus
+) -> None:
+    journal.poll(proposal(1))
+    if ends is ProposalStatus.EXPIRED:
+        journal.decide("p-1", Refused("no"))
+    journal.poll(proposal(1, status=ends, confirmations=6))
+    monkeypatch.setattr(quota, "MOST_KEPT_BYTES", 1)
+    assert flood(journal, range(2, 5)) == 0
+    assert journal.record("p-1").snapshot.status is ends
+
+
+def test_f_a_platform_that_says_something_new_for_ever_is_heard_so_often_a_day(journal: Journal) -> None:
+    journal._quota.undecided = Allowance(a_day=50, _left=50.0)
+    told = 0
+    for number in range(200):
+        try:
+            told += journal.learn(replace(CLAIM, name=f"Treasury {number}")).news
+        except PlatformFloods:
+            break
+    assert 40 < told <= 50
+    length, _ = journal.head()
+    with pytest.raises(PlatformFloods, match="new things in a day"):
+        journal.poll(proposal(1))
+    assert journal.head()[0] == length
+    # What was said before is no news, and a change of a pinned vault is told whatever else was said.
+    assert not journal.learn(replace(CLAIM, name=f"Treasury {told - 1}")).news
+    assert journal.learn(replace(CLAIM, threshold=3)).effects
+
+
+def test_f_the_end_of_what_was_decided_is_heard_through_a_flood(journal: Journal) -> None:
+    journal.poll(proposal(1))
+    journal.decide("p-1", Refused("no"))
+    journal._quota.undecided = Allowance(a_day=1, _left=0.0)
+    with pytest.raises(PlatformFloods):
+        journal.poll(proposal(2))
+    journal.poll(proposal(1, status=ProposalStatus.CONFIRMED, confirmations=1))
+    assert journal.record("p-1").state is State.CONFIRMED
+
+
+def test_f_vaults_and_changes_of_one_have_an_end(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book, "MOST_VAULTS", 5)
+    monkeypatch.setattr(book, "MOST_CHANGES", 4)
+    learnt = 0
+    for number in range(10):
+        try:
+            learnt += journal.learn(replace(CLAIM, vault_id=f"vault-{number + 2}")).news
+        except PlatformFloods:
+            continue
+    assert (learnt, len(journal.claims())) == (4, 5)
+    for number in range(10):
+        journal.learn(replace(CLAIM, first_address=VAULT.address(0, number + 1)))
+    assert rows(journal, "vault_changes") == 4
+    assert journal.vault_changes(VAULT_ID)
+
+
+def test_an_allowance_comes_back_evenly_and_a_clock_set_back_gives_nothing() -> None:
+    allowance = Allowance(a_day=24, _left=24.0)
+    assert sum(allowance.take(0.0) for _ in range(100)) == 24
+    assert sum(allowance.take(3_600.0) for _ in range(10)) == 1
+    assert not allowance.take(-1e9)
+    assert sum(allowance.take(1e9) for _ in range(100)) == 24
+
+
+def test_f_a_refused_word_leaves_no_trace(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quota, "MOST_OPEN", 0)
+    before = journal.head()
+    with pytest.raises(PlatformFloods):
+        journal.poll(HONEST)
+    assert journal.head() == before
+    assert rows(journal, "proposals") == rows(journal, "outputs") == 0
