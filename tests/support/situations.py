@@ -139,7 +139,9 @@ SITUATIONS: dict[str, Situation] = {
     ),
     "sign-unanswered": Situation("no button is pressed", trouble.unanswered, person=0.7),
     "second-before": Situation("another program has used it since", trouble.used_before),
-    "second-asked": Situation("another program uses it while the person is asked", trouble.used_while_asked),
+    "second-asked": Situation(
+        "another program uses it while the person is asked", trouble.used_while_asked, person=30.0
+    ),
     "second-working": Situation("another program uses it while it works", trouble.used_while_working),
     "locked": Situation("locked", trouble.locked, _with_pin),
     "locked-asked": Situation("locked while the person is asked", trouble.locked_while_asked, _with_pin),
