@@ -179,7 +179,7 @@ def op_return(size: int) -> Player:
     note, change = wallets.TxOut(sats(0), op_return_script(data)), ChangeTo(sats(49_000), CHANGE, 7)
 
     async def play(stage: Stage) -> Played:
-        stage.values["data"] = data.hex()
+        stage.values |= {"data": data.hex(), "DATA": data.hex().upper()}
         return await signing_of(lambda: _pay_to(wallets.pay(50_000), note, change))(stage)
 
     return play

@@ -79,7 +79,9 @@ SITUATIONS: dict[str, Situation] = {
     "enrol-unplugged": Situation("unplugged during an enrolment", everyday.enrol_unplugged, _if_it_enrols),
     "address": Situation("a vault's address", everyday.address),
     "address-profile": Situation("a profile's address", everyday.address_profile),
-    "address-refused": Situation("the person says that it is another address", everyday.address_refused),
+    "address-refused": Situation(
+        "the person says that it is another address", everyday.address_refused, person=2.0
+    ),
     "address-cancelled": Situation("cancelled while an address is shown", everyday.address_cancelled),
     "address-unknown": Situation(
         "an address of a vault that was not enrolled", everyday.address_unknown, _if_it_enrols
@@ -140,7 +142,7 @@ SITUATIONS: dict[str, Situation] = {
     "sign-unanswered": Situation("no button is pressed", trouble.unanswered, person=0.7),
     "second-before": Situation("another program has used it since", trouble.used_before),
     "second-asked": Situation(
-        "another program uses it while the person is asked", trouble.used_while_asked, person=30.0
+        "another program uses it while the person is asked", trouble.used_while_asked, person=12.0
     ),
     "second-working": Situation("another program uses it while it works", trouble.used_while_working),
     "locked": Situation("locked", trouble.locked, _with_pin),

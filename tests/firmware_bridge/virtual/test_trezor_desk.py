@@ -432,7 +432,7 @@ async def test_a_host_cannot_write_control_characters_on_the_screen_l8():
             it.one.send(replace(MESSAGE, message=text.encode()))
             await sign_through(it.one)
     assert [prompt.lines for prompt in it.record.prompts if prompt.kind == "sign-message"] == [
-        ("Sign binary message?", "1b5b324a"),
+        ("Sign binary message?", "1B5B324A"),
         ("Sign binary message?", "61e280ae62"),
         ("Sign message?", ""),
     ]

@@ -150,7 +150,7 @@ async def test_a_message_is_signed_by_the_key_of_its_path():
     assert [prompt.lines for prompt in it.record.prompts] == [
         ("Wrong address path", "for selected coin.", "Continue at your", "own risk!"),
         ("Confirm address?", "Message signed by:", legacy_address(path)),
-        ("Sign binary message?", "prüfe mich".encode().hex()),
+        ("Sign binary message?", "prüfe mich".encode().hex().upper()),
     ]
 
 
@@ -184,7 +184,7 @@ async def test_a_long_message_is_shown_page_after_page_with_the_codes_of_the_fir
 async def test_a_message_that_hides_characters_is_shown_as_hexadecimal():
     async with bench() as it:
         await it.hwi(lambda client: client.sign_message("a\nb", "m/84h/1h/0h/0/0"))
-    assert it.record.prompts[-1].lines == ("Sign binary message?", "610a62")
+    assert it.record.prompts[-1].lines == ("Sign binary message?", "610A62")
 
 
 async def test_a_message_at_the_bare_account_path_is_forbidden():
@@ -257,9 +257,9 @@ BINARY = bytes(range(1, 76))
     ("model", "data", "shown"),
     [
         ("1", BINARY[:1], "01"),
-        ("1", BINARY[:32], BINARY[:32].hex()),
-        ("1", BINARY[:33], BINARY[:31].hex() + ".."),
-        ("1", BINARY, BINARY[:31].hex() + ".."),
+        ("1", BINARY[:32], BINARY[:32].hex().upper()),
+        ("1", BINARY[:33], BINARY[:31].hex().upper() + ".."),
+        ("1", BINARY, BINARY[:31].hex().upper() + ".."),
         ("1", b"t" * 75, "t" * 75),
         ("T", BINARY[:44], BINARY[:44].hex()),
         ("T", BINARY[:45], BINARY[:44].hex()[:87] + "..."),

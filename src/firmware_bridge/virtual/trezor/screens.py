@@ -90,7 +90,7 @@ def message(text: bytes) -> Iterator[Prompt]:
     size, title = (_PAGE_TEXT, "Sign message?") if shown else (_PAGE_BYTES, "Sign binary message?")
     for at in range(0, len(text) or 1, size):
         part = text[at : at + size]
-        lines = (title, part.decode("ascii") if shown else part.hex())
+        lines = (title, part.decode("ascii") if shown else part.hex().upper())
         yield _question("sign-message", lines, yes="Next" if at + size < len(text) else _CONFIRM)
 
 
@@ -121,6 +121,7 @@ def shown_data(data: bytes, screen: DataScreen) -> str:
     if screen is DataScreen.ONE:
         if is_ascii(data):
             return data.decode("ascii")
+        digits = digits.upper()
         return digits if len(data) <= _HEX_SHOWN else digits[: 2 * _HEX_SHOWN - 2] + ".."
     if screen is DataScreen.CUT and len(digits) >= _CUT_DIGITS:
         return digits[: _CUT_DIGITS - 3] + "..."
@@ -202,9 +203,9 @@ def _printable(text: str) -> str:
 
 
 def _rate(rate: FeeRate) -> str:
-    """Two decimal places, and none that is a zero at the end."""
-    text = f"{rate.sat_per_vb:.2f}".rstrip("0")
-    return text.rstrip(".")
+    """Two decimal places, a half rounded up (formatComputedFeeRate), and none that is a zero at the end."""
+    whole, hundredths = divmod((rate.sat_per_kvb + 5) // 10, 100)
+    return f"{whole}.{hundredths:02d}".rstrip("0").rstrip(".")
 
 
 def _omni(data: bytes) -> str:

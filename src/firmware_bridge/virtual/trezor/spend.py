@@ -37,7 +37,7 @@ DEFAULT_SEQUENCE = 0xFFFFFFFF
 HIGH_FEE_RATES = {NetworkKind.MAINNET: FeeRate(2_000_000), NetworkKind.TESTNET: FeeRate(10_000_000)}
 """Above it the person is warned (S7): `maxfee_kb` of common/defs/bitcoin at legacy/v1.14.1."""
 
-_OVERHEAD_WEIGHT = 44
+_OVERHEAD_WEIGHT = 4 * 10 + 2
 """Version, counts, lock time, marker and flag, for fewer than 253 inputs and outputs."""
 
 
