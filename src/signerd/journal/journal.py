@@ -341,11 +341,15 @@ class Journal:
         return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(self._unsigned_of(code)))
 
     def _unsigned_of(self, code: str) -> tuple[Record, ...]:
-        """What waits for anything, also for a device, and is judged by the vault pinned under this code."""
-        pins = ((record, self.pin_of(record.snapshot)) for record in self.records(UNSIGNED))
-        return tuple(
-            record for record, pin in pins if pin is not None and pin.vault.verification_code == code
-        )
+        """What waits for anything, also for a device, and is judged by the vault pinned under this code, or was when it was
+        last judged: what the platform says of an id may be otherwise since, and otherwise again tomorrow.
+        """
+        return tuple(record for record in self.records(UNSIGNED) if self._is_of(code, record.snapshot))
+
+    def _is_of(self, code: str, snapshot: Snapshot) -> bool:
+        pin = self.pin_of(snapshot)
+        judged_by_it = pin is not None and pin.vault.verification_code == code
+        return judged_by_it or rows.read_quorum(self._db, snapshot.psbt_id) == code
 
     def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
         """Within a transaction: these, or all that waits for anything, also for a device, are judged again."""
