@@ -47,6 +47,8 @@ from signerd.journal.vaults import AtDevice, VaultBook, facts_of
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
 # No signature of ours exists there yet, and none is on its way: what is known of the vault may still change everything.
 UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED)
+# Nothing was decided about it: it is judged anew whenever something changes.
+RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 NOT_AT_DEVICE = AtDevice()
 Now = Callable[[], datetime]
 
@@ -175,12 +177,16 @@ class Journal:
 
     def reconsider(self) -> tuple[Effect, ...]:
         """Judge anew all that waits: a pin, a registered key or a limit changed."""
-        waiting = (State.REFUSED, State.WAITING_PERSON)
         return tuple(
             effect
-            for record in self.records(waiting)
+            for record in self.records(RECONSIDERED)
             for effect in self.decide(record.psbt_id, Reconsidered()).effects
         )
+
+    def is_reconsidered(self, psbt_id: str) -> bool:
+        """Whether one that was listed is still judged anew: it may have moved on since, when a yes must not lapse, or be forgotten."""
+        record = self._find(psbt_id)
+        return record is not None and record.state in RECONSIDERED
 
     def standing_effects(self) -> tuple[Effect, ...]:
         return tuple(
