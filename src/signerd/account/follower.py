@@ -92,7 +92,7 @@ class Follower:
     _alarmed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.tokens = TokensLearnt(self.journal, self.platform, self.sink)
+        self.tokens = TokensLearnt(self.journal, self.platform, self.sink, self._alarm)
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""

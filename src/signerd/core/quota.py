@@ -14,6 +14,8 @@ MOST_KEPT_BYTES = 2 * 1024 * 1024 * 1024
 FORGOTTEN_AT_ONCE = 1_000
 # A hundred vaults in each of ten workspaces.
 MOST_VAULTS = 1_000
+# Each is bytecode of 80 kB and a deployment of 400 kB at most, and kept for good. A token for each vault is a thousand.
+MOST_TOKENS = 1_000
 # Of one pinned vault: the first is an alarm already, and nothing is signed until the person has looked.
 MOST_CHANGES = 100
 # Each makes some entries of the audit chain, which is never cut: about 2 kB. 1,000 proposals that go from their first

@@ -390,7 +390,11 @@ class Journal:
         return self.reconsider()
 
     def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
-        """Keep the token that these bytes prove, and judge anew what waits. Raises NotProven: nothing is kept."""
+        """Keep the token that these bytes prove, and judge anew what waits.
+
+        Raises NotProven, and PlatformFloods where there is no room for it: nothing is kept.
+        """
+        self._quota.require_room_for_token()
         with self._transaction("token"):
             proven = self.tokens.write(payload, published)
             facts = {"hash": bytecode_hash(published.bytecode).hex(), "ticker": proven.ticker}

@@ -7,6 +7,7 @@ from signerd.core.audit import Note
 from signerd.core.quota import (
     FORGOTTEN_AT_ONCE,
     MOST_CHANGES,
+    MOST_TOKENS,
     MOST_VAULTS,
     MOST_WORDS_A_DAY,
     Allowance,
@@ -78,6 +79,12 @@ class QuotaBook:
         count, known = self.connection.execute(counted, (vault_id,)).fetchone()
         if count >= MOST_VAULTS and not known:
             raise PlatformFloods(f"it has shown {MOST_VAULTS:,} vaults, which is the most that are kept.")
+
+    def require_room_for_token(self) -> None:
+        """Raises PlatformFloods where there are enough."""
+        counted = "SELECT max((SELECT count(*) FROM tokens), (SELECT count(*) FROM bytecodes))"
+        if self.connection.execute(counted).fetchone()[0] >= MOST_TOKENS:
+            raise PlatformFloods(f"it has shown {MOST_TOKENS:,} tokens, which is the most that are kept.")
 
     def has_room_for_change(self, code: str) -> bool:
         """``code``: the pinned vault's verification code."""
