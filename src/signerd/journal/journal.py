@@ -128,6 +128,8 @@ class Journal:
         if known is not None and known.snapshot == snapshot:
             return Step(known)
         self._quota.require_words(known, self.now().timestamp())
+        if known is not None:
+            self._quota.require_room_to_grow(known, snapshot)
         with self._transaction("Polled"):
             if known is None:
                 forgotten = self._quota.make_room(snapshot)
