@@ -28,9 +28,10 @@ from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.devices import Devices, screen_of
-from signerd.errors import DeviceError, IllegalEvent
+from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
 from signerd.feed import WAITS, Feed
 from signerd.journal import Journal
+from signerd.journal.journal import RECONSIDERED
 from signerd.keeping import Keeper
 from signerd.troubles import Troubles
 
@@ -42,7 +43,6 @@ LOOK_AGAIN_SECONDS = 5.0
 # Rules about hours and windows count in minutes.
 TIME_PASSES_SECONDS = 60.0
 DEVICES = "devices"
-RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 
 
 class Runner:
@@ -94,10 +94,10 @@ class Runner:
         """What a rule refused at night may be asked about in the morning, though nobody did anything."""
         while True:
             await self._sleep(TIME_PASSES_SECONDS)
-            for waiting in self.journal.records(RECONSIDERED):
-                # Others are served between two of them, and may have moved this one on: an approval must not lapse.
-                if self.journal.record(waiting.psbt_id).state in RECONSIDERED:
-                    self.perform(self.journal.decide(waiting.psbt_id, events.Reconsidered()).effects)
+            for psbt_id in self.journal.ids(RECONSIDERED):
+                # Others are served between two of them.
+                if self.journal.is_reconsidered(psbt_id):
+                    self.perform(self.journal.decide(psbt_id, events.Reconsidered()).effects)
                 await asyncio.sleep(0)
 
     # --- effects ---------------------------------------------------------------------------------------------------
@@ -178,7 +178,10 @@ class Runner:
                 self.perform(self.journal.see_screen(fingerprint, screen_of(device)))
 
     async def _offer(self, psbt_id: str) -> None:
-        (find,) = self.journal.standing_effects_of(psbt_id) or (None,)
+        try:
+            (find,) = self.journal.standing_effects_of(psbt_id) or (None,)
+        except UnknownProposal:
+            return  # Judged anew, ended and forgotten while another one's device was looked for.
         if not isinstance(find, FindDevice):
             return
         fingerprint = find.fingerprint
@@ -210,8 +213,8 @@ class Runner:
         """Record that the device is asked; None where the last look says that it must not be."""
         try:
             step = self.journal.decide(psbt_id, events.DeviceFound(device_id))
-        except IllegalEvent:
-            return None  # Declined or ended between the look and now.
+        except (IllegalEvent, UnknownProposal):
+            return None  # Declined, ended or forgotten between the look and now.
         asked = None
         for effect in step.effects:
             if isinstance(effect, SignOnDevice):

@@ -20,7 +20,6 @@ from signerd.core.claims import VaultClaim
 from signerd.core.effects import Level, Notify
 from signerd.core.engine import Step
 from signerd.core.events import Reconsidered
-from signerd.core.states import State
 from signerd.core.text import said
 from signerd.core.values import Snapshot
 from signerd.errors import (
@@ -32,7 +31,7 @@ from signerd.errors import (
     SignerdError,
 )
 from signerd.journal import Journal
-from signerd.journal.journal import Learnt
+from signerd.journal.journal import RECONSIDERED, Learnt
 from signerd.keeping import unforeseen
 from signerd.troubles import Troubles
 
@@ -57,7 +56,6 @@ TOKENS = "tokens of workspace"
 FOLLOWED_A_ROUND = 20
 # A thousand entries take seconds to judge.
 AT_ONCE_SECONDS = 0.02
-RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 
 
 _log = logging.getLogger(__name__)
@@ -94,7 +92,7 @@ class Follower:
     _alarmed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.tokens = TokensLearnt(self.journal, self.platform, self.sink)
+        self.tokens = TokensLearnt(self.journal, self.platform, self.sink, self._alarm)
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""
@@ -200,8 +198,8 @@ class Follower:
         return self._taken(claim.vault_id, lambda: self.journal.learn(claim))
 
     def _reconsider(self, psbt_id: str) -> Unreadable | None:
-        # Others are served between two of them, and may have moved this one on: an approval must not lapse.
-        if self.journal.record(psbt_id).state not in RECONSIDERED:
+        # Others are served between two of them.
+        if not self.journal.is_reconsidered(psbt_id):
             return None
         found = self._taken(psbt_id, lambda: self.journal.decide(psbt_id, Reconsidered()))
         return found if isinstance(found, Unreadable) else None

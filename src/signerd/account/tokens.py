@@ -6,7 +6,7 @@ the proposal is judged all the same, and refused by its check until the token is
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from multisig.tokens import Payload
@@ -17,7 +17,7 @@ from signerd.account.wire import Workspace
 from signerd.core.text import said
 from signerd.core.tokens import NotProven, payload_of_bytes, subject_of
 from signerd.core.values import Snapshot
-from signerd.errors import PlatformError, SignerdError
+from signerd.errors import PlatformError, PlatformFloods, SignerdError
 from signerd.journal import Journal
 
 # A round learns so many; a platform that shows a thousand unknown tokens does not keep the other proposals waiting.
@@ -34,6 +34,7 @@ class TokensLearnt:
     journal: Journal
     platform: Platform
     sink: Sink
+    alarm: Callable[[PlatformFloods], None]
 
     async def learn(self, workspace: Workspace, snapshots: Iterable[Snapshot]) -> dict[str, str]:
         """Prove and keep the tokens that are not known yet; by proposal, why one could not be. Raises SignedOut."""
@@ -70,6 +71,8 @@ class TokensLearnt:
             published = await self.platform.published(workspace, snapshot.contract_uid)
             self.sink.perform(self.journal.learn_token(payload, published))
         except (PlatformError, NotProven) as error:
+            if isinstance(error, PlatformFloods):
+                self.alarm(error)
             return f"token {subject_of(payload)}: {said(error)}"
         except SignerdError:
             raise

@@ -3,8 +3,8 @@
 A wallet that restores a policy derives addresses in order and stops after a gap of unused ones. Money that comes back beyond
 the gap belongs to the quorum, which does not find it; the platform, which knows the index, can ask for a ransom.
 
-Known are the addresses to which transactions signed on this machine paid, and the proven coins that are spent. A coin counts
-only where it lies within the gap itself: who knows the descriptor can pay dust to any address of the vault.
+Known are the addresses to which transactions signed on this machine paid, and the coins that the transaction itself spends. A
+coin counts only where it lies within the gap itself: who knows the descriptor can pay dust to any address of the vault.
 """
 
 from collections.abc import Iterable
@@ -70,19 +70,35 @@ def _reaching(spans: Spans, indexes: Iterable[int]) -> Spans:
 
 
 def used_by(inspection: Inspection, known: Places) -> Places:
-    """What is known once this transaction is signed, beside ``known``."""
+    """What is known once this transaction is signed, beside ``known``.
+
+    What only its coins reach is not: a coin whose transaction was never sent proves no address used, and makes no
+    transaction that is mined, but what is known from it would stay. A held address is, for the person approved it.
+    """
     near = with_coins(known, inspection)
     receive, change = (
         merged(
             (index, index)
             for index in (
-                *(index for index in _spent_from(inspection, chain) if is_near(near[chain], index)),
-                *(back.index for back in inspection.change if back.chain == chain),
+                *(index for index in _spent_from(inspection, chain) if is_near(known[chain], index)),
+                *(
+                    index
+                    for index in _back_to(inspection, chain)
+                    if _counts(index, known[chain], near[chain])
+                ),
             )
         )
         for chain in CHAINS
     )
     return receive, change
+
+
+def _back_to(inspection: Inspection, chain: int) -> list[int]:
+    return [back.index for back in inspection.change if back.chain == chain]
+
+
+def _counts(index: int, known: Spans, near: Spans) -> bool:
+    return is_near(known, index) or not is_near(near, index)
 
 
 def policy_code(policy: Policy) -> str:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 # Proposals about which something may still be done: 1,000 of them wait in the test that is the largest workspace we know of.
 MOST_OPEN = 2_000
+# Of these together: all of them are in memory at once, at every start and in every round. Twice what one list is read of.
+MOST_OPEN_BYTES = 256 * 1024 * 1024
 # Of all that were kept and bear no signature of ours: at 20 proposals of 10 kB a day they last for 29 years.
 MOST_KEPT_BYTES = 2 * 1024 * 1024 * 1024
 # Ended proposals that nobody here decided about make room for new ones, so many at a time.
 FORGOTTEN_AT_ONCE = 1_000
 # A hundred vaults in each of ten workspaces.
 MOST_VAULTS = 1_000
+# Each is bytecode of 80 kB and a deployment of 400 kB at most, and kept for good. A token for each vault is a thousand.
+MOST_TOKENS = 1_000
 # Of one pinned vault: the first is an alarm already, and nothing is signed until the person has looked.
 MOST_CHANGES = 100
 # Each makes some entries of the audit chain, which is never cut: about 2 kB. 1,000 proposals that go from their first
@@ -24,15 +28,22 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class Kept:
-    """What the journal holds of the platform's proposals without a signature of ours. ``size``: bytes."""
+    """What the journal holds of the platform's proposals without a signature of ours. ``size``, ``open_size``: bytes."""
 
     open: int
     size: int
+    open_size: int
 
     def why_full(self, more: int) -> str | None:
         """Why there is no room for a new proposal of so many bytes; None where there is."""
         if self.open >= MOST_OPEN:
             return f"{MOST_OPEN:,} of its proposals are open here, which is the most that are kept."
+        return self.why_too_large(more)
+
+    def why_too_large(self, more: int) -> str | None:
+        """Why there is no room for so many bytes more; None where there is."""
+        if self.open_size + more > MOST_OPEN_BYTES:
+            return f"its open proposals take {MOST_OPEN_BYTES:,} bytes here, which is the most that they may."
         if self.size + more > MOST_KEPT_BYTES:
             return f"its proposals take {MOST_KEPT_BYTES:,} bytes here, which is the most that they may."
         return None

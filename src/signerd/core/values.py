@@ -146,8 +146,8 @@ class Neighbour:
     """Another proposal that spends the same coins, pays the same, or is the one that a proposal says it replaces.
 
     ``payments``: every output, as (script, satoshis). ``psbt``: as it was signed here, else as the platform shows it;
-    ``signed_at``: when its signature was recorded. ``collected``: how many signatures it has by the platform's last word,
-    of ``required``.
+    ``signed_at``: when its signature was recorded. ``collected``: how many signatures it had at most by the platform's
+    word, of ``required``.
     """
 
     psbt_id: str

@@ -47,6 +47,8 @@ from signerd.journal.vaults import AtDevice, VaultBook, facts_of
 INTERRUPTIBLE = tuple(state for state in State if (state, Move.RESTARTED) in TABLE)
 # No signature of ours exists there yet, and none is on its way: what is known of the vault may still change everything.
 UNSIGNED = (State.REFUSED, State.WAITING_PERSON, State.WAITING_DEVICE, State.INTERRUPTED)
+# Nothing was decided about it: it is judged anew whenever something changes.
+RECONSIDERED = (State.REFUSED, State.WAITING_PERSON)
 NOT_AT_DEVICE = AtDevice()
 Now = Callable[[], datetime]
 
@@ -126,6 +128,8 @@ class Journal:
         if known is not None and known.snapshot == snapshot:
             return Step(known)
         self._quota.require_words(known, self.now().timestamp())
+        if known is not None:
+            self._quota.require_room_to_grow(known, snapshot)
         with self._transaction("Polled"):
             if known is None:
                 forgotten = self._quota.make_room(snapshot)
@@ -175,12 +179,16 @@ class Journal:
 
     def reconsider(self) -> tuple[Effect, ...]:
         """Judge anew all that waits: a pin, a registered key or a limit changed."""
-        waiting = (State.REFUSED, State.WAITING_PERSON)
         return tuple(
             effect
-            for record in self.records(waiting)
+            for record in self.records(RECONSIDERED)
             for effect in self.decide(record.psbt_id, Reconsidered()).effects
         )
+
+    def is_reconsidered(self, psbt_id: str) -> bool:
+        """Whether one that was listed is still judged anew: it may have moved on since, when a yes must not lapse, or be forgotten."""
+        record = self._find(psbt_id)
+        return record is not None and record.state in RECONSIDERED
 
     def standing_effects(self) -> tuple[Effect, ...]:
         return tuple(
@@ -341,11 +349,15 @@ class Journal:
         return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(self._unsigned_of(code)))
 
     def _unsigned_of(self, code: str) -> tuple[Record, ...]:
-        """What waits for anything, also for a device, and is judged by the vault pinned under this code."""
-        pins = ((record, self.pin_of(record.snapshot)) for record in self.records(UNSIGNED))
-        return tuple(
-            record for record, pin in pins if pin is not None and pin.vault.verification_code == code
-        )
+        """What waits for anything, also for a device, and is judged by the vault pinned under this code, or was when it was
+        last judged: what the platform says of an id may be otherwise since, and otherwise again tomorrow.
+        """
+        return tuple(record for record in self.records(UNSIGNED) if self._is_of(code, record.snapshot))
+
+    def _is_of(self, code: str, snapshot: Snapshot) -> bool:
+        pin = self.pin_of(snapshot)
+        judged_by_it = pin is not None and pin.vault.verification_code == code
+        return judged_by_it or rows.read_quorum(self._db, snapshot.psbt_id) == code
 
     def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
         """Within a transaction: these, or all that waits for anything, also for a device, are judged again."""
@@ -380,7 +392,11 @@ class Journal:
         return self.reconsider()
 
     def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
-        """Keep the token that these bytes prove, and judge anew what waits. Raises NotProven: nothing is kept."""
+        """Keep the token that these bytes prove, and judge anew what waits.
+
+        Raises NotProven, and PlatformFloods where there is no room for it: nothing is kept.
+        """
+        self._quota.require_room_for_token()
         with self._transaction("token"):
             proven = self.tokens.write(payload, published)
             facts = {"hash": bytecode_hash(published.bytecode).hex(), "ticker": proven.ticker}

@@ -35,8 +35,9 @@ class KeyBook:
         return None if row is None else str(row["platform_key_id"])
 
     def write(self, keys: Sequence[OwnKey], platform_key_id: str, at: str) -> bool:
-        """The keys of the device from now on, under their id at the platform. True: another's were replaced by them.
+        """The keys of one device from now on, under their id at the platform. True: another's were replaced by them.
 
+        Another's are those under another id, and those of another master key: the platform can give two devices one id.
         Who registers a device has proven it: whatever the platform said against this id is over.
         """
         self.connection.executemany(
@@ -47,9 +48,11 @@ class KeyBook:
         )
         self.connection.execute("DELETE FROM revocations WHERE platform_key_id = ?", (platform_key_id,))
         others = (
-            "UPDATE own_keys SET replaced = 1, replaced_at = ? WHERE platform_key_id <> ? AND replaced = 0"
+            "UPDATE own_keys SET replaced = 1, replaced_at = ? "
+            "WHERE replaced = 0 AND (platform_key_id <> ? OR origin_key NOT LIKE ?)"
         )
-        return self.connection.execute(others, (at, platform_key_id)).rowcount > 0
+        ours = f"[{keys[0].key.fingerprint}/%"
+        return self.connection.execute(others, (at, platform_key_id, ours)).rowcount > 0
 
     # --- the platform's word against them ----------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from signerd.core.audit import Note
 from signerd.core.quota import (
     FORGOTTEN_AT_ONCE,
     MOST_CHANGES,
+    MOST_TOKENS,
     MOST_VAULTS,
     MOST_WORDS_A_DAY,
     Allowance,
@@ -14,13 +15,16 @@ from signerd.core.quota import (
 )
 from signerd.core.values import Record, Snapshot
 from signerd.errors import PlatformFloods
+from signerd.journal.rows import size_of
 
 # Of what was brought the platform knows nothing; what was signed here stays whatever it takes.
 _THEIRS = """
 FROM proposals p LEFT JOIN signatures s USING (psbt_id) WHERE s.psbt_id IS NULL AND p.brought_by IS NULL
 """
+_SIZE = "length(p.psbt) + length(p.snapshot)"
 _KEPT = (
-    f"SELECT coalesce(sum(p.settled = 0), 0), coalesce(sum(length(p.psbt) + length(p.snapshot)), 0) {_THEIRS}"
+    f"SELECT coalesce(sum(p.settled = 0), 0), coalesce(sum({_SIZE}), 0), "
+    f"coalesce(sum(({_SIZE}) * (p.settled = 0)), 0) {_THEIRS}"
 )
 # The platform took them back, the person never decided about them, and nothing about them was an alarm. One that others
 # completed is none of them: it may have been paid (S6). Nor is one that others signed: it may be yet (S27).
@@ -44,15 +48,21 @@ class QuotaBook:
 
         What the person decided about has an allowance of its own: no flood of others keeps its end from being heard.
         """
-        decided = known is not None and (known.approval or known.signature or known.decline)
-        if not (self.decided if decided else self.undecided).take(now):
+        if not (self.decided if _is_decided(known) else self.undecided).take(now):
             raise PlatformFloods(
                 f"it has said {MOST_WORDS_A_DAY:,} new things in a day, which is the most that is kept."
             )
 
+    def require_room_to_grow(self, known: Record, snapshot: Snapshot) -> None:
+        """What is known can be shown with more words, and a larger PSBT of the same transaction. Raises PlatformFloods."""
+        more = size_of(snapshot) - size_of(known.snapshot)
+        why = None if more <= 0 or _is_decided(known) else self._kept().why_too_large(more)
+        if why is not None:
+            raise PlatformFloods(why)
+
     def make_room(self, snapshot: Snapshot) -> Note | None:
         """For a new proposal; what was forgotten for it, if anything. Raises PlatformFloods."""
-        more = len(snapshot.psbt)
+        more = size_of(snapshot)
         why = self._kept().why_full(more)
         if why is None:
             return None
@@ -64,7 +74,7 @@ class QuotaBook:
 
     def _kept(self) -> Kept:
         row = self.connection.execute(_KEPT).fetchone()
-        return Kept(row[0], row[1])
+        return Kept(*row)
 
     def _forget(self) -> int:
         over = [row[:1] for row in self.connection.execute(_OVER, (FORGOTTEN_AT_ONCE,)).fetchall()]
@@ -79,7 +89,17 @@ class QuotaBook:
         if count >= MOST_VAULTS and not known:
             raise PlatformFloods(f"it has shown {MOST_VAULTS:,} vaults, which is the most that are kept.")
 
+    def require_room_for_token(self) -> None:
+        """Raises PlatformFloods where there are enough."""
+        counted = "SELECT max((SELECT count(*) FROM tokens), (SELECT count(*) FROM bytecodes))"
+        if self.connection.execute(counted).fetchone()[0] >= MOST_TOKENS:
+            raise PlatformFloods(f"it has shown {MOST_TOKENS:,} tokens, which is the most that are kept.")
+
     def has_room_for_change(self, code: str) -> bool:
         """``code``: the pinned vault's verification code."""
         counted = "SELECT count(*) FROM vault_changes WHERE code = ?"
         return int(self.connection.execute(counted, (code,)).fetchone()[0]) < MOST_CHANGES
+
+
+def _is_decided(known: Record | None) -> bool:
+    return known is not None and bool(known.approval or known.signature or known.decline)

@@ -58,14 +58,13 @@ def _read_signature(row: sqlite3.Row) -> Signature | None:
 def write_record(connection: sqlite3.Connection, record: Record, quorum: str | None) -> None:
     """Store a record, and the verification code of its vault (``proposals.quorum`` in ``schema``).
 
-    Its signature is inserted once; another one for the same proposal is refused by the table.
+    The most signatures that the platform ever counted stay: no later word of its takes one back (S27). Our own is inserted
+    once; another one for the same proposal is refused by the table.
     """
-    snapshot = asdict(record.snapshot)
-    psbt = snapshot.pop("psbt")
     connection.execute(
         "INSERT INTO proposals (psbt_id, workspace_id, vault_id, state, identity, snapshot, psbt, approval, decline, reason, "
         "alarm, settled, brought_by, quorum, collected) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (psbt_id) DO UPDATE SET "
-        "quorum=excluded.quorum, collected=excluded.collected, state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
+        "quorum=excluded.quorum, collected=max(collected, excluded.collected), state=excluded.state, identity=excluded.identity, snapshot=excluded.snapshot, psbt=excluded.psbt, "
         "approval=excluded.approval, decline=excluded.decline, reason=excluded.reason, alarm=excluded.alarm, settled=excluded.settled",
         (
             record.psbt_id,
@@ -73,8 +72,8 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
             record.snapshot.vault_id,
             record.state.value,
             record.identity,
-            canonical(snapshot).decode(),
-            psbt,
+            _snapshot_text(record.snapshot),
+            record.snapshot.psbt,
             _approval_text(record.approval),
             None if record.decline is None else canonical(asdict(record.decline)).decode(),
             record.reason,
@@ -85,6 +84,18 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
             _bounded(record.snapshot.collected),
         ),
     )
+
+
+def _snapshot_text(snapshot: Snapshot) -> str:
+    """All but its PSBT."""
+    told = asdict(snapshot)
+    del told["psbt"]
+    return canonical(told).decode()
+
+
+def size_of(snapshot: Snapshot) -> int:
+    """What it takes in the journal: bytes of its PSBT, and characters of the rest."""
+    return len(snapshot.psbt) + len(_snapshot_text(snapshot))
 
 
 def _bounded(signatures: int) -> int:

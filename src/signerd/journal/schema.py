@@ -186,7 +186,7 @@ BEGIN SELECT RAISE(ABORT, 'a proven token never changes'); END;
 # A quorum is known by its verification code, and by no id of the platform's (S26). `proposals.quorum`: that of the vault that the
 # proposal was last judged by, and for good once a device was asked; '' where it spends from the person's own profile; NULL where
 # it is not known, which is compared with every vault and counts in every limit.
-# `proposals.collected`: how many signatures it has by the platform's last word, for finding what others signed (S27).
+# `proposals.collected`: how many signatures it had at most by the platform's word, for finding what others signed (S27).
 # Of what was signed, it is the vault that was pinned under the proposal's id at that moment, as the chain has it, unpinned since or
 # not. Of the rest, what was pinned last, else what the platform shows.
 _NINTH = """

@@ -1,5 +1,6 @@
 """Asking for what awaits the signer: a tag that spares the list, a long poll where one is wanted, workspaces side by side."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,10 @@ import httpx
 import pytest
 
 from custody.schemas.proposals import ProposalStatus
+from signerd.core import quota
 from signerd.core.states import State
+from signerd.errors import UnknownProposal
+from signerd.journal.journal import RECONSIDERED
 from tests.support.daemons import daemon_at, make_config, prepare, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
@@ -178,3 +182,39 @@ async def test_a_workspace_that_comes_or_goes_is_noticed(state: Path, watched: W
         await until(lambda: len(watched.watched.lists) > rounds + 4)
         late = {request.url.params["workspace_id"] for request, _ in watched.watched.lists[rounds + 2 :]}
         assert late == {"2"}
+
+
+async def test_f_what_is_forgotten_while_others_are_judged_ends_no_task(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood from another workspace makes room for itself between two proposals that are judged anew, or matched with a device."""
+    async with daemon_at(state, FakePlatform(tmp_path), FakeBridge(), sign_in=False) as daemon:
+        journal, runner = daemon.journal, daemon.runner
+        shown = [replace(snapshot_of(spend()), psbt_id=f"p-{number}") for number in (1, 2, 3)]
+        for snapshot in shown[:2]:
+            journal.poll(snapshot)
+        listed = journal.ids(RECONSIDERED)
+        assert listed == ("p-1", "p-2")
+
+        def forget() -> None:
+            journal.poll(replace(shown[1], status=ProposalStatus.EXPIRED))
+            monkeypatch.setattr(quota, "MOST_KEPT_BYTES", journal._quota._kept().size)
+            journal.poll(shown[2])
+
+        naps = 0
+
+        async def nap(_seconds: float) -> None:
+            nonlocal naps
+            naps += 1
+            if naps > 1:
+                raise asyncio.CancelledError
+            asyncio.get_running_loop().call_soon(forget)
+
+        monkeypatch.setattr(runner, "_sleep", nap)
+        with pytest.raises(asyncio.CancelledError):
+            await runner._notice_time()
+        with pytest.raises(UnknownProposal):
+            journal.record("p-2")
+        assert await daemon.follower._in_turn(daemon.follower._reconsider, listed) == [None, None]
+        await runner._offer("p-2")
+        assert runner.decide_to_ask("p-2", "device") is None

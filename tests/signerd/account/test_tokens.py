@@ -10,6 +10,7 @@ from signerd.core.screens import Screen
 from signerd.core.states import State
 from signerd.core.tokens import Published
 from signerd.errors import NeedsAcknowledgement, StaleApproval
+from signerd.journal import quota
 from tests.support.daemons import approve, daemon_at, prepare, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
@@ -131,3 +132,23 @@ async def test_s28_the_device_that_is_there_says_what_is_held(state: Path, tmp_p
             await daemon.approve("t-1", view.digest, frozenset({"token-not-on-screen"}))
         await daemon.approve("t-1", shown.digest)
         await until_state(daemon, "t-1", State.SUBMITTED)
+
+
+async def test_f_tokens_have_an_end_and_that_is_an_alarm(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are kept for good, and anybody can prove a token of their own making."""
+    monkeypatch.setattr(quota, "MOST_TOKENS", 2)
+    tokens = {n: gold(ticker=f"GOLD{n}") for n in (1, 2, 3)}
+    proposals = {
+        f"t-{n}": token_snapshot(token.deployment, psbt_id=f"t-{n}", contract_uid=n)
+        for n, token in tokens.items()
+    }
+    shown = {n: Published(token.blob) for n, token in tokens.items()}
+    async with daemon_at(state, FakePlatform(tmp_path, proposals, published=shown), FakeBridge()) as daemon:
+        await until_state(daemon, "t-3", State.REFUSED)
+        known = [daemon.journal.tokens.bytecode(token.deployment) for token in tokens.values()]
+        assert known == [tokens[1], tokens[2], None]
+        (alarm,) = daemon.feed.since(0, "platform")
+        assert alarm.kind == "alarm"
+        assert "it has shown 2 tokens" in alarm.text

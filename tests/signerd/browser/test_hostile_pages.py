@@ -171,3 +171,15 @@ def test_l2_l3_l13_a_site_that_was_let_in_gets_its_rights_and_nothing_once_it_is
 
 async def _accept_read(service, asked) -> None:
     await service.apps.accept(asked["id"], asked["code"], rights=frozenset({"read"}), days=1)
+
+
+def test_l12_an_address_that_looks_like_another_hosts_gets_the_secret_sent_to_no_other_host(desk, elsewhere):
+    """The page's policy would stop the request; the script must not make it."""
+    desk.forgiven = ("",)
+    context = desk.open_browser(bypass_csp=True)
+    asked = []
+    context.on("request", lambda request: asked.append(request.url))
+    page = context.new_page()
+    page.goto(f"{desk.origin}//127.0.0.1:{elsewhere}/")
+    expect(page.get_by_role("heading", name="Not Found")).to_be_visible()
+    assert [url for url in asked if not url.startswith(f"{desk.origin}/")] == []

@@ -155,7 +155,7 @@ async def test_f_a_list_of_proposals_without_an_end_comes_to_one(
     async with daemon_at(prepared, platform, bridge, sign_in=False) as daemon:
         platform.before = lambda request: endless(request) if "authorization" in request.headers else None
         await daemon.sign_in("alice@example.org", "correct horse battery")
-        await until(lambda: daemon.follower.state.rounds > 0, patience=60)
+        await until(lambda: daemon.follower.state.rounds > 0 and len(asked) > 3, patience=60)
         assert asked[:3] == [None, "p-20", "p-40"]
         assert asked[3] is None
         assert len(daemon.journal.records()) == 60

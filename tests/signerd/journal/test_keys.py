@@ -29,8 +29,8 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield journal
 
 
-def replace_device(journal: Journal) -> tuple[object, ...]:
-    return journal.add_own_keys(own_keys(MALLORY), "key-2", Note("registered", "key-2"))
+def replace_device(journal: Journal, key_id: str = "key-2") -> tuple[object, ...]:
+    return journal.add_own_keys(own_keys(MALLORY), key_id, Note("registered", key_id))
 
 
 def former(journal: Journal) -> tuple[OwnKey, ...]:
@@ -56,12 +56,15 @@ def test_more_accounts_of_the_same_key_replace_nothing(journal: Journal) -> None
     assert journal.record("p-1").state is State.WAITING_PERSON
 
 
-def test_an_approval_does_not_wait_for_a_device_that_was_replaced(journal: Journal) -> None:
+@pytest.mark.parametrize("key_id", ["key-1", "key-2"])
+def test_an_approval_does_not_wait_for_a_device_that_was_replaced(journal: Journal, key_id: str) -> None:
+    """Also where the platform gives the new device's key the id of the old one's."""
     journal.poll(HONEST)
     found = journal.review("p-1")
     journal.decide("p-1", events.Approved(found.digest, found.to_acknowledge))
     assert journal.record("p-1").state is State.WAITING_DEVICE
-    replace_device(journal)
+    replace_device(journal, key_id)
+    assert journal.own_keys() == own_keys(MALLORY)
     assert journal.record("p-1").state is State.REFUSED
     assert journal.record("p-1").approval is None
     fingerprint = own_keys()[0].key.fingerprint

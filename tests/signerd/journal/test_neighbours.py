@@ -108,6 +108,10 @@ def test_s27_what_others_signed_and_this_machine_did_not_is_shown_before_a_yes(j
     # No word of the platform's about its end takes a signature back.
     journal.poll(shop(collected=1, status=ProposalStatus.EXPIRED))
     assert held(journal, "p-2") == {"signed-by-others"}
+    # Nor does a lower count, for which the first would be forgotten when room is made.
+    journal.poll(shop(collected=0, status=ProposalStatus.EXPIRED))
+    assert held(journal, "p-2") == {"signed-by-others"}
+    assert journal._quota._forget() == 0
     # What spends the same coins cannot be paid beside it.
     journal.poll(shop((1,), 3_000, "p-3"))
     assert "signed-by-others" not in held(journal, "p-3")

@@ -10,6 +10,7 @@ from custody.schemas.proposals import ProposalStatus
 from signerd.core import quota
 from signerd.core.audit import Note
 from signerd.core.events import Refused
+from signerd.core.following import identity_of
 from signerd.core.quota import Allowance
 from signerd.core.states import State
 from signerd.core.values import Limits, Snapshot
@@ -62,6 +63,23 @@ def test_f_open_proposals_have_an_end_and_what_ends_makes_room(
     # What is known is followed on, however many there are.
     journal.poll(proposal(4, description="said otherwise"))
     assert journal.record("p-4").snapshot.description == "said otherwise"
+
+
+def test_f_open_proposals_are_no_more_bytes_than_fit_in_memory(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 10 * (len(HONEST.psbt) + 1_000)
+    monkeypatch.setattr(quota, "MOST_OPEN_BYTES", most)
+    taken = flood(journal, range(1, 60))
+    assert 5 < taken < 20
+    journal.poll(proposal(3, status=ProposalStatus.EXPIRED))
+    assert flood(journal, range(60, 70)) == 1
+    # Nor does what is known grow beyond that, with data that no check reads.
+    magic, rest = HONEST.psbt[:5], HONEST.psbt[5:]
+    padded = magic + b"\x02\xef\x00\xfd" + (5_000).to_bytes(2, "little") + bytes(5_000) + rest
+    assert identity_of(padded) == identity_of(HONEST.psbt)
+    assert flood(journal, range(4, 10), psbt=padded) == 0
+    assert rows(journal, "(SELECT 1 FROM proposals WHERE length(psbt) > 5000)") == 0
 
 
 def test_f_kept_proposals_have_an_end_and_those_that_are_over_make_room(

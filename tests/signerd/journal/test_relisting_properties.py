@@ -99,9 +99,12 @@ class Relisting(RuleBasedStateMachine):
         payee=st.sampled_from(PAYEES),
         vault_id=st.sampled_from(IDS),
         status=st.sampled_from([ProposalStatus.PENDING] * 3 + [ProposalStatus.CANCELLED]),
+        device=st.sampled_from([True, True, False]),
     )
-    def is_asked_to_sign(self, quorum: int, payee: str, vault_id: str, status: ProposalStatus) -> None:
-        """The whole way, where anything lets it: what must be named first, the model says too."""
+    def is_asked_to_sign(
+        self, quorum: int, payee: str, vault_id: str, status: ProposalStatus, device: bool
+    ) -> None:
+        """The whole way, where anything lets it, or until a ``device`` is there: what must be named first, the model says too."""
         psbt_id = f"p-{len(self.of)}"
         psbt = payment(quorum, payee, len(self.of))
         self.of[psbt_id] = quorum, payee
@@ -118,11 +121,26 @@ class Relisting(RuleBasedStateMachine):
         limited = quorum == 1 or CODES[quorum] in self.named
         assert ("rule-vault-ask-per-day" in found.to_acknowledge) is (limited and spent > PER_DAY)
         self.journal.decide(psbt_id, events.Approved(found.digest, found.to_acknowledge))
+        if not device:
+            return
         self.journal.decide(psbt_id, events.DeviceFound("d"))
         returned = events.DeviceReturned(signed_by(ALICE, self.journal.record(psbt_id).snapshot))
         assert self.journal.decide(psbt_id, returned).record.state is State.SIGNED
         self.signed.append((quorum, payee))
         self.journal.poll(replace(self.journal.record(psbt_id).snapshot, status=status))
+
+    @rule(
+        quorum=st.integers(0, 1),
+        payee=st.sampled_from(PAYEES),
+        vault_id=st.sampled_from(IDS),
+        device=st.booleans(),
+    )
+    def is_asked_to_sign_under_an_id_of_the_moment(
+        self, quorum: int, payee: str, vault_id: str, device: bool
+    ) -> None:
+        """Most ids mean nothing that is pinned: left to chance, few payments would come to be signed."""
+        self.lists(vault_id, QUORUMS[quorum])
+        self.is_asked_to_sign(quorum, payee, vault_id, ProposalStatus.PENDING, device)
 
     @rule(number=st.integers(0, 30), confirmations=st.integers(0, 9))
     def speaks_again_of_what_was_signed(self, number: int, confirmations: int) -> None:
@@ -195,6 +213,16 @@ class Relisting(RuleBasedStateMachine):
                 CODES[1]: frozenset({CODES[1]}),
             }
             assert first_fault(self.journal.audit()) is None
+
+    @invariant()
+    def no_yes_outlives_an_alarm_or_its_pin(self) -> None:
+        """A yes that once was waiting for a device then has no way back but another yes."""
+        if hasattr(self, "journal"):
+            pins = {pin.vault: pin.vault_id for pin in self.journal.pins()}
+            for record in self.journal.records([State.WAITING_DEVICE]):
+                quorum, _payee = self.of[record.psbt_id]
+                assert QUORUMS[quorum] in pins
+                assert not self.journal.vault_changes(pins[QUORUMS[quorum]])
 
 
 def _address(psbt: Psbt) -> str:

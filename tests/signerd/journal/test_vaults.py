@@ -151,3 +151,21 @@ def test_s16_what_was_shown_before_the_pin_is_refused_when_the_person_says_yes(j
     journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
     with pytest.raises((RefusedByChecks, IllegalEvent)):
         journal.decide("p-1", events.Approved(digest))
+
+
+def test_s26_no_yes_under_a_second_id_outlives_an_alarm_and_unpinning(journal: Journal) -> None:
+    """The id means another vault in the moment of the alarm, and the pinned one again once that is over."""
+    alias = replace(CLAIM, vault_id="vault-2")
+    journal.learn(alias)
+    journal.poll(replace(HONEST, psbt_id="p-2", vault_id="vault-2"))
+    journal.decide("p-2", events.Approved(journal.review("p-2").digest))
+    assert journal.record("p-2").state is State.WAITING_DEVICE
+    journal.learn(replace(FOREIGN, vault_id="vault-2"))
+    assert journal.vault_changes(VAULT_ID)
+    assert journal.record("p-2").state is State.REFUSED
+    journal.unpin(VAULT_ID, Note("unpinned", VAULT_ID))
+    journal.add_pin(make_pin(), Note("pinned", VAULT_ID))
+    journal.learn(alias)
+    journal.reconsider()
+    assert journal.record("p-2").state is State.WAITING_PERSON
+    assert journal.record("p-2").approval is None

@@ -95,6 +95,17 @@ def test_a_signed_transaction_lets_no_dust_vouch_later() -> None:
     assert judged(spend((CHANGE, 987_655)), known).acknowledge
 
 
+def test_s29_coins_that_need_not_exist_reach_on_for_their_own_transaction_alone() -> None:
+    """A transaction of invented coins is signed and never mined: what it says of far addresses must not stay."""
+    coins = tuple((CHANGE, index) for index in range(900, 90_000, 900))
+    invented = spend((CHANGE, 89_500), coins=coins)
+    assert not judged(invented).acknowledge
+    known = signed(invented)
+    assert judged(spend((CHANGE, 89_501)), known).acknowledge
+    assert judged(spend((CHANGE, 2_000)), known).acknowledge
+    assert not judged(spend((CHANGE, 1_900)), known).acknowledge
+
+
 def test_another_policys_places_are_not_the_vaults() -> None:
     far = ((0, 987_654),)
     found = review(snapshot_of(spend((CHANGE, 987_655))), surroundings(places={"another": (NEW_CHAIN, far)}))

@@ -19,7 +19,8 @@
   here.hidden = true;
   (async () => {
     try {
-      const address = location.pathname + location.search;
+      // Whole: a path that begins with two slashes would be another host's address, and that host would get the secret.
+      const address = location.origin + location.pathname + location.search;
       const answer = await fetch(address, { headers: { "X-Signerd-Session": secret } });
       if (answer.status === 401) localStorage.removeItem(KEY);
       else if ((answer.headers.get("Content-Type") || "").startsWith("text/html")) {
