@@ -16,6 +16,8 @@ from tests.support.stage import Played, Player, Stage
 
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it is done.
 _LONG_WORK = 120.0
+# Seconds in which a device at an endpoint has been read to its last page.
+_EYES = 30.0
 
 
 def _no_options(_make: Make) -> Mapping[str, object] | None:
@@ -163,9 +165,12 @@ async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Pl
     options = situation.options(make)
     if options is None:
         return None
-    model = {} if remote.RUN.remote is not None else transcript.options
+    elsewhere = remote.RUN.remote is not None
+    model = {} if elsewhere else transcript.options
     rig = make.rig(folder, **model, **options)
-    deadlines = rigs.replace_deadlines(person=situation.person)
+    # The same deadline holds for the enrolment before, whose pages other eyes turn one by one.
+    person = max(situation.person, _EYES) if elsewhere else situation.person
+    deadlines = rigs.replace_deadlines(person=person)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):
         stage = Stage(make, rig, bridge, device)
         ends = await situation.play(stage)
