@@ -44,7 +44,8 @@ def _with_passphrase(make: Make) -> Mapping[str, object] | None:
 @dataclass(frozen=True)
 class Situation:
     """`options` are what the device is started with; None where the make cannot be brought into the situation, which its
-    transcript calls absent. `network` is the bridge's; the device's is always `rigs.NETWORK`. `person` is its deadline in seconds.
+    transcript calls absent. `network` is the bridge's; the device's is always `rigs.NETWORK`. `person` is its deadline in seconds, and
+    `work` that of a virtual device's own work, whatever it works at.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Situation:
     options: Callable[[Make], Mapping[str, object] | None] = _no_options
     network: Network = NETWORK
     person: float = rigs.QUICK.person
+    work: float | None = None
 
 
 SITUATIONS: dict[str, Situation] = {
@@ -144,7 +146,9 @@ SITUATIONS: dict[str, Situation] = {
     "second-asked": Situation(
         "another program uses it while the person is asked", trouble.used_while_asked, person=30.0
     ),
-    "second-working": Situation("another program uses it while it works", trouble.used_while_working),
+    "second-working": Situation(
+        "another program uses it while it works", trouble.used_while_working, work=12.0, person=12.0
+    ),
     "locked": Situation("locked", trouble.locked, _with_pin),
     "locked-asked": Situation("locked while the person is asked", trouble.locked_while_asked, _with_pin),
     "pin-right": Situation("the right PIN", trouble.unlocked(), _with_typed_pin),
@@ -170,7 +174,8 @@ async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Pl
     rig = make.rig(folder, **model, **options)
     # The same deadline holds for the enrolment before, whose pages other eyes turn one by one.
     person = max(situation.person, _EYES) if elsewhere else situation.person
-    deadlines = rigs.replace_deadlines(person=person)
+    bound = {} if elsewhere or situation.work is None else {"work": situation.work, "per_input": 0.0}
+    deadlines = rigs.replace_deadlines(person=person, **bound)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):
         stage = Stage(make, rig, bridge, device)
         ends = await situation.play(stage)
