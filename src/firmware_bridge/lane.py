@@ -37,6 +37,8 @@ _log = logging.getLogger(__name__)
 # More than any transaction gives occasion for: a worker that says more is out of its mind.
 _MAX_NOTES: Final = 100_000
 _MAX_QUESTIONS: Final = 20
+# For how long a worker watches a question that nobody waits for, in seconds: it has the device open meanwhile.
+_WATCH_SECONDS: Final = 3600.0
 # What breaks when the other end of the channel is gone, or is no worker of ours.
 _CRASHES: Final = (asyncio.IncompleteReadError, ConnectionError, protocol.ProtocolError)
 
@@ -324,9 +326,11 @@ class Lane:
         return driver
 
     def _start_idle_timer(self) -> None:
-        # A worker that watches a question on the screen has work to do.
-        if self._worker is not None and not self._question_open:
-            self._idle = asyncio.get_running_loop().call_later(self._deadlines.idle, self.release)
+        if self._worker is None:
+            return
+        # A worker that watches a question on the screen has work to do; that the question is gone, only the next call hears.
+        delay = _WATCH_SECONDS if self._question_open else self._deadlines.idle
+        self._idle = asyncio.get_running_loop().call_later(delay, self.release)
 
     def _cancel_idle_timer(self) -> None:
         if self._idle is not None:

@@ -16,6 +16,8 @@ from tests.support.stage import Played, Player, Stage
 
 # Seconds in which a busy machine does what a virtual device has to work at; none of it is waited for where it is done.
 _LONG_WORK = 120.0
+# Seconds in which a device at an endpoint has been read to its last page.
+_EYES = 30.0
 
 
 def _no_options(_make: Make) -> Mapping[str, object] | None:
@@ -42,7 +44,8 @@ def _with_passphrase(make: Make) -> Mapping[str, object] | None:
 @dataclass(frozen=True)
 class Situation:
     """`options` are what the device is started with; None where the make cannot be brought into the situation, which its
-    transcript calls absent. `network` is the bridge's; the device's is always `rigs.NETWORK`. `person` is its deadline in seconds.
+    transcript calls absent. `network` is the bridge's; the device's is always `rigs.NETWORK`. `person` is its deadline in seconds, and
+    `work` that of a virtual device's own work, whatever it works at.
     """
 
     text: str
@@ -50,6 +53,7 @@ class Situation:
     options: Callable[[Make], Mapping[str, object] | None] = _no_options
     network: Network = NETWORK
     person: float = rigs.QUICK.person
+    work: float | None = None
 
 
 SITUATIONS: dict[str, Situation] = {
@@ -144,7 +148,9 @@ SITUATIONS: dict[str, Situation] = {
     "second-asked": Situation(
         "another program uses it while the person is asked", trouble.used_while_asked, person=12.0
     ),
-    "second-working": Situation("another program uses it while it works", trouble.used_while_working),
+    "second-working": Situation(
+        "another program uses it while it works", trouble.used_while_working, work=12.0, person=12.0
+    ),
     "locked": Situation("locked", trouble.locked, _with_pin),
     "locked-asked": Situation("locked while the person is asked", trouble.locked_while_asked, _with_pin),
     "pin-right": Situation("the right PIN", trouble.unlocked(), _with_typed_pin),
@@ -165,9 +171,13 @@ async def play(transcript: Transcript, name: str, folder: Path) -> tuple[list[Pl
     options = situation.options(make)
     if options is None:
         return None
-    model = {} if remote.RUN.remote is not None else transcript.options
+    elsewhere = remote.RUN.remote is not None
+    model = {} if elsewhere else transcript.options
     rig = make.rig(folder, **model, **options)
-    deadlines = rigs.replace_deadlines(person=situation.person)
+    # The same deadline holds for the enrolment before, whose pages other eyes turn one by one.
+    person = max(situation.person, _EYES) if elsewhere else situation.person
+    bound = {} if elsewhere or situation.work is None else {"work": situation.work, "per_input": 0.0}
+    deadlines = rigs.replace_deadlines(person=person, **bound)
     async with rigs.bridged(rig, deadlines=deadlines, network=situation.network) as (bridge, [device]):
         stage = Stage(make, rig, bridge, device)
         ends = await situation.play(stage)

@@ -101,14 +101,17 @@ async def used_while_asked(stage: Stage) -> Played:
 
 
 async def used_while_working(stage: Stage) -> Played:
-    """The other program starts when the first step of ours is told. It takes a second to start, and ours longer than that."""
+    """The other program comes when the first step of ours is told."""
     begun = asyncio.Event()
     await stage.enrol()
-    signing = stage.sign(wallets.make_spend(VAULT, n_inputs=300), on_progress=lambda _note: begun.set())
-    async with rigs.running(stage.play(signing, answer=SIGNED)) as playing:
+    signing = stage.sign(wallets.make_spend(VAULT, n_inputs=50), on_progress=lambda _note: begun.set())
+    async with (
+        second_program.started(stage.rig) as use_it,
+        rigs.running(stage.play(signing, answer=SIGNED)) as playing,
+    ):
         async with asyncio.timeout(rigs.QUICK.person):
             await begun.wait()
-        await second_program.grab(stage.rig)
+        await use_it(working=True)
         return await playing
 
 

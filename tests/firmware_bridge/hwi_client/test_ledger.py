@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+from types import SimpleNamespace
 
 import pytest
 
 from firmware_bridge.hwi_client.ledger import link
+from firmware_bridge.hwi_client.ledger.loading import Loading
 from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.panel import ask_person, refuse_all
@@ -201,6 +203,24 @@ async def test_the_person_is_called_when_the_question_is_on_the_screen_and_not_b
         await signing
     assert seen == [["sign-transaction"]]
     assert b.driver.caller.steps == ["sending"] * 4 + ["confirm-transaction"] + ["signing"] * 4
+
+
+@pytest.mark.parametrize(
+    ("version", "readings"), [("2.4.0", 3), ("2.4.6", 3), ("2.4.7", 1), ("2.4.6-rc", 1), ("", 1)]
+)
+def test_only_a_version_that_was_read_is_known_not_to_ask_before_it_has_read_the_inputs_thrice(
+    version, readings
+):
+    """A person who is asked by any other must not be taken for a device that fell silent."""
+    root = bytes(range(32))
+    loading = Loading(SimpleNamespace(tell=lambda *_note: None), 2, version)
+    loading.started(b"\x01" + bytes(64) + b"\x02" + root + bytes(32))
+    asks = []
+    for at in (0, 1) * readings:
+        asks.append(loading.may_ask())
+        loading.requested(b"\x41" + root + bytes([2, at]))
+    assert not any(asks)
+    assert loading.may_ask()
 
 
 def told_of(step, caller, do=lambda: None):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from firmware_bridge import lane as lane_module
 from firmware_bridge.errors import (
     Busy,
     Cancelled,
@@ -194,6 +195,18 @@ async def test_a_worker_that_watches_a_question_is_not_let_go_for_being_idle():
             await cancelled(lane, signing)
         await asyncio.sleep(0)
         assert lane.worker_pid == pid
+        b.panel.press_no()
+
+
+async def test_a_worker_that_watches_a_question_has_the_device_open_for_an_hour_at_most(monkeypatch):
+    """The question may long be answered: no call has heard of it."""
+    monkeypatch.setattr(lane_module, "_WATCH_SECONDS", 0.0)
+    async with workbench() as (b, lane, policy):
+        async with asked(b, lane, policy) as signing:
+            await cancelled(lane, signing)
+        for _turn in range(3):
+            await asyncio.sleep(0)
+        assert lane.worker_pid is None
         b.panel.press_no()
 
 

@@ -1,7 +1,8 @@
 """How far the Bitcoin app is with a transaction, by what it asks its host for: nothing else tells.
 
-App 2.4 reads every input three times before it shows anything (app-bitcoin-new 2.4.6, src/handler/sign_psbt.c: preprocess_inputs,
-and twice in compute_tx_hashes of sign_psbt/txhashes.c), and once more for each signature. Of other versions that is not known here.
+The app reads every input three times before it shows anything (app-bitcoin-new 2.4.0 to 2.4.6, src/handler/sign_psbt.c:
+preprocess_inputs, and twice in compute_tx_hashes), and once more for each signature. Of a version that nobody has read, be it the next of
+2.4, that is not known here: it may ask as soon as it has read the inputs once.
 """
 
 from typing import Final
@@ -12,7 +13,7 @@ from firmware_bridge.port import Caller
 
 _ROOT_BYTES: Final = 32
 # Version of the app, how often it reads each input before it asks.
-_READINGS: Final = {"2.4": 3}
+_READINGS: Final = dict.fromkeys(("2.4.0", "2.4.1", "2.4.2", "2.4.3", "2.4.4", "2.4.5", "2.4.6"), 3)
 
 
 class Loading:
@@ -21,7 +22,7 @@ class Loading:
     def __init__(self, caller: Caller, inputs: int, version: str) -> None:
         self._caller = caller
         self._inputs = inputs
-        self._readings = _READINGS.get(version.rpartition(".")[0])
+        self._readings = _READINGS.get(version)
         self._root = b""
         self._read = 0
         self._signing = False

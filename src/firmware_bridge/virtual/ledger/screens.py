@@ -52,7 +52,7 @@ def enrolment(name: str, template: str, keys: Iterable[tuple[KeyInfo, bool]]) ->
         "Review co-signer public keys",
         *(f"{'Our' if own else 'Their'} key@{at} {key.text}" for at, (key, own) in enumerate(keys)),
     )
-    return Prompt("enrol", pages, "Reject", "Register account")
+    return Prompt("enrol", pages, "Reject operation", "Register account")
 
 
 def unusual_sighash() -> Prompt:
