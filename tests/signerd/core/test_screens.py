@@ -20,6 +20,7 @@ from tests.support.desk import (
     CLAIM,
     NETWORK,
     SCREEN,
+    VAULT,
     VAULT_ID,
     make_pin,
     own_keys,
@@ -121,7 +122,7 @@ def test_a_rule_refuses_a_token_that_this_device_does_not_show_whole() -> None:
 
 def test_a_rule_lets_a_signature_of_a_device_that_shows_all_stand_for_it() -> None:
     """What is believed is the signature: valid, by that cosigner's key, over this transaction, on every input."""
-    text = f'[vaults.{VAULT_ID}.refuse]\ntoken_not_on_screen = ["{BOB.fingerprint}"]\n'
+    text = f'[vaults.{VAULT.verification_code}.refuse]\ntoken_not_on_screen = ["{BOB.fingerprint}"]\n'
     name = "rule-vault-refuse-token-screen"
     assert judged(text, ONE) == {name: Outcome.REFUSE}
     assert judged(text, ONE, [CAROL]) == {name: Outcome.REFUSE}

@@ -83,10 +83,10 @@ async def test_whatever_moves_a_proposal_is_told_to_whoever_follows_it(
             platform.proposals["p-1"] = replace(HONEST, status=status, **said)
             await until(lambda before=before: daemon.feed.last > before)
     assert [(line.kind, line.text) for line in daemon.feed.since(0, "p-1")][-4:] == [
-        ("info", "Signatures: 1 of 2; confirmations: 0."),
+        ("info", "Signatures: 2 of 2; confirmations: 0."),
         ("state", "broadcast"),
         ("state", "confirmed"),
-        ("info", "Signatures: 1 of 2; confirmations: 2."),
+        ("info", "Signatures: 2 of 2; confirmations: 2."),
     ]
 
 
