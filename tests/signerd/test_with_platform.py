@@ -134,7 +134,7 @@ async def test_a_workspace_of_a_hundred_vaults(desk: Desk) -> None:
                     assert not [note for note in (await alice.status()).notes if "run out" in note]
             assert registrations == 4
             assert asked_with_free == [FEW_ACCOUNTS] * 3
-            assert approvals.count("sign-message") == registrations
+            assert approvals.count("sign-message-address") == registrations
             told = [line.text for line in alice.feed.since(0, "registration") if "run out" in line.text]
             assert len(told) == 3
             await pin(alice, desk.vault["id"])

@@ -206,8 +206,8 @@ async def works_again(bridge: Bridge, device: Device, rig: Rig) -> None:
     """After whatever happened: keys, enrolment and a signature, and the device is at rest."""
     if rig.panel.pending is not None:
         settle(rig)
-        await _free_again(bridge, device, rig)
     rig.panel.script = approve_all
+    await _free_again(bridge, device, rig)
     assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == rig.seed.fingerprint
     await enrol(bridge, device)
     await sign_and_check(bridge, device, rig)

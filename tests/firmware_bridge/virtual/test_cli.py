@@ -79,12 +79,13 @@ def test_a_prompt_is_told_and_the_answer_reaches_the_host(tmp_path):
             stdout=subprocess.PIPE,
             text=True,
         )
-        prompt = it.hear()
-        assert (prompt["event"], prompt["id"], prompt["kind"]) == ("prompt", 1, "sign-message")
-        assert prompt["yes"] != ""
+        for number, kind in enumerate(("unknown-path", "sign-message-address", "sign-message"), 1):
+            prompt = it.hear()
+            assert (prompt["event"], prompt["id"], prompt["kind"]) == ("prompt", number, kind)
+            assert prompt["yes"] != ""
+            it.say(f"yes {number}")
+            assert it.hear() == {"event": "approved", "id": number, "kind": kind}
         assert "hello" in prompt["lines"]
-        it.say(f"yes {prompt['id']}")
-        assert it.hear() == {"event": "approved", "id": 1, "kind": "sign-message"}
         signature, _ = signer.communicate(timeout=SECONDS)
         assert signer.returncode == 0
         assert len(signature.strip()) == 88

@@ -433,7 +433,7 @@ async def test_a_host_cannot_write_control_characters_on_the_screen_l8():
             await sign_through(it.one)
     assert [prompt.lines for prompt in it.record.prompts if prompt.kind == "sign-message"] == [
         ("Sign binary message?", "1B5B324A"),
-        ("Sign binary message?", "61e280ae62"),
+        ("Sign binary message?", "61E280AE62"),
         ("Sign message?", ""),
     ]
 

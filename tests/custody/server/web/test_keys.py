@@ -86,6 +86,8 @@ class TestRegister:
             "Label": {"String": "The blue one", "Valid": True},
             "Net": "testnet",
             "RevokedReason": {"String": "", "Valid": False},
+            "FreeVaultAccounts": 2,
+            "NextVaultAccount": 2,
             "CreatedAt": "2026-03-01T12:00:00.000Z",
             "UpdatedAt": "2026-03-01T12:00:00.000Z",
         }

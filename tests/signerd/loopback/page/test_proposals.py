@@ -61,7 +61,7 @@ async def test_the_drawing_has_each_address_whole_and_names_itself(desk):
 
 async def test_l8_what_the_platform_wrote_is_text_and_marked_as_the_platforms(desk):
     desk.platform.proposals["p-2"] = snapshot_of(
-        spend(n_inputs=3), "p-2", description=HOSTILE, created_by=HOSTILE
+        spend(n_inputs=3), "p-2", description=HOSTILE, created_by=HOSTILE[:400]
     )
     await until_state(desk.daemon, "p-2", State.WAITING_PERSON)
     for path in ("/proposals/p-2", "/", "/history"):
