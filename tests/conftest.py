@@ -26,7 +26,7 @@ TRIED_AGAIN = (
     "signerd/account",
     "end_to_end/test_demo.py",
 )
-NOT_AGAIN = ("firmware_bridge/contract", "firmware_bridge/virtual")
+NOT_AGAIN = ("firmware_bridge/contract", "firmware_bridge/virtual", "firmware_bridge/test_endpoint_runs.py")
 # A single test of each takes from twenty seconds to two minutes: begun last, it would be waited for alone. Several programs
 # at once, and one alone, by turns.
 LONG = (
