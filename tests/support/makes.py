@@ -79,6 +79,8 @@ FAKES = (
 )
 ALL = VIRTUAL + FAKES
 ENROLLING = tuple(make for make in ALL if make.enrols)
+# Busy for a moment after its question, or until a key is pressed; the other makes are free at once.
+_STAYS_BUSY = frozenset({Family.COLDCARD, Family.LEDGER})
 # It shows an address to be compared, and does not wait to hear of it.
 SHOWS_ONLY = (COLDCARD,)
 
@@ -207,7 +209,8 @@ async def works_again(bridge: Bridge, device: Device, rig: Rig) -> None:
     if rig.panel.pending is not None:
         settle(rig)
     rig.panel.script = approve_all
-    await _free_again(bridge, device, rig)
+    if not rig.is_fake and rig.family in _STAYS_BUSY:
+        await _free_again(bridge, device, rig)
     assert (await bridge.xpub(device.id, ACCOUNT)).fingerprint == rig.seed.fingerprint
     await enrol(bridge, device)
     await sign_and_check(bridge, device, rig)
