@@ -14,7 +14,7 @@ def main() -> None:
         subprocess.run(inside, env=environment, check=True)
         return
     print("No user namespace is to be had here: without HWI's command line.")
-    search_path = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    search_path = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, "-m", "benchmarks.devices.inside"], cwd=ROOT, env=search_path, check=True)
 
 

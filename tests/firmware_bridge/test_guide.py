@@ -107,7 +107,7 @@ def test_every_example_has_types_that_fit(tmp_path):
             ".",
         ],
         cwd=tmp_path,
-        env=os.environ | {"MYPYPATH": str(ROOT / "src")},
+        env=os.environ | {"MYPYPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

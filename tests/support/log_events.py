@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "custody" / "server"
+SOURCE = ROOT / "custody" / "server"
 DOCUMENT = ROOT / "docs" / "operating" / "logs.md"
 LEVELS = {"debug": "debug", "info": "info", "warning": "warning", "error": "error", "exception": "error"}
 ROW = re.compile(

@@ -45,7 +45,7 @@ def run_isolated(module, *arguments, deadline=DEADLINE):
 
 def isolated(*command):
     """What to start, and with which environment, so that the command runs in a namespace of its own."""
-    environment = {**os.environ, "PROJECT": str(ROOT), "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    environment = {**os.environ, "PROJECT": str(ROOT), "PYTHONPATH": str(ROOT)}
     return [*_ENTER, *command], environment
 
 
