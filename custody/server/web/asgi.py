@@ -5,10 +5,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute
 
 from custody.schemas.errors import PROBLEM_CONTENT_TYPE
 from custody.server.domain.errors import CustodyError
@@ -16,11 +15,10 @@ from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
 from custody.server.web import problems
 from custody.server.web.document import make_bounds_whole
-from custody.server.web.finding import Exact
 from custody.server.web.health import health, readiness
 from custody.server.web.measuring import Measure
 from custody.server.web.middleware import BodyLimit, Trace
-from custody.server.web.routes import build_routes, serve_with
+from custody.server.web.routes import build_router
 from custody.server.web.table import ENDPOINTS
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
@@ -51,9 +49,9 @@ def build_asgi(
             Exception: problems.on_crash,
         },
     )
-    serve_with(app, services)
+    app.state.services = services
     # Not include_router: it would make every route again, at the first request.
-    app.router.routes.extend(_routes())
+    app.router.routes.extend(_router().routes)
     app.add_route("/health", health, include_in_schema=False)
     app.add_route("/ready", readiness(services), include_in_schema=False)
     app.add_middleware(
@@ -65,10 +63,9 @@ def build_asgi(
 
 
 @cache
-def _routes() -> list[BaseRoute]:
+def _router() -> APIRouter:
     """Once for each process: making the models of every route takes longer than opening a database."""
-    routes = build_routes(ENDPOINTS)
-    return [Exact(routes), *routes]
+    return build_router(ENDPOINTS)
 
 
 class _Application(FastAPI):

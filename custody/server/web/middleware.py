@@ -14,8 +14,8 @@ from custody.schemas.errors import ErrorCode
 from custody.server.domain.ports import RandomBytes
 from custody.server.web.problems import problem
 
-# Ids, words, and a hundred recipients. A body is parsed before anybody is let in: three megabytes of unknown fields
-# take most of a second, in which nobody else is answered.
+# Ids, words, and a hundred recipients. FastAPI parses a body on the event loop, and anybody may send one to sign in: three
+# megabytes of unknown fields take most of a second, in which no other request is answered.
 MAX_BODY_BYTES = 128 * 1024
 # Where a signed PSBT travels.
 MAX_PSBT_BODY_BYTES = MAX_PSBT_BASE64 + 64 * 1024

@@ -1,7 +1,6 @@
 """Transaction proposals: creating, reading with long poll, approving and declining."""
 
 import time
-from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
@@ -37,8 +36,6 @@ from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.proposals.replacing import Version
 from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
 from custody.server.service.requests.outdated import MAX_TRIES, Outdated
-from custody.server.service.vaults.moving import vault_question
-from custody.server.store.statements import AnyQuestion
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
 
@@ -52,14 +49,14 @@ def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
     """Proposes a send from a vault, a version of it that takes its place, or a child that pays for it. Its coins are locked;
     nothing is signed and nothing reaches the network.
     """
-    services, asked = call.services, (call.db, call.caller, call.access, call.body)
+    services, what = call.services, (call.db, call.caller, call.access, call.body)
     match call.prepared:
         case Version() as version:
-            return services.replacing.create(*asked, version)
+            return services.replacing.create(*what, version)
         case Child() as child:
-            return services.accelerating.create(*asked, child)
+            return services.accelerating.create(*what, child)
         case prepared:
-            return services.proposals.create(*asked, prepared)
+            return services.proposals.create(*what, prepared)
 
 
 def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
@@ -69,16 +66,6 @@ def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
     if request.accelerates_psbt_id is not None:
         return services.accelerating.draft(call.db, call.access, request)
     return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
-
-
-def _foreseen(call: Call[CreatePsbtRequest]) -> Sequence[AnyQuestion]:
-    match call.prepared:
-        case None:
-            return (vault_question(call.body.wallet_id),)
-        case Prepared() as prepared:
-            return prepared.questions
-        case _:
-            return ()
 
 
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
@@ -103,7 +90,8 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     for _ in range(MAX_TRIES):
         verified = verify_returned(returned, sought)
         try:
-            return _record(call, sought, verified)
+            with call.services.store.write() as db:
+                return _submit(call, db, verified)
         except Outdated:
             sought = _look(call)
     with call.services.store.write() as db:
@@ -111,25 +99,13 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
 
 
 def _look(call: Call[SignPsbtRequest]) -> Sought:
-    def asked() -> tuple[AnyQuestion, ...]:
-        seat = call.services.signing.questions(call.caller, call.body)
-        return (*call.questions(call.body.workspace_id), *seat)
-
-    with call.services.store.read(asked) as db:
+    with call.services.store.read() as db:
         return _expect(call, db)
 
 
 def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
     access = call.enter(db, call.body.workspace_id)
     return call.services.signing.expect(db, call.caller, access, call.body)
-
-
-def _record(call: Call[SignPsbtRequest], sought: Sought, verified: Verified | None) -> SignPsbtResponse:
-    def asked() -> tuple[AnyQuestion, ...]:
-        return (*call.questions(call.body.workspace_id), *sought.questions_for(verified))
-
-    with call.services.store.write(asked) as db:
-        return _submit(call, db, verified)
 
 
 def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
@@ -167,7 +143,6 @@ ENDPOINTS = (
         CreatePsbtRequest,
         creates=True,
         prepares=_draft_psbt,
-        foresees=_foreseen,
         refuses=(
             ChainUnavailable,
             Dust,
