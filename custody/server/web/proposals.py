@@ -77,8 +77,7 @@ def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
     is then broadcast; the answer waits a moment for that.
     """
-    with call.services.store.line.stand():
-        answer = _approve_or_decline(call)
+    answer = _approve_or_decline(call)
     return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
 
 

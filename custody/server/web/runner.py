@@ -84,8 +84,7 @@ class Runner:
                 with store.read() as db:
                     return self.answer(self._endpoint.handler(self._let_in(call, db)))
             case Unit.WRITE if self._endpoint.prepares is not None:
-                with store.line.stand():
-                    return self._prepare_and_write(call, scope, self._endpoint.prepares)
+                return self._prepare_and_write(call, scope, self._endpoint.prepares)
             case Unit.WRITE:
                 return self._write(call, scope, self._endpoint.handler)
 
