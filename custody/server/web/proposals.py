@@ -1,9 +1,10 @@
-"""Transaction proposals: creating, reading with long poll, approving and declining."""
+"""Transaction proposals: creating, approving and declining; and forwards of members' own money into the workspace's vaults."""
 
 import time
 
 from sqlalchemy.orm import Session
 
+from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import (
     CancelPsbtRequest,
     CancelPsbtResponse,
@@ -29,9 +30,11 @@ from custody.server.domain.errors import (
     SignatureInvalid,
     StateConflict,
     VaultLimitExceeded,
+    WalletAddressMismatch,
     WrongNetworkAddress,
 )
 from custody.server.service.proposals.accelerating import Child
+from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.proposals.replacing import Version
 from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
@@ -131,6 +134,17 @@ def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> S
     return answer
 
 
+def forward_to_vault(call: Call[ForwardToVaultRequest]) -> CreatePsbtResponse:
+    """Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller signs it, through
+    ``sign-psbt``; their signature finalises it, and it is broadcast.
+    """
+    return call.services.forwarding.create(call.db, call.caller, call.access, call.body, call.prepared)
+
+
+def _draft_forward(call: Call[ForwardToVaultRequest]) -> ForwardDraft:
+    return call.services.forwarding.draft(call.db, call.caller, call.access, call.body)
+
+
 ENDPOINTS = (
     Endpoint(
         "POST",
@@ -184,5 +198,24 @@ ENDPOINTS = (
         SignPsbtRequest,
         carries_psbt=True,
         refuses=(KeyIsRevoked, NotASigner, PsbtDiffers, SignatureInvalid, StateConflict),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/forward-to-vault",
+        forward_to_vault,
+        CreatePsbtResponse,
+        frozenset({PermissionName.PAYMENT_INIT}),
+        Unit.WRITE,
+        ForwardToVaultRequest,
+        creates=True,
+        prepares=_draft_forward,
+        refuses=(
+            ChainUnavailable,
+            Dust,
+            InsufficientFunds,
+            KeyIsRevoked,
+            LockedFunds,
+            WalletAddressMismatch,
+        ),
     ),
 )

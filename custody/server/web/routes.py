@@ -1,7 +1,6 @@
 """Builds FastAPI's routes from the table. A route asks for a caller, before it reads a body, unless its row is open to everybody."""
 
 import inspect
-import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from custody.schemas.errors import Problem
 from custody.schemas.queries import QueryId
 from custody.server.domain.caller import Caller
 from custody.server.domain.errors import Unauthenticated
-from custody.server.web.document import refusals_of
+from custody.server.web.document import description_of, operation_id_of, refusals_of
 from custody.server.web.endpoint import Door, Endpoint, services_of
 from custody.server.web.problems import trace_id_of
 from custody.server.web.runner import REFUSALS, Runner
@@ -58,31 +57,14 @@ def build_router(endpoints: Sequence[Endpoint]) -> APIRouter:
             methods=[endpoint.method],
             response_model=endpoint.answers,
             name=endpoint.path.rsplit("/", 1)[-1],
-            operation_id=_operation_id(endpoint),
-            description=_description(endpoint),
+            operation_id=operation_id_of(endpoint),
+            description=description_of(endpoint),
             responses={**refusals_of(endpoint), "default": {"model": Problem, "description": "A refusal"}},
             openapi_extra={**endpoint.extra, "x-permissions": sorted(endpoint.permissions)},
             tags=[endpoint.path.split("/")[1]],
             route_class_override=APIRoute if endpoint.needs is Door.OPEN else None,
         )
     return router
-
-
-def _operation_id(endpoint: Endpoint) -> str:
-    return "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)])
-
-
-def _description(endpoint: Endpoint) -> str:
-    text = inspect.getdoc(endpoint.handler) or ""
-    return f"{text}\n\n{_who(endpoint)}".strip()
-
-
-def _who(endpoint: Endpoint) -> str:
-    if endpoint.permissions:
-        return f"Permission: {' or '.join(sorted(endpoint.permissions))}."
-    if endpoint.needs is Door.OPEN:
-        return "Nobody need be signed in."
-    return "Whoever is signed in." if endpoint.needs is Door.SIGNED_IN else "Any member of the workspace."
 
 
 def _answering(endpoint: Endpoint) -> Callable[..., Any]:
