@@ -25,7 +25,7 @@ from custody.server.listen import (
     write_port_file,
 )
 from custody.server.scraping import serving_metrics
-from custody.server.web.worker import build_worker_asgi
+from custody.server.web.asgi import build_worker_asgi
 
 app = typer.Typer()
 

@@ -1,26 +1,27 @@
-"""The ASGI application: the table's routes, readiness, and what surrounds them."""
+"""The ASGI applications: of a process that answers requests, and of one that only works, of which health and readiness are shown."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict
 from functools import cache
+from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
-from custody.schemas.errors import PROBLEM_CONTENT_TYPE
 from custody.server.domain.errors import CustodyError
 from custody.server.domain.ports import RandomBytes
 from custody.server.service.services import Services
 from custody.server.web import problems
-from custody.server.web.document import make_bounds_whole
-from custody.server.web.finding import Exact
-from custody.server.web.health import health, readiness
-from custody.server.web.measuring import Measure
-from custody.server.web.middleware import BodyLimit, Trace
-from custody.server.web.routes import build_routes, serve_with
+from custody.server.web.document import completed
+from custody.server.web.middleware import BodyLimit, Measure, Trace
+from custody.server.web.routes import build_router
 from custody.server.web.table import ENDPOINTS
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[None]]
@@ -51,11 +52,11 @@ def build_asgi(
             Exception: problems.on_crash,
         },
     )
-    serve_with(app, services)
+    app.state.services = services
     # Not include_router: it would make every route again, at the first request.
-    app.router.routes.extend(_routes())
-    app.add_route("/health", health, include_in_schema=False)
-    app.add_route("/ready", readiness(services), include_in_schema=False)
+    app.router.routes.extend(_router().routes)
+    app.add_route("/health", _health, include_in_schema=False)
+    app.add_route("/ready", _readiness(services), include_in_schema=False)
     app.add_middleware(
         BodyLimit, psbt_paths=frozenset(endpoint.path for endpoint in ENDPOINTS if endpoint.carries_psbt)
     )
@@ -65,20 +66,42 @@ def build_asgi(
 
 
 @cache
-def _routes() -> list[BaseRoute]:
+def _router() -> APIRouter:
     """Once for each process: making the models of every route takes longer than opening a database."""
-    routes = build_routes(ENDPOINTS)
-    return [Exact(routes), *routes]
+    return build_router(ENDPOINTS)
+
+
+def build_worker_asgi(services: Services, lifespan: Lifespan) -> Starlette:
+    """Of a process without requests. ``lifespan`` runs the workers beside it."""
+    return Starlette(
+        routes=[Route("/health", _health), Route("/ready", _readiness(services))],
+        lifespan=lifespan,
+    )
+
+
+async def _health(_request: Request) -> Response:
+    """For the machines around a process: it lives."""
+    return JSONResponse({"status": "ok"})
+
+
+def _readiness(services: Services) -> Callable[[Request], Awaitable[Response]]:
+    """Whether work may be sent to the process."""
+
+    async def ready(_request: Request) -> Response:
+        """503 with the reason where it is not. Open to everybody: no address, no name and no error of another program's."""
+        found = await services.readiness.ask()
+        chains = [asdict(chain) for chain in found.chains]
+        if found.trouble is None:
+            return JSONResponse({"status": "ready", "chains": chains})
+        return JSONResponse(
+            {"status": "not ready", "reason": found.trouble, "chains": chains},
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            {"Retry-After": str(problems.DEFAULT_RETRY_SECONDS)},
+        )
+
+    return ready
 
 
 class _Application(FastAPI):
     def openapi(self) -> dict[str, Any]:
-        """The framework documents every answer as plain JSON; refusals have a media type of their own (RFC 9457)."""
-        document = super().openapi()
-        make_bounds_whole(document)
-        for path in document["paths"].values():
-            for operation in path.values():
-                content = operation["responses"]["default"]["content"]
-                if "application/json" in content:
-                    content[PROBLEM_CONTENT_TYPE] = content.pop("application/json")
-        return document
+        return completed(super().openapi())

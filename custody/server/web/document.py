@@ -1,5 +1,7 @@
-"""What the OpenAPI document says of an endpoint's refusals: the codes that may come with each status."""
+"""What the OpenAPI document says of an endpoint: what it does, who may call it, and the codes that may come with each refusal."""
 
+import inspect
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -24,17 +26,47 @@ _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
-def make_bounds_whole(node: object) -> None:
+def completed(document: dict[str, Any]) -> dict[str, Any]:
+    """The framework documents every answer as plain JSON; refusals have a media type of their own (RFC 9457)."""
+    _make_bounds_whole(document)
+    for path in document["paths"].values():
+        for operation in path.values():
+            content = operation["responses"]["default"]["content"]
+            if "application/json" in content:
+                content[PROBLEM_CONTENT_TYPE] = content.pop("application/json")
+    return document
+
+
+def _make_bounds_whole(node: object) -> None:
     """The framework's model of the document keeps every bound as a float, and the largest int64 is none."""
     if isinstance(node, list):
         for each in node:
-            make_bounds_whole(each)
+            _make_bounds_whole(each)
     if isinstance(node, dict):
         for name, value in node.items():
             if name in _BOUNDS and isinstance(value, float) and value.is_integer():
                 node[name] = min(int(value), MAX_INT64)
             else:
-                make_bounds_whole(value)
+                _make_bounds_whole(value)
+
+
+def operation_id_of(endpoint: Endpoint) -> str:
+    """Programs are generated from it: it follows from method and path, and from nothing else."""
+    return "_".join([endpoint.method.lower(), *re.findall(r"\w+", endpoint.path)])
+
+
+def description_of(endpoint: Endpoint) -> str:
+    """What the handler says of itself, and who may call it."""
+    text = inspect.getdoc(endpoint.handler) or ""
+    return f"{text}\n\n{_who(endpoint)}".strip()
+
+
+def _who(endpoint: Endpoint) -> str:
+    if endpoint.permissions:
+        return f"Permission: {' or '.join(sorted(endpoint.permissions))}."
+    if endpoint.needs is Door.OPEN:
+        return "Nobody need be signed in."
+    return "Whoever is signed in." if endpoint.needs is Door.SIGNED_IN else "Any member of the workspace."
 
 
 def refusals_of(endpoint: Endpoint) -> dict[int | str, dict[str, Any]]:

@@ -1,6 +1,7 @@
-"""What surrounds every request: its trace id, one line in the log, the bound on its body, and careful headers."""
+"""What surrounds every request: its trace id, one line in the log, its measures, the bound on its body, and careful headers."""
 
 import time
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -12,16 +13,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from custody.schemas.common import MAX_PSBT_BASE64
 from custody.schemas.errors import ErrorCode
 from custody.server.domain.ports import RandomBytes
+from custody.server.meters import Meters
 from custody.server.web.problems import problem
 
-# Ids, words, and a hundred recipients. A body is parsed before anybody is let in: three megabytes of unknown fields
-# take most of a second, in which nobody else is answered.
+# Ids, words, and a hundred recipients. FastAPI parses a body on the event loop, and anybody may send one to sign in: three
+# megabytes of unknown fields take most of a second, in which no other request is answered.
 MAX_BODY_BYTES = 128 * 1024
 # Where a signed PSBT travels.
 MAX_PSBT_BODY_BYTES = MAX_PSBT_BASE64 + 64 * 1024
 CONTENT_TOO_LARGE = 413
 # Leading zeros included: nobody writes so many.
 MAX_LENGTH_DIGITS = 20
+# Outside the table of endpoints.
+PLAIN_ROUTES: Final = frozenset({"/health", "/ready", "/openapi.json"})
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+UNKNOWN: Final = "other"
 
 log = structlog.get_logger()
 
@@ -68,6 +74,48 @@ def _mark(headers: MutableHeaders, trace_id: str) -> None:
     headers["X-Trace-Id"] = trace_id
     headers["X-Content-Type-Options"] = "nosniff"
     headers.setdefault("Cache-Control", "no-store")
+
+
+class Measure:
+    """Counts and times every request by the route that answered it, never by its path, which may hold anything."""
+
+    def __init__(self, app: ASGIApp, meters: Meters) -> None:
+        self._app = app
+        self._meters = meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        # What crashes is answered further out.
+        status, started = 500, time.perf_counter()
+
+        async def send_seen(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        with self._meters.in_flight.track_inprogress():
+            try:
+                await self._app(scope, receive, send_seen)
+            finally:
+                self._count(scope, status, time.perf_counter() - started)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        route, method = _route(scope), scope["method"] if scope["method"] in METHODS else UNKNOWN
+        self._meters.requests.labels(route, method, str(status)).inc()
+        # For how long somebody liked to wait says nothing of how fast we are.
+        if "wait" not in Headers(scope=scope).get("prefer", ""):
+            self._meters.request_seconds.labels(route, method).observe(seconds)
+
+
+def _route(scope: Scope) -> str:
+    """As the table writes it, with the names of the ids in their places."""
+    path = getattr(scope.get("route"), "path", None)
+    if path is None:
+        path = scope["path"] if scope["path"] in PLAIN_ROUTES else UNKNOWN
+    return str(path)
 
 
 class BodyLimit:

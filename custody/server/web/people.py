@@ -1,4 +1,4 @@
-"""The caller's own record, and the members of a workspace."""
+"""The caller's own record, the members of a workspace, and the workspaces of an organisation."""
 
 from custody.schemas.common import Done
 from custody.schemas.queries import WorkspaceQuery
@@ -6,19 +6,24 @@ from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     AllocationResponse,
     ChangeUserRoleRequest,
+    CreateWorkspaceRequest,
     LeaveWorkspaceRequest,
     Member,
     PermissionName,
     RemoveUserRequest,
     SetDefaultWorkspaceRequest,
     UpdateUserInfoRequest,
+    UpdateWorkspaceRequest,
     User,
+    WorkspaceEntry,
+    WorkspaceInfo,
 )
 from custody.server.domain.errors import LastAdmin, StateConflict, VaultsLeftShort
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 USER_MANAGERS = frozenset({PermissionName.MANAGE_USERS})
 ANY_MEMBER: frozenset[PermissionName] = frozenset()
+WORKSPACE_MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
 
 
 def get_user_info(call: Call[None]) -> User:
@@ -62,6 +67,16 @@ def leave_workspace(call: Call[LeaveWorkspaceRequest]) -> Done:
     """Gives up one's own place. The last administrator stays."""
     call.services.members.leave(call.db, call.caller, call.access, force=call.body.force)
     return Done()
+
+
+def create_workspace(call: Call[CreateWorkspaceRequest]) -> WorkspaceEntry:
+    """Another workspace of the organisation, with its first roles. The caller is its administrator."""
+    return call.services.workspaces.create(call.db, call.caller, call.access, call.body)
+
+
+def update_workspace(call: Call[UpdateWorkspaceRequest]) -> WorkspaceInfo:
+    """Changes a workspace's name and description. Its network is fixed."""
+    return call.services.workspaces.update(call.db, call.caller, call.access, call.body)
 
 
 ENDPOINTS = (
@@ -133,5 +148,26 @@ ENDPOINTS = (
         Unit.WRITE,
         LeaveWorkspaceRequest,
         refuses=(LastAdmin, VaultsLeftShort),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/create-workspace",
+        create_workspace,
+        WorkspaceEntry,
+        WORKSPACE_MANAGERS,
+        Unit.WRITE,
+        CreateWorkspaceRequest,
+        creates=True,
+        refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/update-workspace",
+        update_workspace,
+        WorkspaceInfo,
+        WORKSPACE_MANAGERS,
+        Unit.WRITE,
+        UpdateWorkspaceRequest,
+        refuses=(StateConflict,),
     ),
 )

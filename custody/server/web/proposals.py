@@ -1,10 +1,10 @@
-"""Transaction proposals: creating, reading with long poll, approving and declining."""
+"""Transaction proposals: creating, approving and declining; and forwards of members' own money into the workspace's vaults."""
 
 import time
-from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import (
     CancelPsbtRequest,
     CancelPsbtResponse,
@@ -30,15 +30,15 @@ from custody.server.domain.errors import (
     SignatureInvalid,
     StateConflict,
     VaultLimitExceeded,
+    WalletAddressMismatch,
     WrongNetworkAddress,
 )
 from custody.server.service.proposals.accelerating import Child
+from custody.server.service.proposals.forwarding import ForwardDraft
 from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.proposals.replacing import Version
 from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
 from custody.server.service.requests.outdated import MAX_TRIES, Outdated
-from custody.server.service.vaults.moving import vault_question
-from custody.server.store.statements import AnyQuestion
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
 
@@ -52,14 +52,14 @@ def create_psbt(call: Call[CreatePsbtRequest]) -> CreatePsbtResponse:
     """Proposes a send from a vault, a version of it that takes its place, or a child that pays for it. Its coins are locked;
     nothing is signed and nothing reaches the network.
     """
-    services, asked = call.services, (call.db, call.caller, call.access, call.body)
+    services, what = call.services, (call.db, call.caller, call.access, call.body)
     match call.prepared:
         case Version() as version:
-            return services.replacing.create(*asked, version)
+            return services.replacing.create(*what, version)
         case Child() as child:
-            return services.accelerating.create(*asked, child)
+            return services.accelerating.create(*what, child)
         case prepared:
-            return services.proposals.create(*asked, prepared)
+            return services.proposals.create(*what, prepared)
 
 
 def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
@@ -71,16 +71,6 @@ def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
     return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
 
 
-def _foreseen(call: Call[CreatePsbtRequest]) -> Sequence[AnyQuestion]:
-    match call.prepared:
-        case None:
-            return (vault_question(call.body.wallet_id),)
-        case Prepared() as prepared:
-            return prepared.questions
-        case _:
-            return ()
-
-
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
     """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""
     return call.services.cancelling.cancel(call.db, call.caller, call.access, call.body)
@@ -90,8 +80,7 @@ def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
     is then broadcast; the answer waits a moment for that.
     """
-    with call.services.store.line.stand():
-        answer = _approve_or_decline(call)
+    answer = _approve_or_decline(call)
     return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
 
 
@@ -103,7 +92,8 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     for _ in range(MAX_TRIES):
         verified = verify_returned(returned, sought)
         try:
-            return _record(call, sought, verified)
+            with call.services.store.write() as db:
+                return _submit(call, db, verified)
         except Outdated:
             sought = _look(call)
     with call.services.store.write() as db:
@@ -111,25 +101,13 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
 
 
 def _look(call: Call[SignPsbtRequest]) -> Sought:
-    def asked() -> tuple[AnyQuestion, ...]:
-        seat = call.services.signing.questions(call.caller, call.body)
-        return (*call.questions(call.body.workspace_id), *seat)
-
-    with call.services.store.read(asked) as db:
+    with call.services.store.read() as db:
         return _expect(call, db)
 
 
 def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
     access = call.enter(db, call.body.workspace_id)
     return call.services.signing.expect(db, call.caller, access, call.body)
-
-
-def _record(call: Call[SignPsbtRequest], sought: Sought, verified: Verified | None) -> SignPsbtResponse:
-    def asked() -> tuple[AnyQuestion, ...]:
-        return (*call.questions(call.body.workspace_id), *sought.questions_for(verified))
-
-    with call.services.store.write(asked) as db:
-        return _submit(call, db, verified)
 
 
 def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
@@ -156,6 +134,17 @@ def _after_broadcast(call: Call[SignPsbtRequest], answer: SignPsbtResponse) -> S
     return answer
 
 
+def forward_to_vault(call: Call[ForwardToVaultRequest]) -> CreatePsbtResponse:
+    """Proposes to move the caller's own money, from their signing profile, into a vault. Only the caller signs it, through
+    ``sign-psbt``; their signature finalises it, and it is broadcast.
+    """
+    return call.services.forwarding.create(call.db, call.caller, call.access, call.body, call.prepared)
+
+
+def _draft_forward(call: Call[ForwardToVaultRequest]) -> ForwardDraft:
+    return call.services.forwarding.draft(call.db, call.caller, call.access, call.body)
+
+
 ENDPOINTS = (
     Endpoint(
         "POST",
@@ -167,7 +156,6 @@ ENDPOINTS = (
         CreatePsbtRequest,
         creates=True,
         prepares=_draft_psbt,
-        foresees=_foreseen,
         refuses=(
             ChainUnavailable,
             Dust,
@@ -210,5 +198,24 @@ ENDPOINTS = (
         SignPsbtRequest,
         carries_psbt=True,
         refuses=(KeyIsRevoked, NotASigner, PsbtDiffers, SignatureInvalid, StateConflict),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/forward-to-vault",
+        forward_to_vault,
+        CreatePsbtResponse,
+        frozenset({PermissionName.PAYMENT_INIT}),
+        Unit.WRITE,
+        ForwardToVaultRequest,
+        creates=True,
+        prepares=_draft_forward,
+        refuses=(
+            ChainUnavailable,
+            Dust,
+            InsufficientFunds,
+            KeyIsRevoked,
+            LockedFunds,
+            WalletAddressMismatch,
+        ),
     ),
 )

@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from time import monotonic
 
 import pytest
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from custody.server import connections
 from custody.server.connections import BoundedProtocol
+from tests.support.platform import open_world
 
 PATIENCE = 90.0
 REQUEST = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -19,8 +22,10 @@ Connect = Callable[[], Awaitable[Streams]]
 
 
 @asynccontextmanager
-async def served(slow: asyncio.Event | None = None) -> AsyncIterator[Connect]:
-    async def app(_scope, receive, send):
+async def served(slow: asyncio.Event | None = None, app: ASGIApp | None = None) -> AsyncIterator[Connect]:
+    """An application that says ok, once ``slow`` is set, or ``app``."""
+
+    async def ok(_scope, receive, send):
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -33,7 +38,9 @@ async def served(slow: asyncio.Event | None = None) -> AsyncIterator[Connect]:
         await send({"type": "http.response.body", "body": b"ok"})
 
     state, loop = ServerState(), asyncio.get_running_loop()
-    config = uvicorn.Config(app, log_config=None, http=BoundedProtocol, lifespan="off", timeout_keep_alive=60)
+    config = uvicorn.Config(
+        app or ok, log_config=None, http=BoundedProtocol, lifespan="off", timeout_keep_alive=60
+    )
     config.load()
     server = await loop.create_server(lambda: BoundedProtocol(config, state, {}, loop), "127.0.0.1", 0)
     opened: list[asyncio.StreamWriter] = []
@@ -147,6 +154,23 @@ def test_an_idle_connection_is_kept_between_requests() -> None:
             assert await ended(other) == b""
             writer.write(REQUEST)
             assert await answer(reader) == b"HTTP/1.1 200 OKok"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
+def test_a_stranger_is_refused_while_their_body_is_still_to_come(
+    length: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", PATIENCE)
+    monkeypatch.setattr(connections, "BODY_SECONDS", PATIENCE)
+
+    async def run() -> None:
+        with open_world(tmp_path / "state") as world:
+            async with served(app=world.platform.asgi) as connect, asyncio.timeout(PATIENCE):
+                reader, writer = await connect()
+                writer.write(b"POST /api/v1/register-key HTTP/1.1\r\nHost: here\r\n" + length + b"\r\n\r\n")
+                assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 401 Unauthorized\r\n"
 
     asyncio.run(run())
 

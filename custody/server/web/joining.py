@@ -1,4 +1,9 @@
-"""Invitations: the workspace's side and the invitee's."""
+"""How people and organisations join: invitations into a workspace, and requests for an organisation, which operators of the platform decide."""
+
+from urllib.parse import urlencode
+
+from pydantic import TypeAdapter
+from starlette.responses import Response
 
 from custody.schemas.invitations import (
     AcceptInviteQuery,
@@ -7,12 +12,20 @@ from custody.schemas.invitations import (
     InviteToWorkspaceRequest,
     RevokeInviteRequest,
 )
+from custody.schemas.onboarding import (
+    OnboardingQuery,
+    OnboardingRequest,
+    ReviewOnboardingRequest,
+    SubmitOnboardingRequest,
+)
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import NotFound, PermissionDenied, StateConflict
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 
 INVITERS = frozenset({PermissionName.MANAGE_USERS})
+REQUESTS = "/api/v1/onboarding-requests"
+_REQUESTS = TypeAdapter(list[OnboardingRequest])
 
 
 def invite_to_workspace(call: Call[InviteToWorkspaceRequest]) -> InviteResponse:
@@ -49,6 +62,27 @@ def accept_invite(call: Call[AcceptInviteQuery]) -> Invitation:
 def revoke_invite(call: Call[RevokeInviteRequest]) -> Invitation:
     """Takes an offer back that was not answered yet."""
     return call.services.invitations.revoke(call.db, call.caller, call.access, call.body.invite_id)
+
+
+def submit(call: Call[SubmitOnboardingRequest]) -> OnboardingRequest:
+    """Asks for an organisation with a first workspace. The caller becomes its administrator once it is approved."""
+    return call.services.onboarding.submit(call.db, call.caller, call.body)
+
+
+def requests(call: Call[OnboardingQuery]) -> Response:
+    """An operator's: everybody's requests. Anybody else's: their own. The oldest first, in pages."""
+    page = call.services.onboarding.page(call.db, call.caller, call.body)
+    headers = {"X-Total-Count": str(page.total)}
+    if page.has_more:
+        values = call.body.model_dump(mode="json", exclude_none=True) | {"after": page.items[-1].uid}
+        headers["Link"] = f'<{REQUESTS}?{urlencode(values)}>; rel="next"'
+    body = _REQUESTS.dump_json(page.items, by_alias=True)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+def review(call: Call[ReviewOnboardingRequest]) -> OnboardingRequest:
+    """An operator's decision, once. An approval founds the organisation and its workspace in the same step."""
+    return call.services.onboarding.review(call.db, call.caller, call.ids["uid"], call.body)
 
 
 ENDPOINTS = (
@@ -100,5 +134,36 @@ ENDPOINTS = (
         Unit.WRITE,
         RevokeInviteRequest,
         refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "POST",
+        REQUESTS,
+        submit,
+        OnboardingRequest,
+        Door.SIGNED_IN,
+        Unit.WRITE,
+        SubmitOnboardingRequest,
+        creates=True,
+        refuses=(StateConflict,),
+    ),
+    Endpoint(
+        "GET",
+        REQUESTS,
+        requests,
+        list[OnboardingRequest],
+        Door.SIGNED_IN,
+        Unit.READ,
+        OnboardingQuery,
+    ),
+    Endpoint(
+        "POST",
+        REQUESTS + "/{uid}/review",
+        review,
+        OnboardingRequest,
+        Door.SIGNED_IN,
+        Unit.WRITE,
+        ReviewOnboardingRequest,
+        creates=True,
+        refuses=(PermissionDenied, StateConflict),
     ),
 )

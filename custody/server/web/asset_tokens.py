@@ -1,6 +1,8 @@
-"""Tokens as they stand: their records, the calls on them, what vaults hold, who may receive them; and a stalled call sent again."""
+"""Asset tokens: their records, the calls on them, who holds and may receive them; making them, and calling their functions."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 
 from pydantic import TypeAdapter
@@ -8,11 +10,16 @@ from starlette.responses import Response
 
 from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.tokens import (
+    CallContractRequest,
+    CallContractResponse,
     CallStatus,
     Contract,
     ContractCall,
     ContractCallsQuery,
     ContractQuery,
+    ContractWhitelistRequest,
+    CreateTokenRequest,
+    CreateTokenResponse,
     ResubmitCallRequest,
     ResubmitCallResponse,
     TokenBalance,
@@ -20,16 +27,46 @@ from custody.schemas.tokens import (
     WorkspaceWhitelist,
 )
 from custody.schemas.users import PermissionName
-from custody.server.domain.errors import CallNotStalled, ChainUnavailable
+from custody.server.domain.errors import (
+    AlreadyPaused,
+    CallNotStalled,
+    ChainUnavailable,
+    DeploymentNotConfirmed,
+    InsufficientFunds,
+    LockedFunds,
+    NotPaused,
+    PolicyUnavailable,
+    RoleLimitExceeded,
+    StateConflict,
+    TokenCoinMissing,
+    VaultLimitExceeded,
+    WrongNetworkAddress,
+)
 from custody.server.service.tokens.balances import balances_in
 from custody.server.service.tokens.call_records import call_page
+from custody.server.service.tokens.calling import Drafted
 from custody.server.service.tokens.contract_records import contract_record, contracts_of_vault
+from custody.server.service.tokens.creating import Blueprint
 from custody.server.service.tokens.whitelists import workspace_whitelist
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposals import RECHECK_SECONDS
 from custody.server.web.vaults import READERS
+from multisig.tokens import Function
 
 _CALLS = TypeAdapter(list[ContractCall])
+MANAGERS = frozenset({PermissionName.MANAGE_WORKSPACE})
+# A transfer asks for PAYMENT_INIT, everything else for MANAGE_WORKSPACE: looked at with the function.
+CALLERS = frozenset({PermissionName.MANAGE_WORKSPACE, PermissionName.PAYMENT_INIT})
+PAYING = (
+    ChainUnavailable,
+    InsufficientFunds,
+    LockedFunds,
+    PolicyUnavailable,
+    RoleLimitExceeded,
+    TokenCoinMissing,
+    VaultLimitExceeded,
+)
+RULES = (DeploymentNotConfirmed, StateConflict, WrongNetworkAddress)
 
 
 def contract(call: Call[ContractQuery]) -> Contract:
@@ -97,6 +134,45 @@ def _after_broadcast(call: Call[ResubmitCallRequest], answer: ResubmitCallRespon
     return answer
 
 
+def create_token(call: Call[CreateTokenRequest]) -> CreateTokenResponse:
+    """Records a token and proposes its deployment from the vault, whose address is its owner. Nothing is signed and nothing
+    reaches the network.
+    """
+    return call.services.token_creating.create(call.db, call.caller, call.access, call.body, call.prepared)
+
+
+def _draft_token(call: Call[CreateTokenRequest]) -> Blueprint:
+    return call.services.token_creating.draft(call.db, call.access, call.body)
+
+
+def call_contract(call: Call[CallContractRequest]) -> CallContractResponse:
+    """Proposes a call of a token's function by a vault. What could only fail, behind the calls that wait, is refused with the
+    rule that it would break. PAYMENT_INIT for transfer, MANAGE_WORKSPACE for all else.
+    """
+    return call.services.calling.create(call.db, call.caller, call.access, call.body, call.prepared)
+
+
+def _draft_call(call: Call[CallContractRequest]) -> Drafted:
+    return call.services.calling.draft(call.db, call.access, call.body)
+
+
+def _lists(function: Function) -> tuple[Callable[[Call[Any]], Any], Callable[[Call[Any]], Any]]:
+    def create(call: Call[ContractWhitelistRequest]) -> CallContractResponse:
+        return call.services.calling.create(
+            call.db, call.caller, call.access, call.body, call.prepared, function
+        )
+
+    def draft(call: Call[ContractWhitelistRequest]) -> Drafted:
+        return call.services.calling.draft(call.db, call.access, call.body, function)
+
+    create.__doc__ = f"As call-contract with {function.wire_name} and the address."
+    return create, draft
+
+
+_add, _draft_add = _lists(Function.ADD_TO_WHITELIST)
+_remove, _draft_remove = _lists(Function.REMOVE_FROM_WHITELIST)
+
+
 ENDPOINTS = (
     Endpoint("GET", "/api/v1/contract", contract, Contract, READERS, Unit.READ, ContractQuery),
     Endpoint("GET", "/api/v1/contracts", contracts, list[Contract], READERS, Unit.READ, VaultTokensQuery),
@@ -137,5 +213,53 @@ ENDPOINTS = (
         Unit.OWN,
         ResubmitCallRequest,
         refuses=(CallNotStalled,),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/create-token",
+        create_token,
+        CreateTokenResponse,
+        MANAGERS,
+        Unit.WRITE,
+        CreateTokenRequest,
+        creates=True,
+        prepares=_draft_token,
+        refuses=PAYING,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/call-contract",
+        call_contract,
+        CallContractResponse,
+        CALLERS,
+        Unit.WRITE,
+        CallContractRequest,
+        creates=True,
+        prepares=_draft_call,
+        refuses=(AlreadyPaused, NotPaused, *PAYING, *RULES),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/add-to-contract-whitelist",
+        _add,
+        CallContractResponse,
+        MANAGERS,
+        Unit.WRITE,
+        ContractWhitelistRequest,
+        creates=True,
+        prepares=_draft_add,
+        refuses=(*PAYING, *RULES),
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/remove-from-contract-whitelist",
+        _remove,
+        CallContractResponse,
+        MANAGERS,
+        Unit.WRITE,
+        ContractWhitelistRequest,
+        creates=True,
+        prepares=_draft_remove,
+        refuses=(*PAYING, *RULES),
     ),
 )

@@ -1,0 +1,166 @@
+"""Runs one endpoint: the transaction, the check of the permission in it, the stored answer of a repeated request."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic import BaseModel, TypeAdapter
+from sqlalchemy.orm import Session
+
+from custody.server.domain.audit import Category
+from custody.server.domain.caller import WorkspaceAccess
+from custody.server.domain.errors import (
+    CustodyError,
+    KeyIsRevoked,
+    NotASigner,
+    NotFound,
+    NotOrgMember,
+    PermissionDenied,
+    RoleLimitExceeded,
+    VaultLimitExceeded,
+)
+from custody.server.service.requests.idempotency import Scope
+from custody.server.service.requests.outdated import MAX_TRIES, Outdated
+from custody.server.service.sign_in.password_check import require_session
+from custody.server.web.endpoint import Call, Door, Endpoint, Unit, services_of
+from custody.server.web.problems import trace_id_of
+
+# Attempts to do what one may not: recorded, unlike mistakes.
+REFUSALS = (PermissionDenied, NotOrgMember, NotASigner, KeyIsRevoked, RoleLimitExceeded, VaultLimitExceeded)
+Handler = Callable[[Call[Any]], Any]
+
+
+class Runner:
+    """Of one endpoint, for any request.
+
+    The answer is written inside the transaction: FastAPI would find out after the commit that it cannot be, and a repeated request
+    gets the same bytes.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        assert not endpoint.creates or endpoint.unit is Unit.WRITE, (
+            "a stored answer needs its effect's transaction"
+        )
+        self._endpoint = endpoint
+        self._adapter: TypeAdapter[Any] = TypeAdapter(endpoint.answers)
+
+    def call(self, request: Request, given: Mapping[str, Any]) -> Call[Any]:
+        """``given``: what FastAPI read of the request, by the names of the route's parameters."""
+        return Call(
+            endpoint=self._endpoint,
+            services=services_of(request),
+            request=request,
+            body=given.get("body"),
+            trace_id=trace_id_of(request),
+            maybe_caller=given.get("caller"),
+            ids={name: given[name] for name in self._endpoint.path_ids},
+        )
+
+    def run(self, call: Call[Any], idempotency_key: str | None) -> Response:
+        try:
+            if idempotency_key is None:
+                return self._transact(call)
+            scope = Scope(call.caller.user_id, self._endpoint.method, call.path, idempotency_key)
+            with call.services.idempotency.guard(scope):
+                return self._transact(call, scope)
+        except REFUSALS as error:
+            self.record_refusal(call, error)
+            raise
+
+    def answer(self, result: Any) -> Response:
+        """A handler answers with its shape, or with a whole response where headers or a status are its business."""
+        return result if isinstance(result, Response) else _json(self._encode(result))
+
+    def _encode(self, result: Any) -> bytes:
+        return self._adapter.dump_json(result, by_alias=True)
+
+    def _transact(self, call: Call[Any], scope: Scope | None = None) -> Response:
+        store = call.services.store
+        match self._endpoint.unit:
+            case Unit.OWN:
+                return self.answer(self._endpoint.handler(call))
+            case Unit.READ:
+                with store.read() as db:
+                    return self.answer(self._endpoint.handler(self._let_in(call, db)))
+            case Unit.WRITE if self._endpoint.prepares is not None:
+                return self._prepare_and_write(call, scope, self._endpoint.prepares)
+            case Unit.WRITE:
+                return self._write(call, scope, self._endpoint.handler)
+
+    def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
+        """What was prepared in vain several times is prepared once more where nobody else can write: it ends in any case."""
+        for tries in range(MAX_TRIES):
+            with call.services.store.read() as db:
+                ready = self._let_in(replace(call, tries=tries), db)
+                if scope is not None:
+                    known = call.services.idempotency.known(db, scope, _canonical(call.body))
+                    if known is not None:
+                        return _json(known)
+                prepared = prepares(ready)
+            try:
+                return self._write(replace(call, prepared=prepared), scope, self._endpoint.handler)
+            except Outdated:
+                continue
+        return self._write(
+            replace(call, tries=MAX_TRIES),
+            scope,
+            lambda ready: self._endpoint.handler(replace(ready, prepared=prepares(ready))),
+        )
+
+    def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
+        with call.services.store.write() as db:
+            # Let in first: a stored answer is no way around a permission that was taken away (P23).
+            ready = self._let_in(call, db)
+            if scope is None:
+                return self.answer(handler(ready))
+            return _json(
+                call.services.idempotency.once(
+                    db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
+                )
+            )
+
+    def _let_in(self, call: Call[Any], db: Session) -> Call[Any]:
+        if self._endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
+            # A change may have waited seconds for its turn: a session that was ended meanwhile changes nothing.
+            require_session(db, call.caller)
+        return replace(call, maybe_db=db, maybe_access=self._enter(call, db))
+
+    def _enter(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
+        if isinstance(self._endpoint.needs, Door):
+            return None
+        return call.enter(db, getattr(call.body, self._endpoint.workspace_field))
+
+    def record_refusal(self, call: Call[Any], error: CustodyError) -> None:
+        """In a transaction of its own, for the refused one was rolled back. Raises RateLimited: whoever is refused again and
+        again takes no more turns of the writers, and no more of the log, than whoever changes things.
+        """
+        if not self._endpoint.is_write:
+            call.services.rates.take_write(call.caller.user_id)
+        with call.services.store.write() as db:
+            call.services.audit.record(
+                db,
+                call.caller,
+                Category.ACCESS,
+                error.code,
+                f"{self._endpoint.method} {call.path}",
+                access=self._place(call, db),
+            )
+
+    def _place(self, call: Call[Any], db: Session) -> WorkspaceAccess | None:
+        """A member's attempt is for the eyes of the workspace it was made in; all others are the platform's."""
+        workspace_id = getattr(call.body, self._endpoint.workspace_field, None)
+        if workspace_id is None:
+            return None
+        try:
+            return call.services.people.enter(db, call.caller, workspace_id, frozenset())
+        except (NotFound, PermissionDenied):
+            return None
+
+
+def _canonical(body: BaseModel | None) -> bytes:
+    return b"" if body is None else body.model_dump_json().encode()
+
+
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json")

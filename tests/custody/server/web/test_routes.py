@@ -1,0 +1,159 @@
+"""Who calls is asked before a body is read, of every route that is not open to everybody; then what was sent is checked."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.types import Message
+
+from custody.schemas.common import Done
+from custody.server.domain.errors import CustodyError
+from custody.server.service.requests.rates import WRITES_PER_MINUTE
+from custody.server.web.endpoint import Call, Door, Endpoint, Unit
+from custody.server.web.problems import on_custody_error
+from custody.server.web.routes import Guarded, build_router
+from custody.server.web.table import ENDPOINTS
+from tests.support.platform import As, World, open_world
+
+PATH = "/api/v1/register-key"
+NOBODY = {"Authorization": "Bearer nobody's"}
+JSON = {"Content-Type": "application/json"}
+TOO_LONG = "k" * 201
+
+
+GUARDED = [row for row in ENDPOINTS if row.needs is not Door.OPEN]
+
+
+def ask_without_end(app: FastAPI, method: str, path: str, token: str | None) -> tuple[int, str]:
+    """The status and the code that answer a request whose body has begun and never goes on. Reading it fails the test."""
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"content-length", b"1000")]
+    if token is not None:
+        headers.append((b"authorization", f"Bearer {token}".encode()))
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "http", "method": method,
+        "path": path, "raw_path": path.encode(), "root_path": "", "query_string": b"", "headers": headers,
+        "client": ("192.0.2.1", 50_000), "server": ("127.0.0.1", 80),
+    }  # fmt: skip
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        raise AssertionError("the body of a stranger is read")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(app(scope, receive, send))
+    content = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], json.loads(content)["code"]
+
+
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One platform for all of them: none changes anything."""
+    with open_world(tmp_path_factory.mktemp("state")) as world:
+        yield world
+
+
+class TestStrangers:
+    @pytest.mark.parametrize("token", [None, "nobody's", "x" * 201])
+    @pytest.mark.parametrize("row", GUARDED, ids=lambda row: f"{row.method} {row.path}")
+    def test_are_refused_before_their_body_is_read(
+        self, strangers: World, row: Endpoint, token: str | None
+    ) -> None:
+        path = row.path.format(**dict.fromkeys(row.path_ids, 1))
+        answer = ask_without_end(strangers.platform.asgi, row.method, path, token)
+        assert answer == (401, "UNAUTHENTICATED")
+
+    def test_are_those_whose_token_has_expired(self, world: World, alice: As) -> None:
+        world.clock.advance(hours=1)
+        token = alice.headers["Authorization"].removeprefix("Bearer ")
+        assert ask_without_end(world.platform.asgi, "POST", PATH, token) == (401, "TOKEN_EXPIRED")
+
+    @pytest.mark.parametrize("headers", [{}, NOBODY])
+    def test_do_not_learn_that_their_body_is_not_json(self, world: World, headers) -> None:
+        answer = world.http.post(PATH, content=b"{", headers=headers | JSON)
+        assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+
+    def test_are_let_through_where_the_row_says_so_alone(self) -> None:
+        """The table decides for each route, and says of every row who may call it."""
+        routes = {(route.path, *route.methods): type(route) for route in build_router(ENDPOINTS).routes}
+        assert {
+            (row.path, row.method): APIRoute if row.needs is Door.OPEN else Guarded for row in ENDPOINTS
+        } == routes
+        with pytest.raises(TypeError, match="needs"):
+            Endpoint("POST", "/new", _done, Done, unit=Unit.OWN)
+
+    def test_are_refused_by_a_route_that_says_nothing(self) -> None:
+        """Beside the table, too: what is added to the router is guarded."""
+        router = build_router(
+            [Endpoint("POST", "/open", _done, Done, Door.OPEN, Unit.OWN),
+             Endpoint("POST", "/signed-in", _done, Done, Door.SIGNED_IN, Unit.OWN)]
+        )  # fmt: skip
+        router.add_api_route("/new", lambda: "done", methods=["POST"])
+        app = FastAPI(exception_handlers={CustodyError: on_custody_error})
+        app.include_router(router)
+        assert ask_without_end(app, "POST", "/new", None) == (401, "UNAUTHENTICATED")
+        assert ask_without_end(app, "POST", "/signed-in", None) == (401, "UNAUTHENTICATED")
+
+
+def _done(_call: Call[None]) -> Done:
+    return Done()
+
+
+class TestOrder:
+    """Every fault at once: who calls, then the body's bytes, then how often, then all that is wrong with what was sent."""
+
+    def test_what_a_caller_sends_is_json(self, alice: As) -> None:
+        answer = alice.http.post(
+            PATH, content=b"{", headers=alice.headers | JSON | {"Idempotency-Key": TOO_LONG}
+        )
+        assert (answer.status_code, answer.json()["code"]) == (400, "MALFORMED_JSON")
+
+    @pytest.mark.parametrize(
+        "headers",
+        [{}, NOBODY, {"Authorization": "Basic bm9ib2R5"}, {"Authorization": "Bearer " + "x" * 201}],
+    )
+    @pytest.mark.parametrize("body", [b"", b"null", b'{"no": "such field"}'])
+    def test_a_stranger_does_not_learn_what_should_be_sent(self, world: World, headers, body) -> None:
+        sent = headers | JSON | {"Idempotency-Key": TOO_LONG}
+        answer = world.http.post(PATH, content=body, headers=sent)
+        assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+        assert not answer.json().get("errors")
+
+    @pytest.mark.parametrize("query", ["", "?no=such", "?workspace_id=x"])
+    def test_nor_of_a_query(self, world: World, query: str) -> None:
+        answer = world.http.get(f"/api/v1/get-users-from-workspace{query}", headers=NOBODY)
+        assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+
+    def test_whoever_calls_too_often_does_not_either(self, world: World, alice: As) -> None:
+        rates = world.platform.services.rates
+        caller = world.platform.services.sessions.authenticate(
+            alice.headers["Authorization"].removeprefix("Bearer "), "trace"
+        )
+        for _ in range(WRITES_PER_MINUTE):
+            rates.take(caller.user_id, is_write=True)
+        assert alice.post(PATH, {"no": "such field"}).status_code == 429
+
+    def test_faults_of_a_header_and_of_the_body_are_told_together(self, alice: As) -> None:
+        answer = alice.post("/api/v1/create-psbt", {"workspace_id": "x"}, **{"Idempotency-Key": TOO_LONG})
+        pointers = [error["pointer"] for error in answer.json()["errors"]]
+        assert pointers[0] == "/header/Idempotency-Key"
+        assert "/workspace_id" in pointers
+
+    def test_a_body_that_is_not_there_is_missing(self, alice: As) -> None:
+        answer = alice.http.post(PATH, headers=alice.headers | JSON)
+        (fault,) = answer.json()["errors"]
+        assert (answer.status_code, fault["pointer"], fault["code"]) == (422, "", "missing")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["application/json", "application/json; charset=utf-8", "application/vnd.x+json", "APPLICATION/JSON"],
+)
+def test_what_counts_as_json(alice: As, kind: str) -> None:
+    body = b'{"network": "testnet", "label": 1}'
+    answer = alice.http.post(PATH, content=body, headers=alice.headers | {"Content-Type": kind})
+    assert "/label" in {error["pointer"] for error in answer.json()["errors"]}
