@@ -29,8 +29,8 @@ def _if_it_enrols(make: Make) -> Mapping[str, object] | None:
 
 
 def _with_pin(make: Make) -> Mapping[str, object] | None:
-    """The others are locked without one."""
-    return make.pin
+    """A Ledger is locked without one. A Coldcard has no USB before its PIN is entered (start_login_sequence in shared/actions.py)."""
+    return None if make is makes.COLDCARD else make.pin
 
 
 def _with_typed_pin(make: Make) -> Mapping[str, object] | None:

@@ -14,7 +14,7 @@ from hwilib.devices.ckcc.constants import AF_CLASSIC, MAX_TXN_LEN
 from hwilib.devices.ckcc.protocol import CCFramingError, CCProtoError, CCUserRefused
 from hwilib.devices.ckcc.protocol import CCProtocolPacker as Packer
 
-from firmware_bridge.errors import Cancelled, NotEnrolled, RefusedByPerson, Unsupported, WrongApp
+from firmware_bridge.errors import Busy, Cancelled, NotEnrolled, RefusedByPerson, Unsupported, WrongApp
 from firmware_bridge.hwi_client.base import (
     Args,
     OpenDevice,
@@ -171,7 +171,24 @@ class ColdcardDevice(OpenDevice):
                 raise DeviceFailure(Cancelled.code, None)
             self._caller.tell(step, text, count, len(content))
 
+        self._require_nothing_open()
         return upload(self._ckcc, content, on_sent)
+
+    def _require_nothing_open(self) -> None:
+        """Before firmware 5.6.1 an upload writes over the file that a question on the screen is about.
+
+        An answer that nobody came for is thrown away, as it would be by the next request.
+
+        :raises DeviceFailure: something is on the screen, be it an address.
+        """
+        try:
+            answer = self._ckcc.send_recv(Packer.get_signed_txn(), timeout=ANSWER_MS)
+        except CCFramingError:
+            raise
+        except (CCProtoError, CCUserRefused):
+            return
+        if answer is None:
+            raise DeviceFailure(Busy.code, None)
 
     def _require_known(self, policy: Args) -> None:
         """:raises DeviceFailure: it is not enrolled. Depending on its settings it would show a vault that the transaction brings, and

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from firmware_bridge.virtual.seed import Seed
-from firmware_bridge.virtual.trezor import screens
+from firmware_bridge.virtual.trezor import core_screens, screens
 from firmware_bridge.virtual.trezor.messages import (
     ButtonCode,
     FailureCode,
@@ -126,7 +126,7 @@ class Access:
 
     async def _enter_pin(self, work: Work) -> None:
         try:
-            await work.confirm(ButtonCode.PIN_ENTRY, screens.enter_pin())
+            await work.confirm(ButtonCode.PIN_ENTRY, core_screens.enter_pin())
         except Refused:
             raise Refused(FailureCode.PIN_CANCELLED, "PIN entry cancelled") from None
         self.unlocked = True
@@ -143,6 +143,8 @@ class Access:
     async def _ask_passphrase(self, work: Work) -> Seed:
         if self.always_on_device:
             return await self._enter_passphrase(work)
+        if self.on_device:
+            work.panel.notify(core_screens.passphrase_entry())
         work.send(PassphraseRequest())
         answer = await work.receive(PassphraseAck)
         if answer.on_device:
@@ -158,10 +160,13 @@ class Access:
         return self._seed.with_passphrase(answer.passphrase)
 
     async def _confirm_passphrase(self, work: Work, passphrase: str) -> None:
-        for prompt in (screens.hidden_wallet(), screens.passphrase(passphrase)):
+        prompts = (screens.hidden_wallet(), screens.passphrase(passphrase))
+        if self.on_device:
+            prompts = (core_screens.hidden_wallet(), core_screens.passphrase(passphrase))
+        for prompt in prompts:
             if not await work.choose(ButtonCode.OTHER, prompt):
                 raise action_cancelled("Passphrase dismissed")
 
     async def _enter_passphrase(self, work: Work) -> Seed:
-        await work.confirm(ButtonCode.PASSPHRASE_ENTRY, screens.enter_passphrase())
+        await work.confirm(ButtonCode.PASSPHRASE_ENTRY, core_screens.enter_passphrase())
         return self._seed.with_passphrase(self.entered)

@@ -8,7 +8,7 @@ from typing import Any
 
 from firmware_bridge.virtual.faults import Faults, Phase
 from firmware_bridge.virtual.panel import Panel
-from firmware_bridge.virtual.trezor import screens
+from firmware_bridge.virtual.trezor import core_screens, screens
 from firmware_bridge.virtual.trezor.access import Access
 from firmware_bridge.virtual.trezor.commands import get_address, get_public_key, sign_message
 from firmware_bridge.virtual.trezor.messages import (
@@ -27,12 +27,13 @@ from firmware_bridge.virtual.trezor.messages import (
     Success,
 )
 from firmware_bridge.virtual.trezor.models import Model
+from firmware_bridge.virtual.trezor.paths import network_of
 from firmware_bridge.virtual.trezor.protobuf import Message
 from firmware_bridge.virtual.trezor.routing import ROUTES, Action, Mode, Sort, sort_of
 from firmware_bridge.virtual.trezor.signing import sign_tx
 from firmware_bridge.virtual.trezor.wallet import Wallet
 from firmware_bridge.virtual.trezor.work import Refused, Silenced, Work, action_cancelled
-from multisig import MultisigError, Network
+from multisig import MultisigError
 
 _log = logging.getLogger(__name__)
 
@@ -67,14 +68,12 @@ class Desk:
         model: Model,
         features: Features,
         access: Access,
-        network: Network,
         panel: Panel,
         around: Surroundings,
     ) -> None:
         self._model = model
         self._features = features
         self._access = access
-        self._network = network
         self._panel = panel
         self._around = around
         self._active: bytes | None = None
@@ -125,6 +124,18 @@ class Desk:
             each.task.cancel()
         if running:
             await asyncio.wait({each.task for each in running})
+
+    def lock(self) -> None:
+        """Lock the device. A newer model drops what it does, and says that it was cancelled (workflow.close_others in
+        core/src/trezor/workflow.py); a Trezor One goes on.
+        """
+        self._access.lock()
+        if self._model.swallows or not self._running:
+            return
+        running, self._running = self._running, []
+        for each in running:
+            each.task.cancel()
+        self._refuse(action_cancelled("Cancelled"))
 
     async def _standing(self, message: Message | None) -> tuple[Mode, Sort]:
         while self._running:
@@ -181,13 +192,13 @@ class Desk:
                 self._access.end_session(self._active)
                 self._active = None
                 return Success(message="Session ended")
-        handler = None if message is None else _WITH_SEED.get(type(message))
-        if handler is None:
+        if not isinstance(message, GetPublicKey | GetAddress | SignMessage | SignTx):
             raise Refused(FailureCode.UNEXPECTED_MESSAGE, "Unknown message")
         if not self._features.initialized:
             raise Refused(FailureCode.NOT_INITIALIZED, "Device not initialized")
         seed = await self._access.open(work, self._session(self._active))
-        return await handler(work, Wallet(seed, self._network, self._model), message)
+        wallet = Wallet(seed, network_of(message.coin_name), self._model)
+        return await _WITH_SEED[type(message)](work, wallet, message)
 
     def _initialize(self, work: Work, message: Initialize) -> Features:
         work.reach(Phase.PROBE)
@@ -198,7 +209,8 @@ class Desk:
             # Newer models answer nothing but what tells who they are before they are unlocked.
             await self._access.unlock(work)
         if message.button_protection:
-            await work.confirm(ButtonCode.PROTECT_CALL, screens.ping())
+            prompt = core_screens.ping() if self._access.on_device else screens.ping()
+            await work.confirm(ButtonCode.PROTECT_CALL, prompt)
         return Success(message=message.message or "")
 
     def _session(self, wanted: bytes | None) -> bytes:

@@ -46,7 +46,7 @@ class VirtualTrezor:
     `allow_keypress` lets hosts press the buttons and read the PIN's places through the debug link, as HWI does with every
     emulator. Without a `pin` it is never locked; with one it starts locked. `model` is one of `models.MODELS`, or a name that
     nobody knows. `always_on_device`: a newer model's setting to take a passphrase on its own screen only. `sleep` is what a wrong
-    PIN makes everybody wait by, in seconds.
+    PIN makes everybody wait by, in seconds. It is set to no network, unlike the devices of other makers: what the host names counts.
 
     All hosts share one cable: what it says goes to whoever wrote last, be it only a ping (legacy/emulator/udp.c).
     """
@@ -55,7 +55,7 @@ class VirtualTrezor:
         self,
         seed: Seed,
         panel: Panel,
-        network: Network,
+        _network: Network,
         *,
         label: str = "Virtual Trezor",
         pin: str | None = None,
@@ -89,7 +89,6 @@ class VirtualTrezor:
                 kind, seed.fingerprint, label, initialized=initialized, bootloader=bootloader
             ),
             access=self._access,
-            network=network,
             panel=panel,
             around=Surroundings(self._send, self._strike, lambda: self.faults),
         )
@@ -136,7 +135,7 @@ class VirtualTrezor:
         """
         if not self._access.pin_protection:
             raise NothingToLock("a Trezor without a PIN is never locked")
-        self._access.lock()
+        self._desk.lock()
 
     def unlock(self) -> None:
         """As if the right PIN had been given."""

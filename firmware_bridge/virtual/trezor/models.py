@@ -19,13 +19,22 @@ class DataScreen(Enum):
     WHOLE = auto()
 
 
+class Taproot(Enum):
+    """To which taproot outputs it pays."""
+
+    UNKNOWN = auto()
+    """To none: its firmware is older."""
+    CHECKED = auto()
+    """To keys that are points of the curve."""
+    ANY = auto()
+
+
 @dataclass(frozen=True)
 class Model:
-    """`name` is the model's on the wire. `on_device`: PIN and passphrase can be entered on its own screen.
+    """`name` is the model's on the wire. `on_device`: it has a touchscreen, on which PIN and passphrase can be entered.
 
     `swallows`: while it asks, a message that it does not wait for is ignored; else that message ends the question. `data`: how
     it shows the data of an OP_RETURN. `max_inputs`, `max_message`: of a transaction, and bytes of a message; None: no limit.
-    `curve_checked`: it pays to no taproot key that is no point of the curve.
     """
 
     name: str
@@ -35,7 +44,7 @@ class Model:
     data: DataScreen = DataScreen.WHOLE
     max_inputs: int | None = None
     max_message: int | None = None
-    curve_checked: bool = False
+    taproot: Taproot = Taproot.ANY
 
 
 ONE: Final = Model(
@@ -46,11 +55,11 @@ ONE: Final = Model(
     data=DataScreen.ONE,
     max_inputs=512,
     max_message=1024,
-    curve_checked=True,
+    taproot=Taproot.CHECKED,
 )
 MODELS: Final = (
     ONE,
-    Model("T", (2, 3, 6), on_device=True, data=DataScreen.CUT),
+    Model("T", (2, 3, 6), on_device=True, data=DataScreen.CUT, taproot=Taproot.UNKNOWN),
     Model("Safe 3", (2, 8, 9), on_device=True),
     Model("Safe 5", (2, 8, 9), on_device=True),
 )

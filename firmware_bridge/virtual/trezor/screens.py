@@ -1,7 +1,7 @@
-"""What the device shows: each prompt's lines, from values that the device itself derived or verified.
+"""What a Trezor One shows: each prompt's lines, from values that the device itself derived or verified.
 
 Words, order and limits are those of Trezor One 1.14.1 (legacy/firmware/layout2.c, fsm.c, fsm_msg_coin.h). A value that the
-firmware breaks into rows is one line here.
+firmware breaks into rows is one line here. `core_screens` is for the models with a touchscreen.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from firmware_bridge.virtual.panel import Prompt
+from firmware_bridge.virtual.trezor.messages import ButtonCode
 from firmware_bridge.virtual.trezor.models import DataScreen
 from firmware_bridge.virtual.trezor.paths import is_single_path
 from multisig import HARDENED, DerivationPath, FeeRate, Network, Sats
@@ -27,6 +28,10 @@ _PAGE_BYTES: Final = 32
 _XPUB_PAGE: Final = 81
 _CUT_DIGITS: Final = 18 * 5
 _OMNI: Final = b"omni"
+
+
+Asked = tuple[ButtonCode, Prompt]
+"""A question, and what the host is told of it."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,12 @@ def message_signer(address_text: str) -> Prompt:
 
 
 def message(text: bytes) -> Iterator[Prompt]:
-    """Page after page, each with a button request of its own; text that is not ASCII in hexadecimal."""
+    """Page after page, each with a button request of its own; text that is not ASCII in hexadecimal. The title is below it."""
     shown = is_ascii(text)
     size, title = (_PAGE_TEXT, "Sign message?") if shown else (_PAGE_BYTES, "Sign binary message?")
     for at in range(0, len(text) or 1, size):
         part = text[at : at + size]
-        lines = (title, part.decode("ascii") if shown else part.hex().upper())
+        lines = (part.decode("ascii") if shown else part.hex().upper(), title)
         yield _question("sign-message", lines, yes="Next" if at + size < len(text) else _CONFIRM)
 
 
@@ -109,10 +114,9 @@ def payment(value: Sats, address_text: str, network: Network, path: tuple[int, .
 
 
 def op_return(data: bytes, screen: DataScreen) -> Prompt:
-    if len(data) >= 8 and data.startswith(_OMNI):
-        return _question("sign-op-return", ("Confirm OMNI Transaction:", _omni(data)))
-    title = "Confirm OP_RETURN:" if screen is DataScreen.ONE else "OP_RETURN"
-    return _question("sign-op-return", (title, shown_data(data, screen)))
+    if is_omni(data):
+        return _question("sign-op-return", ("Confirm OMNI Transaction:", omni_words(data)))
+    return _question("sign-op-return", ("Confirm OP_RETURN:", shown_data(data, screen)))
 
 
 def shown_data(data: bytes, screen: DataScreen) -> str:
@@ -179,16 +183,6 @@ def pin_matrix(matrix: str) -> Prompt:
     return Prompt("pin", ("Please enter current PIN:", matrix[6:], matrix[3:6], matrix[:3]))
 
 
-def enter_pin() -> Prompt:
-    """Where the device has a touchscreen. Yes: the person has entered the right one."""
-    return Prompt("enter-pin", ("Enter your PIN",))
-
-
-def enter_passphrase() -> Prompt:
-    """Where the device has a touchscreen. Yes: the person has entered it."""
-    return Prompt("enter-passphrase", ("Enter your passphrase",))
-
-
 def _question(kind: str, lines: tuple[str, ...], yes: str = _CONFIRM) -> Prompt:
     return Prompt(kind, lines, no="Cancel", yes=yes)
 
@@ -208,7 +202,11 @@ def _rate(rate: FeeRate) -> str:
     return f"{whole}.{hundredths:02d}".rstrip("0").rstrip(".")
 
 
-def _omni(data: bytes) -> str:
+def is_omni(data: bytes) -> bool:
+    return len(data) >= 8 and data.startswith(_OMNI)
+
+
+def omni_words(data: bytes) -> str:
     """layoutConfirmOmni: nothing of the data but a simple send's amount and currency is shown."""
     if len(data) != 20 or data[4:8] != bytes(4):
         return "Unknown transaction"

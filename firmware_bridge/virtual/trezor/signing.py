@@ -4,8 +4,10 @@ The order differs from the firmware's in one thing: previous transactions are pr
 after, so that nobody is shown a fee that is not true.
 """
 
+from collections.abc import Iterator
+
 from firmware_bridge.virtual.faults import Faults, Phase
-from firmware_bridge.virtual.trezor import screens
+from firmware_bridge.virtual.trezor import core_screens, screens
 from firmware_bridge.virtual.trezor.messages import (
     ButtonCode,
     FailureCode,
@@ -18,7 +20,6 @@ from firmware_bridge.virtual.trezor.messages import (
     TxRequestDetails,
     TxRequestSerialized,
 )
-from firmware_bridge.virtual.trezor.paths import require_coin
 from firmware_bridge.virtual.trezor.previous import MAX_PARTS, ask, fetch_previous
 from firmware_bridge.virtual.trezor.spend import Coin, Output, Spend, read_coin, read_output, require_distinct
 from firmware_bridge.virtual.trezor.wallet import Wallet
@@ -27,6 +28,9 @@ from multisig import SighashCache, Transaction
 
 MAX_SILENT_CHANGE = 2
 """More change outputs than this are announced, as the firmware does."""
+
+MAX_HIGH_FEE = 10
+"""Times the rate from which a model with a touchscreen asks: above it, it does not sign."""
 
 _DEFAULT_VERSION = 1
 
@@ -45,7 +49,6 @@ async def sign_tx(work: Work, wallet: Wallet, request: SignTx) -> TxRequest:
 
 
 def _check_request(request: SignTx, wallet: Wallet) -> None:
-    require_coin(request.coin_name, wallet.network)
     if not 0 < request.inputs_count <= MAX_PARTS or not 0 < request.outputs_count <= MAX_PARTS:
         raise data_error("Invalid number of inputs or outputs")
     if wallet.model.max_inputs is not None and request.inputs_count > wallet.model.max_inputs:
@@ -89,30 +92,55 @@ async def _ask_output(work: Work, wallet: Wallet, index: int) -> Output:
 
 async def _approve(work: Work, wallet: Wallet, spend: Spend) -> None:
     """Every payment, every oddity, then the whole, in the firmware's order. The first no ends it."""
-    fee, rate = spend.fee, spend.fee_rate
-    network = wallet.network
+    questions = _questions_on_touch if wallet.model.on_device else _questions
+    for code, prompt in questions(wallet, spend):
+        await work.confirm(code, prompt)
+
+
+def _questions(wallet: Wallet, spend: Spend) -> Iterator[screens.Asked]:
+    fee, rate, network = spend.fee, spend.fee_rate, wallet.network
     for output in spend.payments:
-        await _approve_output(work, wallet, output)
+        if output.op_return is not None:
+            prompt = screens.op_return(output.op_return, wallet.model.data)
+        else:
+            path = None if output.place is None else output.place.path
+            prompt = screens.payment(output.tx_out.amount, _address(wallet, output), network, path)
+        yield ButtonCode.CONFIRM_OUTPUT, prompt
     if spend.fee_is_high(network):
-        await work.confirm(ButtonCode.FEE_OVER_THRESHOLD, screens.high_fee(fee, network))
+        yield ButtonCode.FEE_OVER_THRESHOLD, screens.high_fee(fee, network)
     if len(spend.change) > MAX_SILENT_CHANGE:
-        await work.confirm(ButtonCode.SIGN_TX, screens.change_count(len(spend.change)))
+        yield ButtonCode.SIGN_TX, screens.change_count(len(spend.change))
     if spend.lock_time:
-        prompt = screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
-        await work.confirm(ButtonCode.SIGN_TX, prompt)
-    await work.confirm(ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate, network))
+        yield ButtonCode.SIGN_TX, screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
+    yield ButtonCode.SIGN_TX, screens.total(spend.spent, fee, rate, network)
 
 
-async def _approve_output(work: Work, wallet: Wallet, output: Output) -> None:
-    if output.op_return is not None:
-        prompt = screens.op_return(output.op_return, wallet.model.data)
-        await work.confirm(ButtonCode.CONFIRM_OUTPUT, prompt)
-        return
+def _questions_on_touch(wallet: Wallet, spend: Spend) -> Iterator[screens.Asked]:
+    """core/v2.3.6, core/src/apps/bitcoin/sign_tx/approvers.py, BasicApprover.
+
+    :raises Refused: a fee that strict safety checks do not let pass.
+    """
+    fee, network = spend.fee, wallet.network
+    for output in spend.payments:
+        if output.op_return is not None:
+            yield core_screens.op_return(output.op_return, wallet.model.data)
+        else:
+            yield core_screens.payment(output.tx_out.amount, _address(wallet, output), network)
+    if spend.fee_is_high(network):
+        if spend.fee_is_high(network, times=MAX_HIGH_FEE):
+            raise data_error("The fee is unexpectedly large")
+        yield core_screens.high_fee(fee, network)
+    if len(spend.change) > MAX_SILENT_CHANGE:
+        yield core_screens.change_count(len(spend.change))
+    if spend.lock_time:
+        yield core_screens.lock_time(spend.lock_time, disabled=not spend.lock_time_holds)
+    yield core_screens.total(spend.spent, fee, network)
+
+
+def _address(wallet: Wallet, output: Output) -> str:
     address = wallet.show(output.tx_out.script_pubkey)
     assert address is not None, "every other output was made from an address or a path"
-    path = None if output.place is None else output.place.path
-    prompt = screens.payment(output.tx_out.amount, address, wallet.network, path)
-    await work.confirm(ButtonCode.CONFIRM_OUTPUT, prompt)
+    return address
 
 
 async def _sign(work: Work, wallet: Wallet, spend: Spend) -> TxRequest:

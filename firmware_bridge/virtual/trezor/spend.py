@@ -10,6 +10,7 @@ from functools import cached_property
 from coincurve import PublicKey
 
 from firmware_bridge.virtual.trezor.messages import FailureCode, OutputScript, TxInput, TxOutput
+from firmware_bridge.virtual.trezor.models import Taproot
 from firmware_bridge.virtual.trezor.paths import Path, is_address_suffix
 from firmware_bridge.virtual.trezor.wallet import Place, Wallet
 from firmware_bridge.virtual.trezor.work import Refused, data_error
@@ -108,8 +109,8 @@ class Spend:
         weight += sum(output_weight(output.tx_out.script_pubkey) for output in self.outputs)
         return FeeRate.of(self.fee, -(-weight // 4))
 
-    def fee_is_high(self, network: Network) -> bool:
-        return self.fee_rate.sat_per_kvb > HIGH_FEE_RATES[network.kind].sat_per_kvb
+    def fee_is_high(self, network: Network, times: int = 1) -> bool:
+        return self.fee_rate.sat_per_kvb > times * HIGH_FEE_RATES[network.kind].sat_per_kvb
 
     @property
     def lock_time_holds(self) -> bool:
@@ -148,11 +149,18 @@ def read_output(message: TxOutput, wallet: Wallet) -> Output:
         place = wallet.place(message.address_n, message.multisig)
         return Output(TxOut(sats(message.amount), place.script_pubkey), place, None)
     if kind == OutputScript.TO_ADDRESS and message.address is not None and not message.address_n:
-        script = decode_address(message.address, wallet.screen_network)
-        if wallet.model.curve_checked and classify(script) is ScriptKind.P2TR and not _is_point(script[2:]):
-            raise Refused(FailureCode.PROCESS_ERROR, "Failed to compile output")
+        script = decode_address(message.address, wallet.network)
+        if classify(script) is ScriptKind.P2TR:
+            _require_taproot(wallet.model.taproot, script[2:])
         return Output(TxOut(sats(message.amount), script), None, None)
     raise data_error("Invalid output")
+
+
+def _require_taproot(taproot: Taproot, x_only: bytes) -> None:
+    if taproot is Taproot.UNKNOWN:
+        raise Refused(FailureCode.PROCESS_ERROR, "Invalid address witness program")
+    if taproot is Taproot.CHECKED and not _is_point(x_only):
+        raise Refused(FailureCode.PROCESS_ERROR, "Failed to compile output")
 
 
 def _is_point(x_only: bytes) -> bool:

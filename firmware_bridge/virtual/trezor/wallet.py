@@ -1,4 +1,4 @@
-"""The device's keys on its network: what a path leads to, as script and as address."""
+"""The device's keys on one network: what a path leads to, as script and as address."""
 
 from dataclasses import dataclass
 
@@ -34,16 +34,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Wallet:
-    """A seed under a passphrase, on one network, in a device of a model."""
+    """A seed under a passphrase, on the network that a host means, in a device of a model."""
 
     seed: Seed
     network: Network
     model: Model
-
-    @property
-    def screen_network(self) -> Network:
-        """The makers know two coins: on every test network addresses are shown as tb1."""
-        return Network.MAINNET if self.network is Network.MAINNET else Network.TESTNET4
 
     def public_key(self, path: Path) -> bytes:
         return self.seed.public_key(DerivationPath(path))
@@ -59,7 +54,7 @@ class Wallet:
 
     def show(self, script_pubkey: bytes) -> str | None:
         """The address as the screen shows it; None for a script without one."""
-        return encode_address(script_pubkey, self.screen_network)
+        return encode_address(script_pubkey, self.network)
 
     def legacy_address(self, path: Path) -> str:
         """The P2PKH address, by which message signatures name their key."""

@@ -233,21 +233,26 @@ class Waiting(Person):
             self._loop.call_soon_threadsafe(self.waits.set)
 
 
+async def _cut_off(device, endpoint, psbt):
+    """The device asks about `psbt`, and nobody waits for the answer any more."""
+    device.panel.script = ask_person
+    shown = asyncio.Event()
+    unwatch = device.panel.watch(lambda _event: shown.set())
+    async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
+        await asyncio.wait_for(shown.wait(), 10)
+        await asyncio.to_thread(client.cancel)
+        with pytest.raises(DeviceFailure):
+            await signing
+    unwatch()
+
+
 @asynccontextmanager
 async def _resumed_at_an_open_question(psbt):
     """The device asks about `psbt` for an attempt that was cut off; a second one waits for the same answer."""
     waiting = Waiting()
     async with coldcard() as (device, endpoint):
         await drive(endpoint, "enrol", enrol_args())
-        device.panel.script = ask_person
-        shown = asyncio.Event()
-        unwatch = device.panel.watch(lambda _event: shown.set())
-        async with under_way(endpoint, "sign", sign_args(psbt)) as (client, signing):
-            await asyncio.wait_for(shown.wait(), 10)
-            await asyncio.to_thread(client.cancel)
-            with pytest.raises(DeviceFailure):
-                await signing
-        unwatch()
+        await _cut_off(device, endpoint, psbt)
         record = Record(device.panel)
         call = drive(endpoint, "sign", sign_args(psbt, resume=True), person=waiting)
         again = asyncio.create_task(call)
@@ -412,6 +417,28 @@ async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_i
         assert record.kinds == ["enrol-wallet", "enrol-wallet"]
         args = {"policy": policy_args(vault_of_account(1)), "chain": 0, "index": 0}
         assert (await drive(endpoint, "show_address", args))["address"]
+
+
+def _profiles_payment():
+    content = base64.b64encode(handover.for_device(wallets.make_spend(profile()), profile())).decode()
+    return {"psbt": content, "policy": policy_args(profile()), "payments": 1, "resume": False}
+
+
+@pytest.mark.parametrize(
+    ("op", "args"), [("sign", _profiles_payment()), ("enrol", enrol_args(vault_of_account(1)))]
+)
+async def test_nothing_is_sent_while_a_transaction_is_asked_about(op, args):
+    """Firmware 5.4.5 would write it over the transaction that is on the screen."""
+    psbt = wallets.make_spend(VAULT)
+    async with coldcard() as (device, endpoint):
+        await drive(endpoint, "enrol", enrol_args())
+        await _cut_off(device, endpoint, psbt)
+        device.panel.script = approve_all
+        person, record = Person(), Record(device.panel)
+        assert (await fails(endpoint, op, args, person=person))[0] == "busy"
+        assert (person.steps, record.prompts) == ([], [])
+        device.panel.press_yes()
+        assert signed_by_device(await drive(endpoint, "sign", sign_args(psbt, resume=True)), psbt)
 
 
 async def test_a_refused_enrolment_is_no_success_because_of_another_vault_of_the_same_devices():

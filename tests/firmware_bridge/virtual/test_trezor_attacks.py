@@ -51,8 +51,10 @@ class Table:
 
 
 @asynccontextmanager
-async def table(script: Script = approve_all, network: Network = NETWORK) -> AsyncIterator[Table]:
-    device = VirtualTrezor(seed(), Panel(script), network)
+async def table(
+    script: Script = approve_all, network: Network = NETWORK, model: str = "1"
+) -> AsyncIterator[Table]:
+    device = VirtualTrezor(seed(), Panel(script), network, model=model)
     endpoint = await device.start()
     try:
         async with host_of(endpoint) as host:
@@ -356,6 +358,17 @@ async def test_a_high_fee_is_asked_about_and_signed_where_the_person_says_yes_s7
     assert list(host.signatures) == [0]
 
 
+async def test_a_model_with_a_touchscreen_signs_no_fee_ten_times_as_high_s7():
+    """core/v2.3.6, core/src/apps/bitcoin/sign_tx/approvers.py, with strict safety checks."""
+    async with table(model="T") as it:
+        assert await costly(10_000_000).run(it.host) is None
+    assert it.record.kinds == ["sign-output", "sign-fee", "sign-total"]
+    async with table(model="T") as it:
+        failure = await costly(50_000_000).run(it.host)
+    assert failure is not None
+    assert (failure.code, failure.message) == (m.FailureCode.DATA_ERROR, "The fee is unexpectedly large")
+
+
 async def test_a_fee_below_the_networks_threshold_is_not_asked_about():
     async with table() as it:
         assert await costly(1_000_000).run(it.host) is None
@@ -388,24 +401,29 @@ async def test_more_inputs_than_the_firmware_has_room_for():
     assert record.prompts == []
 
 
-# 5 is the x of no point of the curve; the other is the generator's.
+# The x of the curve's generator; 5 is the x of no point.
+POINT = bytes.fromhex("79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
+
+
 @pytest.mark.parametrize(
-    ("x_only", "signs"),
+    ("model", "x_only", "refusal"),
     [
-        ((5).to_bytes(32, "big"), False),
-        (bytes.fromhex("79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"), True),
+        ("1", (5).to_bytes(32, "big"), "Failed to compile output"),
+        ("1", POINT, None),
+        ("T", POINT, "Invalid address witness program"),
     ],
 )
-async def test_a_taproot_key_that_is_no_point_is_not_paid_to(x_only, signs):
+async def test_taproot_keys_that_are_not_paid_to(model, x_only, refusal):
+    """A Trezor T 2.3.6 pays to none (decode_bech32_address in core/src/apps/bitcoin/common.py)."""
     host = honest()
     address = encode_address(b"\x51\x20" + x_only, Network.TESTNET4)
     host.outputs[0] = replace(host.outputs[0], address=address)
-    async with table() as it:
+    async with table(model=model) as it:
         failure = await host.run(it.host)
-    if signs:
+    if refusal is None:
         assert failure is None
         return
-    assert (failure.code, failure.message) == (m.FailureCode.PROCESS_ERROR, "Failed to compile output")
+    assert (failure.code, failure.message) == (m.FailureCode.PROCESS_ERROR, refusal)
     assert it.record.prompts == []
 
 
@@ -448,8 +466,6 @@ async def test_outputs_that_are_none_s10_s14(changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"coin_name": "Bitcoin"},
-        {"coin_name": None},
         {"coin_name": "Dogecoin"},
         {"serialize": True},
         {"serialize": None},
@@ -505,11 +521,10 @@ async def test_keys_without_their_chain_code_make_change_a_payment():
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (m.GetPublicKey(address_n=(HARDENED + 84, HARDENED)), "Forbidden key path"),
         (m.GetPublicKey(address_n=(0,) * 9), "Forbidden key path"),
         (m.GetPublicKey(address_n=(), coin_name="Dogecoin"), "Invalid coin name"),
         (m.GetAddress(address_n=(HARDENED,), coin_name="Testnet", script_type=3), "Forbidden key path"),
-        (m.GetAddress(address_n=(), coin_name="Bitcoin", script_type=3), "Forbidden coin"),
+        (m.GetAddress(address_n=(), coin_name="Bitcoin", script_type=3), "Forbidden key path"),
         (m.GetAddress(address_n=(), coin_name="Testnet", script_type=0), "native segwit"),
         (m.SignMessage(message=b"x", coin_name="Testnet"), "Forbidden key path"),
     ],

@@ -150,7 +150,7 @@ async def test_a_message_is_signed_by_the_key_of_its_path():
     assert [prompt.lines for prompt in it.record.prompts] == [
         ("Wrong address path", "for selected coin.", "Continue at your", "own risk!"),
         ("Confirm address?", "Message signed by:", legacy_address(path)),
-        ("Sign binary message?", "prüfe mich".encode().hex().upper()),
+        ("prüfe mich".encode().hex().upper(), "Sign binary message?"),
     ]
 
 
@@ -176,15 +176,15 @@ async def test_a_long_message_is_shown_page_after_page_with_the_codes_of_the_fir
     warned, other = m.ButtonCode.UNKNOWN_DERIVATION_PATH, m.ButtonCode.OTHER
     assert codes == [warned, other, other, other, other]
     pages = [prompt.lines for prompt in it.record.prompts if prompt.kind == "sign-message"]
-    assert [title for title, _ in pages] == ["Sign message?"] * 3
-    assert [len(part) for _, part in pages] == [72, 72, len(text) - 144]
-    assert "".join(part for _, part in pages) == text
+    assert [title for _, title in pages] == ["Sign message?"] * 3
+    assert [len(part) for part, _ in pages] == [72, 72, len(text) - 144]
+    assert "".join(part for part, _ in pages) == text
 
 
 async def test_a_message_that_hides_characters_is_shown_as_hexadecimal():
     async with bench() as it:
         await it.hwi(lambda client: client.sign_message("a\nb", "m/84h/1h/0h/0/0"))
-    assert it.record.prompts[-1].lines == ("Sign binary message?", "610A62")
+    assert it.record.prompts[-1].lines == ("610A62", "Sign binary message?")
 
 
 async def test_a_message_at_the_bare_account_path_is_forbidden():
@@ -349,12 +349,15 @@ async def test_a_device_that_is_no_cosigner():
         await signed_by(spend(vault()), number=7)
 
 
-async def test_a_spend_of_another_network_is_refused_s14():
+async def test_a_spend_of_another_network_is_shown_as_one_s14():
+    """A Trezor is set to no network: it signs for the one that the host names, and says so."""
+    psbt = spend(vault(network=Network.MAINNET))
     async with bench() as it:
-        with pytest.raises(TrezorFailure, match="set up for testnet"):
-            await it.hwi(
-                lambda client: hwi.sign(client, spend(vault(network=Network.MAINNET))), chain=Chain.MAIN
-            )
+        await it.hwi(lambda client: hwi.sign(client, psbt), chain=Chain.MAIN)
+    assert all(" BTC" in prompt.lines[1] for prompt in it.record.prompts)
+    async with bench() as it:
+        with pytest.raises(TrezorFailure, match="Forbidden key path"):
+            await it.hwi(lambda client: hwi.sign(client, psbt), chain=Chain.TEST)
 
 
 async def test_an_address_of_a_quorum_is_shown_and_returned():
@@ -384,6 +387,23 @@ async def test_the_left_button_turns_the_pages_of_an_address_and_refuses_nothing
     assert [title for title in titles if "(yours)" in title]
     assert titles[0].startswith("XPUB #1  1/2 (")
     assert all(prompt.lines[1].startswith("vpub") for prompt in it.record.prompts[2:8:2])
+
+
+async def test_a_touchscreen_shows_each_cosigners_key_on_a_page_of_its_own():
+    """core/v2.3.6, core/src/apps/bitcoin/get_address.py."""
+    turns = iter([Decision.TURN] * 6 + [Decision.YES])
+    policy = vault(network=Network.TESTNET4)
+    origins = ",".join(f"{key}/0/4" for key in policy.cosigners)
+    descriptor = parse_descriptor(f"wsh(sortedmulti(2,{origins}))").subdescriptors[0]
+    async with bench(lambda _prompt: next(turns), allow_keypress=False, model="T") as it:
+        await it.hwi(lambda client: client.display_multisig_address(AddressType.WIT, descriptor))
+    first, code, *keys, again, _code = [(prompt.lines, prompt.turn) for prompt in it.record.prompts]
+    address = policy.address(0, 4)
+    assert first == again == (("Multisig 2 of 3", address), "QR")
+    assert code == (("Multisig 2 of 3", address.upper()), "XPUBs")
+    assert [turn for _lines, turn in keys] == ["Next", "Next", "Address"]
+    assert keys[0][0][0].startswith("XPUB #1 (")
+    assert all(lines[1].startswith("Vpub") and len(lines[1]) == 111 for lines, _turn in keys)
 
 
 async def test_an_address_of_one_key():
