@@ -4,6 +4,8 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 60
 TARGETS ?=
+# Hundreds of interpreters start in the tests: without a cache each compiles the project again, and each worker every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help venv demo test lint format bench fuzz fuzz-keep lock clean
 help:

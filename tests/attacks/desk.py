@@ -1,11 +1,13 @@
 """A signer's desk under attack: a real daemon on its socket, a hostile platform, and a virtual device behind the real bridge."""
 
 import base64
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from custody.schemas.proposals import ProposalStatus, TxType
 from firmware_bridge import Family
@@ -22,7 +24,7 @@ from signerd.loopback.shapes import ProposalView
 from tests.attacks.cases import Proposal, proposals, shown_of, snapshot, sound
 from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
-from tests.support import rigs
+from tests.support import makes, rigs
 from tests.support.daemons import daemon_at, make_config
 from tests.support.fake_platform import FakePlatform
 from tests.support.makes import Make, Shown, enrol
@@ -164,6 +166,24 @@ class Desk:
             self.platform.proposals[psbt_id] = replace(known, status=status, confirmations=6 * signed)
 
 
+def in_turn(cases: Sequence[Any]) -> list[tuple[Any, Make]]:
+    """Each case with one make, the makes in turn; those of one make beside each other."""
+    turns = len(makes.VIRTUAL)
+    return [(case, make) for first, make in enumerate(makes.VIRTUAL) for case in cases[first::turns]]
+
+
+def named(value: object) -> str:
+    """How pytest calls a case, or a make."""
+    return makes.named(value) if isinstance(value, Make) else str(value)
+
+
+def at_desks(name: str, cases: Sequence[Any]) -> pytest.MarkDecorator:
+    """Each case at the desk of one make. Without the scope each would get a desk, a daemon and a device of its own."""
+    return pytest.mark.parametrize(
+        (name, "desk"), in_turn(cases), indirect=["desk"], scope="module", ids=named
+    )
+
+
 def prepare(state: Path, around: dict[str, Any]) -> None:
     """A machine that knows what the case says: usually Alice's registered keys and the pinned vault."""
     own = OriginKey.parse(around["own"], NETWORK) if "own" in around else ALICE.vault_key()
@@ -211,6 +231,15 @@ def desk_with(
             # What the device shows is known before anything is proposed.
             found.until(lambda: desk._screen() is not None)
         yield desk
+
+
+def assert_signed(desk: Desk, proposal: Proposal) -> None:
+    view = desk.offer(proposal.snapshot())
+    shown = desk.shown
+    assert set(view.to_acknowledge) == desk.cut_off(view)
+    assert desk.approve(view, *view.to_acknowledge) is None
+    assert shown.prompts
+    assert desk.submitted(proposal.psbt_id) == 1
 
 
 def set_neighbours(desk: Desk, proposal: Proposal) -> None:

@@ -9,8 +9,8 @@ from signerd.core.checks.brought import NOT_COMPARED
 from signerd.core.states import State
 from signerd.errors import InvalidRequest, RefusedByChecks, RequestTooLarge
 from tests.attacks.cases import damage, entries, proposals
+from tests.attacks.desk import at_desks
 from tests.attacks.people import ALICE
-from tests.support import makes
 
 # What only a record of the platform's could show to be wrong, or a forward's promise of where it goes.
 CLAIMED = frozenset({*NOT_COMPARED, "data", "forward-destination", "forward-profile", "kind-known"})
@@ -37,23 +37,15 @@ HONEST = tuple(
 DAMAGES = tuple(d for d in entries("damages") if d.outcome)
 
 
-def turn(cases):
-    """Each case with one make, the makes in turn."""
-    return [(case, makes.VIRTUAL[number % len(makes.VIRTUAL)]) for number, case in enumerate(cases)]
-
-
-def ids(value) -> str:
-    return makes.named(value) if isinstance(value, makes.Make) else str(value)
-
-
-@pytest.mark.parametrize(("proposal", "desk"), turn(HOSTILE), indirect=["desk"], ids=ids)
+@at_desks("proposal", HOSTILE)
 def test_a_hostile_one_is_refused_at_the_door_and_the_screen_stays_dark(desk, proposal):
     shown, text = desk.shown, base64.b64encode(proposal.raw).decode()
     with desk.client() as client:
+        before = client.brought_psbts()
         told = client.inspect_psbt(text)
         with pytest.raises(RefusedByChecks) as refused:
             client.bring_psbt(text)
-        assert client.brought_psbts() == ()
+        assert client.brought_psbts() == before
     refusing = {check.name for check in told.checks if check.outcome == "refuse"}
     # A proposal names its vault; of what is brought, coins that say nothing of ours are nobody's.
     assert by_its_bytes(proposal) <= refusing or refusing == {"brought-coins"}
@@ -61,13 +53,14 @@ def test_a_hostile_one_is_refused_at_the_door_and_the_screen_stays_dark(desk, pr
     assert shown.prompts == []
 
 
-@pytest.mark.parametrize(("entry", "desk"), turn(DAMAGES), indirect=["desk"], ids=ids)
+@at_desks("entry", DAMAGES)
 def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
     shown, text = desk.shown, base64.b64encode(damage(entry)).decode()
     with desk.client() as client:
+        before = client.brought_psbts()
         with pytest.raises((RefusedByChecks, InvalidRequest, RequestTooLarge)) as refused:
             client.bring_psbt(text)
-        assert client.brought_psbts() == ()
+        assert client.brought_psbts() == before
     assert refused.type is not RefusedByChecks or "[psbt-readable]" in str(refused.value)
     assert shown.prompts == []
 

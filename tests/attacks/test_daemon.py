@@ -6,11 +6,10 @@ import pytest
 
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
 from tests.attacks.cases import damage, entries, proposals, sound
-from tests.attacks.desk import desk_with, set_neighbours
+from tests.attacks.desk import assert_signed, at_desks, desk_with, in_turn, named, set_neighbours
 from tests.support import makes
 
 PLAIN = proposals(lambda p: not p.is_special and p.later is None)
-HONEST = tuple(p for p in PLAIN if p.honest)
 HOSTILE = tuple(p for p in PLAIN if not p.honest)
 # A change that was taken back is tried where it is kept, in `tests/signerd/journal`; a vault that was pinned with a key that
 # is not the device's, the journal does not even take.
@@ -18,7 +17,6 @@ HOSTILE = tuple(p for p in PLAIN if not p.honest)
 SPECIAL = proposals(lambda p: p.is_special and not {"changes", "own", "screen"} & p.around.keys())
 UNHEARD = tuple(p for p in SPECIAL if "workspace_network" in p.platform)
 APART = tuple(p for p in SPECIAL if p not in UNHEARD)
-LATER = proposals(lambda p: p.later is not None)
 # A megabyte a round is the platform's cost too; the parser has been shown all of them.
 DAMAGES = tuple(d for d in entries("damages") if d.outcome and len(damage(d)) < 1 << 20)
 REFUSED = {RefusedByChecks.code, IllegalEvent.code}
@@ -28,33 +26,7 @@ def refused_by(view) -> set[str]:
     return {check.name for check in view.checks if check.outcome == "refuse"} - {"transaction"}
 
 
-def ids(value) -> str:
-    return makes.named(value) if isinstance(value, makes.Make) else str(value)
-
-
-def turn(cases):
-    """Each case with one make, the makes in turn."""
-    return [(case, makes.VIRTUAL[number % len(makes.VIRTUAL)]) for number, case in enumerate(cases)]
-
-
-@pytest.mark.parametrize("proposal", HONEST, ids=str)
-def test_an_honest_one_is_shown_on_the_device_signed_and_submitted(desk, proposal):
-    try:
-        assert_signed(desk, proposal)
-    finally:
-        desk.clear(proposal.psbt_id)
-
-
-def assert_signed(desk, proposal) -> None:
-    view = desk.offer(proposal.snapshot())
-    shown = desk.shown
-    assert set(view.to_acknowledge) == desk.cut_off(view)
-    assert desk.approve(view, *view.to_acknowledge) is None
-    assert shown.prompts
-    assert desk.submitted(proposal.psbt_id) == 1
-
-
-@pytest.mark.parametrize(("proposal", "desk"), turn(HOSTILE), indirect=["desk"], ids=ids)
+@at_desks("proposal", HOSTILE)
 def test_a_hostile_one_never_reaches_the_screen_of_the_device(desk, proposal):
     try:
         assert_stopped(desk, proposal)
@@ -74,7 +46,7 @@ def assert_stopped(desk, proposal) -> None:
     assert desk.submitted(proposal.psbt_id) == 0
 
 
-@pytest.mark.parametrize(("entry", "desk"), turn(DAMAGES), indirect=["desk"], ids=ids)
+@at_desks("entry", DAMAGES)
 def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
     shown = desk.shown
     odd = sound().snapshot(damage(entry))
@@ -88,19 +60,7 @@ def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
     assert shown.prompts == []
 
 
-@pytest.mark.parametrize("proposal", LATER, ids=str)
-def test_s24_what_is_shown_after_the_person_looked(desk, proposal):
-    shown = desk.shown
-    view = desk.offer(proposal.snapshot())
-    desk.show_again(proposal.looked_at_again)
-    ended = desk.approve(view)
-    desk.clear(proposal.psbt_id)
-    assert (ended is None) is proposal.honest
-    assert bool(shown.prompts) is proposal.honest
-    assert desk.submitted(proposal.psbt_id) == int(proposal.honest)
-
-
-@pytest.mark.parametrize(("proposal", "make"), turn(APART), ids=ids)
+@pytest.mark.parametrize(("proposal", "make"), in_turn(APART), ids=named)
 def test_on_a_machine_that_knows_something_else(proposal, make, folder):
     """Other proposals, or a vault that is shown otherwise, is not pinned, or was pinned elsewhere."""
     with desk_with(make, folder, proposal.around) as desk:

@@ -1,0 +1,5 @@
+"""What the platform's tests share."""
+
+from tests.support import statements
+
+statements.share()
