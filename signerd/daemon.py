@@ -347,6 +347,8 @@ class Daemon:
         seen, effects = await self.pinning.pin(
             vault_id, code, brought, without_device_address=without_device_address
         )
+        if self.account.signed_in.is_set() and self.follower.state.reachable:
+            await self.follower.hear_others_now()
         self.runner.perform(effects)
         return vault_view(seen, self.journal.network)
 

@@ -4,6 +4,7 @@ A long poll where the platform offers one; an ETag everywhere, so that an unchan
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from signerd.account.listing import UNFORESEEN, Listed, Unreadable
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
 from signerd.account.tokens import TokensLearnt
+from signerd.account.unfollowed import OthersHeard
 from signerd.account.wire import Workspace
 from signerd.core.claims import VaultClaim
 from signerd.core.effects import Level, Notify
@@ -52,6 +54,7 @@ LEFT_OUT_SECONDS = 600.0
 PLATFORM, WORKSPACES = "platform", "workspaces"
 LISTED, KNOWN, VAULTS = "proposals of workspace", "known proposals of workspace", "vaults of workspace"
 TOKENS = "tokens of workspace"
+OTHERS = "what others signed in workspace"
 # Proposals followed one by one in a round, beside the list: a thousand take their turns.
 FOLLOWED_A_ROUND = 20
 # A thousand entries take seconds to judge.
@@ -93,6 +96,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         self.tokens = TokensLearnt(self.journal, self.platform, self.sink, self._alarm)
+        self.others = OthersHeard(self.journal, self.platform, self._alarm, self._in_turn)
 
     async def run(self) -> None:
         """Keep the list of workspaces, and follow each in a task of its own."""
@@ -161,7 +165,7 @@ class Follower:
                 if rest > 0:
                     await self.sleep(rest)
         finally:
-            for group in (LISTED, KNOWN, VAULTS, TOKENS):
+            for group in (LISTED, KNOWN, VAULTS, TOKENS, OTHERS):
                 self.troubles.stand(f"{group} {workspace.id}", {})
 
     async def _round(self, following: "_Following") -> None:
@@ -169,16 +173,26 @@ class Follower:
         longest = FOLLOWING_ROUND_SECONDS if following.one_by_one else self.long_poll_seconds
         wait = min(self.long_poll_seconds, longest)
         # Also what would be due before the round is over.
-        if following.learnt is None or now - following.learnt + wait >= LEARN_EVERY_SECONDS:
+        learns = following.learnt is None or now - following.learnt + wait >= LEARN_EVERY_SECONDS
+        if learns:
             await self.learn_vaults(workspace)
             following.learnt = now
         listed, etag = await self.platform.awaiting(workspace, following.tag(now), wait)
+        # Before the person is asked about anything new.
+        if learns or listed is not None or following.others_go_on:
+            await self._hear_others(following, listed)
         if listed is not None:
             following.listed = await self._take(following, listed)
         # Only what was taken is not asked for again.
         following.etag = etag
-        following.one_by_one = await self._follow_known(following)
+        following.one_by_one = await self._follow_known(following) or following.others_go_on
         self.state.rounds += 1
+
+    async def hear_others_now(self) -> None:
+        """Take what others signed in every workspace, as far as the platform tells it now: a vault was pinned."""
+        for workspace in self.state.workspaces:
+            with contextlib.suppress(PlatformError, SignedOut):
+                await self.others.hear(workspace)
 
     async def learn_now(self) -> None:
         """Ask for the vaults of every workspace. Raises leaves of PlatformError, SignedOut."""
@@ -258,6 +272,14 @@ class Follower:
         what = "vault" if group == VAULTS else "proposal"
         self.troubles.stand(f"{group} {workspace.id}", _left_out(what, left_out))
 
+    async def _hear_others(self, following: "_Following", listed: Listed[Snapshot] | None) -> None:
+        """Take what others signed without us (S27)."""
+        heard = await self.others.hear(following.workspace)
+        following.others_go_on = heard.more
+        # What awaits us and is left out is told as that.
+        told = following.listed | {one.name for one in (() if listed is None else listed.unreadable)}
+        self._tell(OTHERS, following.workspace, (one for one in heard.left_out if one.name not in told))
+
     async def _follow_known(self, following: "_Following") -> bool:
         """What became of those that no longer await us, a few at a time, each in its turn; whether there are any."""
         workspace, stumbled = following.workspace, following.stumbled
@@ -312,6 +334,7 @@ class _Following:
     stumbled: dict[str, Unreadable] = field(default_factory=dict)
     learnt: float | None = None
     one_by_one: bool = False
+    others_go_on: bool = False
     again_at: float | None = None
 
     def tag(self, now: float) -> str | None:

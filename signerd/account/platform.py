@@ -3,6 +3,7 @@
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -108,6 +109,16 @@ def _api_error(error: ApiError) -> PlatformError:
     return PlatformRefused(said(error), platform_code=problem.code, status=problem.status)
 
 
+@dataclass(frozen=True)
+class Page:
+    """``last``: the id to go on after; None where no page comes behind it. ``size``: bytes."""
+
+    listed: Listed[Snapshot]
+    last: str | None
+    count: int
+    size: int
+
+
 class Platform:
     """Every method raises leaves of PlatformError, or SignedOut."""
 
@@ -165,10 +176,22 @@ class Platform:
             listed += Listed(unreadable=(TOO_LONG,))
         return listed, tag
 
+    @translated
+    async def everyones(self, workspace: Workspace, after: str | None) -> Page:
+        """A page of all that was proposed in the workspace, the oldest first, whomever it awaits or awaited."""
+        page = await self._page(workspace, awaiting_me=False, after=after)
+        if page is None:
+            raise BadAnswer(f"{PROPOSALS}: it says that a page has not changed, which was not asked")
+        items = page.items[:PAGE]
+        listed = read_each(items, PSBT_ID, Proposal, partial(snapshot_of, workspace=workspace))
+        last = last_id(items, PSBT_ID) if len(items) >= PAGE else None
+        return Page(listed, last, len(items), page.size)
+
     async def _page(
         self,
         workspace: Workspace,
         *,
+        awaiting_me: bool = True,
         after: str | None = None,
         etag: str | None = None,
         wait_seconds: int | None = None,
@@ -177,7 +200,7 @@ class Platform:
         request = proposals_request(
             core,
             workspace.id,
-            awaiting_me=True,
+            awaiting_me=awaiting_me,
             after=after,
             limit=PAGE,
             etag=etag,

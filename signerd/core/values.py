@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from custody.schemas.proposals import ProposalStatus, TxType
-from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Vault
+from multisig import FeeRate, Network, OriginKey, OutPoint, Sats, Transaction, Vault
 from multisig.tokens import Bytecode
 from signerd.core.places import Places
 from signerd.core.rules.spending import Moment, Spent
@@ -175,6 +176,29 @@ class Neighbour:
         return not self.may_confirm and self.state in OPEN_STATES
 
 
+@dataclass(frozen=True)
+class Unfollowed:
+    """Another proposal of the vault that others signed, and that never awaited this machine while it looked (S27).
+
+    ``collected``: as of a neighbour. ``tx``: without witnesses.
+    """
+
+    psbt_id: str
+    status: ProposalStatus
+    collected: int
+    required: int
+    tx: Transaction = field(repr=False)
+
+    @cached_property
+    def outpoints(self) -> frozenset[OutPoint]:
+        return frozenset(item.outpoint for item in self.tx.inputs)
+
+    @cached_property
+    def payments(self) -> frozenset[tuple[bytes, int]]:
+        """Every output, as (script, satoshis)."""
+        return frozenset((output.script_pubkey, int(output.amount)) for output in self.tx.outputs)
+
+
 OPEN_STATES = frozenset(
     {
         State.RECEIVED,
@@ -210,6 +234,7 @@ class Surroundings:
     """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today.
 
     ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.
+    ``unfollowed``: what others signed without this machine, and pays the same.
     ``claimed_name``: what the platform calls the vault today. ``vault_changes``: in what it has ever shown the pinned vault
     otherwise, while the person has not looked.
     ``moment`` None: nobody told the time, and whatever hangs on it says so.
@@ -226,6 +251,7 @@ class Surroundings:
     claimed_descriptor: str | None
     own_keys: tuple[OwnKey, ...]
     neighbours: tuple[Neighbour, ...] = ()
+    unfollowed: tuple[Unfollowed, ...] = ()
     lowered: frozenset[str] = frozenset()
     rules: Rules = NO_RULES
     spent: tuple[Spent, ...] = ()

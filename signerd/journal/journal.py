@@ -27,7 +27,7 @@ from signerd.core.signing import PROFILE
 from signerd.core.standing import Revocation
 from signerd.core.states import TABLE, UNDECIDED, Move, State
 from signerd.core.tokens import Published, subject_of
-from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Record, Snapshot, Surroundings
+from signerd.core.values import Limits, OwnKey, Pin, Record, Snapshot, Surroundings, Unfollowed
 from signerd.errors import JournalUnwritable, UnknownProposal
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
@@ -41,6 +41,7 @@ from signerd.journal.screens import ScreenBook, screen_note
 from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
 from signerd.journal.tokens import TokenBook
+from signerd.journal.unfollowed import UnfollowedBook
 from signerd.journal.vaults import AtDevice, VaultBook, facts_of
 
 # The states that a restart changes: how far an effect went is not known there.
@@ -106,6 +107,7 @@ class Journal:
         self.apps = AppBook(self._db, self.noted)
         self.brought = BroughtBook(self._db)
         self.tokens = TokenBook(self._db)
+        self.unfollowed = UnfollowedBook(self._db)
         self._quota = QuotaBook(self._db)
 
     def close(self) -> None:
@@ -231,6 +233,37 @@ class Journal:
         """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
         snapshot = self.record(psbt_id).snapshot
         return review(snapshot, self.surroundings(snapshot))
+
+    # --- what others signed ------------------------------------------------------------------------------------------
+
+    def is_followed(self, psbt_id: str) -> bool:
+        return self._find(psbt_id) is not None
+
+    def hear(
+        self,
+        workspace_id: int,
+        codes: frozenset[str],
+        found: Sequence[tuple[str, Unfollowed]],
+        until: str | None,
+    ) -> None:
+        """Keep what others signed and nobody here is asked about, each with its quorum.
+
+        ``until``: the last proposal of the workspace that need not be looked at again for the vaults of these ``codes``.
+        Raises PlatformFloods where there is no room: nothing is kept.
+        """
+        fresh = [one for _quorum, one in found if not self.unfollowed.knows(one.psbt_id)]
+        if fresh:
+            self._quota.require_room_for_unfollowed(sum(len(one.tx.serialize()) for one in fresh))
+        with self._transaction("Heard"):
+            for quorum, one in found:
+                self.unfollowed.write(quorum, one)
+            if until is not None:
+                self.unfollowed.write_heard(workspace_id, codes, until)
+
+    def hear_anew(self, workspace_id: int) -> None:
+        """The workspace's whole list is to be read from its first proposal on."""
+        with self._transaction("HeardAnew"):
+            self.unfollowed.forget_heard(workspace_id)
 
     # --- keys and vaults -------------------------------------------------------------------------------------------
 
@@ -505,6 +538,7 @@ class Journal:
     def surroundings(self, snapshot: Snapshot) -> Surroundings:
         """What this machine knows that bears on a proposal."""
         pin, brought = self.pin_of(snapshot), snapshot.brought
+        at = snapshot.psbt_id, self._quorum_now(snapshot)
         # The platform shows no proposal of what was brought: its word about the vault is that under which it was pinned.
         claim = self._vaults.claim(snapshot.vault_id if brought is None or pin is None else pin.vault_id)
         revoked, token = self.keys.revocation(), self.tokens.named_by(snapshot)
@@ -519,7 +553,8 @@ class Journal:
             own_keys=own_keys,
             former_keys=self.keys.former(),
             revoked="" if revoked is None else revoked.sentence,
-            neighbours=self._neighbours(snapshot),
+            neighbours=rows.read_neighbours(self._db, *at, snapshot.replaces, brought=brought is not None),
+            unfollowed=self.unfollowed.paying_the_same(*at, brought=brought is not None),
             lowered=self.lowered,
             rules=self.rules,
             spent=self._book.spent() if self.rules.rules else (),
@@ -530,10 +565,6 @@ class Journal:
             places=self._places.of(_codes(pin, own_keys)),
             screen=None if pin is None else self._screens.of(pin.own_key.fingerprint),
         )
-
-    def _neighbours(self, snapshot: Snapshot) -> tuple[Neighbour, ...]:
-        is_brought, at = snapshot.brought is not None, (snapshot.psbt_id, self._quorum_now(snapshot))
-        return rows.read_neighbours(self._db, *at, snapshot.replaces, brought=is_brought)
 
 
 def _codes(pin: Pin | None, own_keys: Sequence[OwnKey]) -> tuple[str, ...]:

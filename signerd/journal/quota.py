@@ -8,6 +8,7 @@ from signerd.core.quota import (
     FORGOTTEN_AT_ONCE,
     MOST_CHANGES,
     MOST_TOKENS,
+    MOST_UNFOLLOWED_BYTES,
     MOST_VAULTS,
     MOST_WORDS_A_DAY,
     Allowance,
@@ -81,6 +82,14 @@ class QuotaBook:
         for table in _TABLES:
             self.connection.executemany(f"DELETE FROM {table} WHERE psbt_id = ?", over)  # noqa: S608 - names of ours
         return len(over)
+
+    def require_room_for_unfollowed(self, more: int) -> None:
+        """For so many bytes of transactions. Raises PlatformFloods."""
+        kept = self.connection.execute("SELECT coalesce(sum(length(tx)), 0) FROM unfollowed").fetchone()[0]
+        if kept + more > MOST_UNFOLLOWED_BYTES:
+            raise PlatformFloods(
+                f"what others signed takes {MOST_UNFOLLOWED_BYTES:,} bytes here, which is the most that it may."
+            )
 
     def require_room_for_vault(self, vault_id: str) -> None:
         """Raises PlatformFloods where it is a new one, and there are enough."""

@@ -234,6 +234,31 @@ DROP TABLE earlier_changes;
 DROP TABLE earlier_pins;
 """
 
+# Proposals of pinned vaults that this machine never followed and others signed (S27): by what they pay, for finding them. `tx`
+# is without witnesses. `heard`: up to which proposal a workspace's whole list was read for these vaults.
+_TENTH = """
+CREATE TABLE unfollowed (
+  psbt_id TEXT PRIMARY KEY,
+  quorum TEXT NOT NULL,
+  status TEXT NOT NULL,
+  collected INTEGER NOT NULL,
+  required INTEGER NOT NULL,
+  tx BLOB NOT NULL
+) STRICT;
+CREATE TABLE unfollowed_outputs (
+  script BLOB NOT NULL,
+  amount INTEGER NOT NULL,
+  psbt_id TEXT NOT NULL REFERENCES unfollowed (psbt_id),
+  PRIMARY KEY (script, amount, psbt_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE heard (
+  workspace_id INTEGER PRIMARY KEY,
+  psbt_id TEXT NOT NULL,
+  codes TEXT NOT NULL
+) STRICT;
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _FIRST,
     _SECOND,
@@ -244,6 +269,7 @@ MIGRATIONS: tuple[str, ...] = (
     _SEVENTH,
     _EIGHTH,
     _NINTH,
+    _TENTH,
 )
 
 

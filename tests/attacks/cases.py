@@ -38,11 +38,13 @@ class Attack:
 
 @cache
 def attacks() -> tuple[Attack, ...]:
-    return tuple(_attack(json.loads(path.read_text())) for path in sorted(CORPUS.glob("S*.json"), key=_order))
+    return tuple(_attack(json.loads(path.read_text())) for path in sorted(CORPUS.glob("*.json"), key=_order))
 
 
-def _order(path: Any) -> int:
-    return int(path.stem[1:])
+def _order(path: Any) -> tuple[bool, int, str]:
+    """The attacks by their numbers, then the faults by their names."""
+    kind, name = path.stem[0], path.stem[1:]
+    return kind != "S", int(name) if kind == "S" else 0, name
 
 
 def _attack(data: dict[str, Any]) -> Attack:

@@ -4,9 +4,13 @@ Each entry removes one thing and leaves the rest as it is. Names are the corpus'
 """
 
 from collections.abc import Callable, Mapping
+from typing import get_args
 
 import pytest
+from pydantic import create_model
+from pydantic.fields import FieldInfo
 
+from custody.client import body
 from firmware_bridge import handover, signing
 from multisig import Psbt, descriptor, vault
 from multisig.inspection import findings, inputs, outputs, whole
@@ -15,7 +19,8 @@ from multisig.psbt import decode, fields
 from multisig.psbt.keyvalue import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
-from signerd.account import vaults
+from signerd.account import person, platform, vaults
+from signerd.account.listing import read_each
 from signerd.core import checks
 
 Off = Callable[[pytest.MonkeyPatch], None]
@@ -218,9 +223,50 @@ def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(signing, "_tell_missing", lambda *_: None)
 
 
+# --- the platform's answers (F) ----------------------------------------------------------------------------------------
+
+
+def _numbers_in_bounds(patch: pytest.MonkeyPatch) -> None:
+    """A number is whatever JSON can say."""
+
+    def any_number(found, id_of, shape, make, **rest):
+        told = {name: _unbounded(told) for name, told in shape.model_fields.items() if _is_number(told)}
+        return read_each(found, id_of, create_model(shape.__name__, __base__=shape, **told), make, **rest)
+
+    for module in (platform, person):
+        patch.setattr(module, "read_each", any_number)
+
+
+def _is_number(told: FieldInfo) -> bool:
+    """Alone, or where there may be none; no list of them."""
+    parts = get_args(told.annotation)
+    return told.annotation is int or (type(None) in parts and any(int in get_args(part) for part in parts))
+
+
+def _unbounded(told: FieldInfo) -> tuple[object, object]:
+    return (int, ...) if told.annotation is int else (int | None, told.default)
+
+
+def _packed_answers(patch: pytest.MonkeyPatch) -> None:
+    def taken(self: body.Body, response: object) -> None:
+        self._response, self._bytes = response, bytearray()
+
+    patch.setattr(body.Body, "__init__", taken)
+
+
+def _answer_bytes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(body, "MAX_ANSWER_BYTES", 1 << 40)
+
+
+def _answer_values(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(body, "MAX_ANSWER_VALUES", 1 << 40)
+
+
 GUARDS: Mapping[str, Off] = {
     "account-keys": _account_keys,
     "accounts": _accounts,
+    "answer-bytes": _answer_bytes,
+    "answer-values": _answer_values,
     "bytes-enough": _bytes_enough,
     "checksum": _checksum,
     "claims-of-change": _claims_of_change,
@@ -233,9 +279,11 @@ GUARDS: Mapping[str, Off] = {
     "keys-once": _keys_once,
     "known-scripts": _known_scripts,
     "nothing-behind": _nothing_behind,
+    "numbers-in-bounds": _numbers_in_bounds,
     "one-network": _one_network,
     "our-key": _our_key,
     "ownership": _ownership,
+    "packed-answers": _packed_answers,
     "places-in-bounds": _places_in_bounds,
     "previous-transactions": _previous_transactions,
     "script-of-coins": _script_of_coins,

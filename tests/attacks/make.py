@@ -16,6 +16,7 @@ from tests.attacks.people import VAULT
 from tests.attacks.recipes import ATTACKS, PROPOSALS
 from tests.attacks.recipes.absurd import DAMAGES
 from tests.attacks.recipes.devices import ANSWERS, FIRMWARE, LINKS, MISBEHAVIOURS
+from tests.attacks.recipes.platform import BODIES, NUMBERS
 from tests.attacks.recipes.quorum import VAULTS
 from tests.attacks.recipes.scene import Recipe, Scene, story
 from tests.support.rigs import NETWORK
@@ -54,6 +55,8 @@ def _parts(number: str) -> dict[str, Any]:
         "answers": _answers() if number == "S19" else [],
         "damages": [asdict(damage) for damage in DAMAGES] if number == "S23" else [],
         "links": [{"name": n, "lie": lie, "outcome": o} for n, (lie, o) in LINKS.items()] if number == "S21" else [],
+        "numbers": [asdict(told) for told in NUMBERS] if number == "F-number" else [],
+        "bodies": [asdict(body) for body in BODIES] if number == "F-bomb" else [],
     }  # fmt: skip
     return {name: cases for name, cases in parts.items() if cases}
 

@@ -14,7 +14,7 @@ from signerd.account.session import Account
 from signerd.core.accounts import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
 from signerd.daemon import Daemon
-from signerd.errors import PlatformRefused
+from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state
 from tests.support.platform import PASSWORD, open_world, register_key, seed
@@ -149,6 +149,45 @@ async def test_a_workspace_of_a_hundred_vaults(desk: Desk) -> None:
 
 def carols_xpub(desk: Desk, account: int) -> str:
     return str(desk.devices["carol"].xpub(multisig_account_path(Network.REGTEST, account), Network.REGTEST))
+
+
+async def test_s27_what_two_others_signed_before_this_signers_daemon_ever_ran(desk: Desk) -> None:
+    """2-of-4: Carol and Dora pay three bills; then Alice, whose daemon starts for the first time, is asked to pay each again."""
+    desk.world.member(desk.workspace_id, "dora@example.org")
+    desk.devices["dora"] = seed(4)
+    for name in ("alice", "bob", "carol", "dora"):
+        desk.signers[name] = desk.world.as_user(f"{name}@example.org")
+        desk.user_ids[name] = int(ok(desk.signers[name].get("/api/v1/get-user-info"))["UUID"])
+        if name != "carol":
+            ok(register_key(desk.signers[name], desk.devices[name]))
+    desk.vault = ok(desk.create_vault(signers=[desk.user_ids[name] for name in desk.signers]))
+    desk.deposit(*[10_000_000] * 8)
+    first = {}
+    for amount, follows in ((1_000_001, "CONFIRMED"), (1_000_002, "BROADCASTING"), (1_000_003, "SIGNED")):
+        first[amount] = psbt_id = ok(desk.propose(amount))["psbt_id"]
+        for name in ("carol", "dora"):
+            desk.approve(name, psbt_id)
+        if follows != "SIGNED":
+            desk.settle()
+        if follows == "CONFIRMED":
+            desk.chain.mine(1)
+            desk.settle()
+        assert desk.proposal(psbt_id)["status"] == follows
+    again = {amount: ok(desk.propose(amount))["psbt_id"] for amount in (*first, PAID)}
+    with short_folder() as name:
+        trezor = make_rig(Family.TREZOR, Path(name), seed=desk.devices["alice"])
+        async with signer(desk, "alice", trezor, Path(name)) as alice:
+            await register(alice)
+            await pin(alice, desk.vault["id"])
+            for amount, psbt_id in again.items():
+                await until_state(alice, psbt_id, State.WAITING_PERSON)
+                shown = await alice.proposal(psbt_id)
+                assert set(shown.to_acknowledge) == ({"signed-by-others"} if amount in first else set())
+                (check,) = [check for check in shown.checks if check.name == "signed-by-others"]
+                assert check.figures.get("proposals") == first.get(amount)
+            with pytest.raises(NeedsAcknowledgement):
+                await alice.approve(again[1_000_001], (await alice.proposal(again[1_000_001])).digest)
+            assert {line.psbt_id for line in await alice.proposals(ended=True)} == set(again.values())
 
 
 async def test_a_second_device_is_not_registered_in_silence(desk: Desk) -> None:

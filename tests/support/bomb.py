@@ -1,57 +1,71 @@
 """A client that asks a server on this machine which answers with a bomb: what it raises, and how much memory it took.
 
-``python -m tests.support.bomb KIND SHELL`` prints the name of the error and the megabytes. A process of its own: the parsers'
-memory is not Python's, and only the largest there ever was is told.
+``python -m tests.support.bomb RULE MEGABYTES SHELL SHARE [GUARD]`` prints the name of the error and the megabytes that the client
+took. ``SHARE``: the bounds of an answer are that part of what they are, which takes as small a bomb; ``GUARD`` is taken away.
+A process of its own: the parsers' memory is not Python's, and only the largest there ever was is told.
 """
 
 import asyncio
-import gzip
-import resource
 import sys
 import threading
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
-from custody.client import AsyncClient, Client, ClientError, Session
-from custody.client.body import MAX_ANSWER_BYTES
+import pytest
+
+from custody.client import AsyncClient, Client, ClientError, Session, body
+from tests.attacks.guards import switch_off
 
 MEGABYTE = 1024 * 1024
 SESSION = Session("sid-0123456789abcdef", "access", "refresh", ends_at=1e12)
 
 
-def packed() -> Iterator[bytes]:
-    """Half a megabyte that unfolds to 500."""
-    member = gzip.compress(b" " * (100 * MEGABYTE))
-    yield from [member] * 5
-
-
-def endless() -> Iterator[bytes]:
-    """Four times as much as an answer may have; nothing says so beforehand."""
-    yield b'["'
-    yield from (b"x" * MEGABYTE for _ in range(4 * MAX_ANSWER_BYTES // MEGABYTE))
-
-
-def values() -> Iterator[bytes]:
-    """As many values as fit into an answer."""
-    yield b"[{}"
-    yield from (b",{}" * (MEGABYTE // 3) for _ in range(60))
+def blanks(megabytes: int) -> Iterator[bytes]:
+    yield b"["
+    yield from (b" " * MEGABYTE for _ in range(megabytes))
     yield b"]"
 
 
-KINDS = {"packed": packed, "endless": endless, "values": values}
+def packed(megabytes: int) -> Iterator[bytes]:
+    """A thousandth of what it unfolds to, in one piece."""
+    packer = zlib.compressobj(wbits=31)
+    pieces = [packer.compress(b" " * MEGABYTE) for _ in range(megabytes)]
+    yield b"".join([*pieces, packer.flush()])
+
+
+def endless(megabytes: int) -> Iterator[bytes]:
+    """Nothing says so beforehand."""
+    yield b'["'
+    yield from (b"x" * MEGABYTE for _ in range(megabytes))
+
+
+def values(megabytes: int) -> Iterator[bytes]:
+    yield b"[{}"
+    yield from (b",{}" * (MEGABYTE // 3) for _ in range(megabytes))
+    yield b"]"
+
+
+RULES: Mapping[str, Callable[[int], Iterator[bytes]]] = {
+    "blanks": blanks,
+    "endless": endless,
+    "packed": packed,
+    "values": values,
+}
 
 
 class Bomber(BaseHTTPRequestHandler):
-    kind = ""
+    rule, megabytes = "", 0
 
     def do_GET(self) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        if self.kind == "packed":
+        if self.rule == "packed":
             self.send_header("Content-Encoding", "gzip")
         self.end_headers()
         try:
-            for piece in KINDS[self.kind]():
+            for piece in RULES[self.rule](self.megabytes):
                 self.wfile.write(piece)
         except OSError:
             return  # The client has gone.
@@ -61,7 +75,9 @@ class Bomber(BaseHTTPRequestHandler):
 
 
 def peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    """Megabytes of this program's own memory: what `getrusage` tells begins with that of the process which started it."""
+    told = Path("/proc/self/status").read_text()
+    return int(told.partition("VmHWM:")[2].split()[0]) // 1024
 
 
 async def awaiting(url: str) -> None:
@@ -74,12 +90,16 @@ def waiting(url: str) -> None:
         client.list_wallets(1)
 
 
-def main(kind: str, shell: str) -> None:
-    Bomber.kind = kind
+def main(rule: str, megabytes: str, shell: str, share: str, guard: str = "") -> None:
+    Bomber.rule, Bomber.megabytes = rule, int(megabytes)
+    body.MAX_ANSWER_BYTES = int(body.MAX_ANSWER_BYTES * float(share))
+    body.MAX_ANSWER_VALUES = int(body.MAX_ANSWER_VALUES * float(share))
+    if guard:
+        switch_off(pytest.MonkeyPatch(), guard)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Bomber)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
-    before, told = peak(), "nothing"
+    before, told = peak(), "None"
     try:
         asyncio.run(awaiting(url)) if shell == "awaiting" else waiting(url)
     except ClientError as error:

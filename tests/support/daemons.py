@@ -15,7 +15,7 @@ from signerd.core.values import Limits
 from signerd.daemon import Daemon
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import Journal, StateFolder
-from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys
+from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import EMAIL, PASSWORD, URL, FakePlatform
 from tests.support.patience import PATIENCE
@@ -110,3 +110,14 @@ async def until_state(daemon: Daemon, psbt_id: str, *states: State, patience: fl
 async def approve(daemon: Daemon, psbt_id: str, *acknowledged: str) -> None:
     shown = await daemon.proposal(psbt_id)
     await daemon.approve(psbt_id, shown.digest, frozenset(acknowledged))
+
+
+async def is_well(daemon: Daemon, fake: FakePlatform) -> None:
+    """The honest proposal is signed, and the next one seen: whatever else the platform said, the daemon goes on."""
+    await until_state(daemon, "p-1", State.WAITING_PERSON)
+    await approve(daemon, "p-1")
+    await until_state(daemon, "p-1", State.SUBMITTED)
+    fake.proposals["p-2"] = snapshot_of(spend(n_inputs=3), "p-2")
+    await until_state(daemon, "p-2", State.WAITING_PERSON)
+    assert not daemon.task.done()
+    assert (await daemon.status()).signed_in

@@ -69,7 +69,10 @@ def _decoded(claim: TokenClaim) -> dict[str, Any]:
 
 @dataclass
 class FakePlatform:
-    """``proposals`` as snapshots; what was submitted and declined is read from the folder each time."""
+    """``proposals`` as snapshots; what was submitted and declined is read from the folder each time.
+
+    ``not_ours``: of which this signer is not asked.
+    """
 
     folder: Path
     proposals: dict[str, Snapshot] = field(default_factory=dict)
@@ -84,6 +87,7 @@ class FakePlatform:
     keys: list[dict[str, Any]] = field(default_factory=list)
     workspace_network: str = "testnet"
     bad_proposals: list[Any] = field(default_factory=list)
+    not_ours: set[str] = field(default_factory=set)
     bad_vaults: list[Any] = field(default_factory=list)
     published: dict[int, Published] = field(default_factory=dict)
     holdings: list[Any] = field(default_factory=list)
@@ -235,23 +239,26 @@ class FakePlatform:
             found = self.proposals.get(query["psbt_id"])
             return httpx.Response(200, json=self._shape(found)) if found else problem(404, "NOT_FOUND")
         done = {t["psbt_id"] for t in self.told()}
-        pending = [
+        listed = [
             snapshot
             for psbt_id, snapshot in self.proposals.items()
-            if psbt_id not in done and snapshot.status == "PENDING"
+            if "awaiting" not in query or (psbt_id not in done and self._awaits_us(snapshot))
         ]
         ids = [
             *(bad.get("psbt_id") if isinstance(bad, dict) else None for bad in self.bad_proposals),
-            *(snapshot.psbt_id for snapshot in pending),
+            *(snapshot.psbt_id for snapshot in listed),
         ]
         after = query.get("after")
         first = ids.index(after) + 1 if after is not None and after in ids else 0
-        page = [*self.bad_proposals, *pending][first : first + int(query.get("limit", 1000))]
+        page = [*self.bad_proposals, *listed][first : first + int(query.get("limit", 1000))]
         waiting = [self._shape(each) if isinstance(each, Snapshot) else each for each in page]
         etag = '"' + hashlib.sha256(json.dumps(waiting).encode()).hexdigest() + '"'
         if request.headers.get("if-none-match") == etag:
             return httpx.Response(304, headers={"etag": etag})
         return httpx.Response(200, json=waiting, headers={"etag": etag})
+
+    def _awaits_us(self, snapshot: Snapshot) -> bool:
+        return snapshot.status == "PENDING" and snapshot.psbt_id not in self.not_ours
 
     def _shape(self, snapshot: Snapshot) -> dict[str, Any]:
         signed = len(self.signatures(snapshot.psbt_id)) > 0

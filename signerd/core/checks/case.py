@@ -7,7 +7,7 @@ from custody.schemas.proposals import TxType
 from multisig import Inspection, Payment, Policy, Psbt
 from signerd.core.families import Figures, figures_of, read_figures
 from signerd.core.signing import Signing
-from signerd.core.values import Neighbour, Pin, Snapshot, Surroundings
+from signerd.core.values import Neighbour, Pin, Snapshot, Surroundings, Unfollowed
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class InspectedCase:
         """The same of another proposal, judged by what this one's coins are of. None where it cannot be."""
         return read_figures(other.psbt, self.policy)
 
-    def shares_coins(self, other: Neighbour) -> bool:
+    def shares_coins(self, other: Neighbour | Unfollowed) -> bool:
         return not self.figures.outpoints.isdisjoint(other.outpoints)
 
     def named(self) -> Neighbour | None:

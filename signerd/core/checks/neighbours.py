@@ -12,7 +12,7 @@ from signerd.core.checks.replacement import raises_only_the_fee
 from signerd.core.families import payee
 from signerd.core.states import AT_THE_DEVICE
 from signerd.core.text import amount
-from signerd.core.values import Neighbour
+from signerd.core.values import Neighbour, Unfollowed
 from signerd.core.verdicts import Verdict, allow, hold, warn
 
 # A person reads so many of them, and so many payments of each; the rest is counted. A rent has been paid often.
@@ -71,20 +71,20 @@ def signed_by_others(case: InspectedCase) -> Verdict:
     """S27: the same payment from other coins, which others have signed and this machine has not.
 
     Where two groups of signers without a member in common can each pay, no machine signs both: the platform's record of the
-    others' signatures is all that can be compared. That the platform calls the other one ended takes no signature back.
+    others' signatures is all that can be compared, also of what never awaited this machine. That the platform calls the other
+    one ended takes no signature back.
     """
     name = "signed-by-others"
     counted = _counted(case)
-    same = [
-        n
-        for n in case.around.neighbours
-        if n.collected and not n.may_confirm and n.payments & counted and not case.shares_coins(n)
-    ]
+    followed = (n for n in case.around.neighbours if n.collected and not n.may_confirm)
+    others: tuple[Neighbour | Unfollowed, ...] = (*followed, *case.around.unfollowed)
+    same = [other for other in others if other.payments & counted and not case.shares_coins(other)]
     if not same:
         return allow(name, "No other proposal known here makes the same payment with signatures of others.")
     listed = sorted(same, key=lambda n: n.psbt_id)
     told = ", ".join(
-        f"{n.psbt_id} ({n.collected} of {n.required} signatures, {n.state} here)" for n in listed[:SHOWN]
+        f"{other.psbt_id} ({other.collected} of {other.required} signatures, {_standing(other)})"
+        for other in listed[:SHOWN]
     )
     return hold(
         name,
@@ -92,6 +92,12 @@ def signed_by_others(case: InspectedCase) -> Verdict:
         f"{_more(len(listed) - SHOWN)}. Both could be paid. Ask the other signers which one counts.",
         proposals=_names(same),
     )
+
+
+def _standing(other: Neighbour | Unfollowed) -> str:
+    if isinstance(other, Neighbour):
+        return f"{other.state} here"
+    return f"{other.status.lower()} there, and never shown here"
 
 
 def _counted(case: InspectedCase) -> frozenset[tuple[bytes, int]]:
@@ -145,5 +151,5 @@ def _more(count: int) -> str:
     return f", and {count} more" if count > 0 else ""
 
 
-def _names(neighbours: Iterable[Neighbour]) -> str:
+def _names(neighbours: Iterable[Neighbour | Unfollowed]) -> str:
     return ", ".join(sorted(neighbour.psbt_id for neighbour in neighbours))

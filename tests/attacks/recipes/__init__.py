@@ -11,7 +11,7 @@ from tests.attacks.recipes import change, claims, coins, later, outputs, quorum,
 from tests.attacks.recipes.absurd import S23
 from tests.attacks.recipes.scene import Recipe
 
-# Number: what it is, and where it was seen.
+# Number, or the fault's name: what it is, and where it was seen.
 ATTACKS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "S1": ("fake change: a wrong path, address or witness script", "Coldcard test_change_fraud_*, Trezor test_attack_change_outputs"),
@@ -44,6 +44,8 @@ ATTACKS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "S28": ("data that the device's screen cuts off", "Trezor One 1.14.1, Trezor Model T 2.3.6"),
         "S29": ("change at an index where no wallet looks", "this project"),
         "S30": ("a relative lock of months", "this project"),
+        "F-bomb": ("an answer that grows while it is read", "this project"),
+        "F-number": ("a number of an answer that no column holds", "fuzzing"),
     }
 )  # fmt: skip
 

@@ -33,7 +33,7 @@ def state(tmp_path: Path) -> Path:
 
 @dataclass
 class Watched:
-    """Every call for a list of proposals and its answer, and every call for a single one."""
+    """Every call for the list of what awaits the signer and its answer, and every call for a single one."""
 
     lists: list[tuple[httpx.Request, httpx.Response]] = field(default_factory=list)
     singles: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Watched:
             response = platform.answer(request)
             if request.url.path == LIST and "psbt_id" in request.url.params:
                 self.singles.append(request.url.params["psbt_id"])
-            elif request.url.path == LIST:
+            elif request.url.path == LIST and "awaiting" in request.url.params:
                 self.lists.append((request, response))
             return response
 

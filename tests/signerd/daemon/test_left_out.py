@@ -110,6 +110,7 @@ async def test_f_a_known_one_that_turns_bad_is_asked_about_beside_the_others(
     other = snapshot_of(spend(n_inputs=3), "p-2")
     platform.proposals["p-2"] = other
     async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-2", State.WAITING_PERSON)
         for psbt_id, acknowledged in (("p-1", ()), ("p-2", ("conflict",))):
             await until_state(daemon, psbt_id, State.WAITING_PERSON)
             await approve(daemon, psbt_id, *acknowledged)
@@ -208,6 +209,7 @@ async def test_f_a_mistake_of_ours_about_one_proposal_is_told_tried_again_and_en
         wrong[0] = False
         # Though the platform's list does not change.
         await until_state(daemon, "p-1", State.WAITING_PERSON)
+        await until(lambda: not daemon.troubles.sentences())
         assert await notes(daemon) == []
 
 

@@ -1,0 +1,113 @@
+"""What the platform tells of proposals that this machine never followed: kept for comparing, and nobody is asked about them (S27).
+
+Whatever goes wrong with them, what awaits this signer is judged all the same.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from signerd.account.listing import MOST_LISTED, UNFORESEEN, Unreadable
+from signerd.account.platform import MOST_LISTED_BYTES, Platform
+from signerd.account.wire import Workspace
+from signerd.core.text import said
+from signerd.core.unfollowed import may_yet_be_signed, unfollowed_of
+from signerd.core.values import Snapshot, Unfollowed
+from signerd.errors import PlatformAnswersWrongly, PlatformFloods, PlatformRefused, SignerdError
+from signerd.journal import Journal
+
+# A proposal that waits for the person must not wait for slow answers about others.
+LONGEST_SECONDS = 20.0
+ALL = "list (what others signed)"
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """``more``: the list goes on, and is read on at the next round. ``left_out``: what cannot be compared, and why."""
+
+    more: bool = False
+    left_out: tuple[Unreadable, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A proposal of the list. ``signed``: with its quorum, where it is to be kept. ``waits``: it may yet be signed."""
+
+    psbt_id: str
+    signed: tuple[str, Unfollowed] | None = None
+    waits: bool = False
+
+
+@dataclass
+class OthersHeard:
+    """``in_turn`` looks at each of many, and lets others be served meanwhile."""
+
+    journal: Journal
+    platform: Platform
+    alarm: Callable[[PlatformFloods], None]
+    in_turn: Callable[[Callable[[Snapshot], _Seen], Iterable[Snapshot]], Awaitable[list[_Seen]]]
+
+    async def hear(self, workspace: Workspace) -> Heard:
+        """Read the whole list of a workspace on from where the last look ended, up to a bound.
+
+        Raises PlatformUnreachable, SignedOut; leaves of JournalError.
+        """
+        codes = frozenset(
+            pin.vault.verification_code for pin in self.journal.pins() if pin.workspace_id == workspace.id
+        )
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return await self._read_on(workspace, codes) if codes else Heard()
+        except TimeoutError:
+            return Heard(more=True)
+        except (PlatformRefused, PlatformAnswersWrongly, PlatformFloods) as error:
+            if isinstance(error, PlatformFloods):
+                self.alarm(error)
+            if isinstance(error, PlatformRefused):
+                # The proposal that the list was to go on from may be gone there.
+                self.journal.hear_anew(workspace.id)
+            return Heard(left_out=(Unreadable(ALL, said(error)),))
+        except SignerdError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever these make of us, what awaits the signer is judged
+            _log.exception("the whole list of workspace %s could not be read", workspace.id)
+            return Heard(left_out=(Unreadable(ALL, UNFORESEEN),))
+
+    async def _read_on(self, workspace: Workspace, codes: frozenset[str]) -> Heard:
+        after = self.journal.unfollowed.heard_until(workspace.id, codes)
+        left_out: list[Unreadable] = []
+        count, size, waits = 0, 0, False
+        while count < MOST_LISTED and size < MOST_LISTED_BYTES:
+            page = await self.platform.everyones(workspace, after)
+            waits = await self._take(workspace, codes, page.listed.items, waits=waits)
+            left_out += page.listed.unreadable
+            if page.last in {None, after}:
+                return Heard(left_out=tuple(left_out))
+            count, size, after = count + page.count, size + page.size, page.last
+        return Heard(more=True, left_out=tuple(left_out))
+
+    async def _take(
+        self, workspace: Workspace, codes: frozenset[str], page: Sequence[Snapshot], *, waits: bool
+    ) -> bool:
+        """Keep what others signed. Whether any so far may yet be signed: then it is looked at again, with all behind it."""
+        found, until = [], None
+        for seen in await self.in_turn(self._look_at, page):
+            waits = waits or seen.waits
+            until = until if waits else seen.psbt_id
+            if seen.signed is not None:
+                found.append(seen.signed)
+        if found or until is not None:
+            self.journal.hear(workspace.id, codes, found, until)
+        return waits
+
+    def _look_at(self, snapshot: Snapshot) -> _Seen:
+        pin = self.journal.pin_of(snapshot)
+        if pin is None or self.journal.is_followed(snapshot.psbt_id):
+            return _Seen(snapshot.psbt_id)
+        one = unfollowed_of(snapshot)
+        signed = None if one is None else (pin.vault.verification_code, one)
+        return _Seen(snapshot.psbt_id, signed, may_yet_be_signed(snapshot))
