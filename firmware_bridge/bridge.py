@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from firmware_bridge import answers, arguments, handover, presence, signing
+from firmware_bridge import answers, arguments, presence, signing
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.conversation import Ask, Conversation, House, OnProgress
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.families import maker_of
@@ -277,7 +278,7 @@ class Bridge:
         :raises BadDeviceSignature: a signature that came back does not verify.
         """
         self._require_network(policy)
-        handover.require_sound(psbt, policy)
+        sanitised_psbt.require_sound(psbt, policy)
         async with self._talk(device_id, on_progress) as talk:
             return await signing.sign(talk, psbt, policy, signer)
 

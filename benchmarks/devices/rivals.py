@@ -12,7 +12,8 @@ from benchmarks.devices import bare
 from benchmarks.devices.command import hwi, named
 from benchmarks.devices.desk import Desk, Device
 from benchmarks.measure import rivals_ms
-from firmware_bridge import Bridge, DeviceState, handover
+from firmware_bridge import Bridge, DeviceState
+from firmware_bridge import sanitised_psbt as handover
 from firmware_bridge.registrations import Registrations
 from multisig import Psbt, Vault, multisig_account_path
 from tests.support.virtual import NETWORK, spend

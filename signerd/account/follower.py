@@ -32,7 +32,7 @@ from signerd.errors import (
 )
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED, Learnt
-from signerd.keeping import unforeseen
+from signerd.supervisor import unforeseen
 from signerd.troubles import Troubles
 
 Sleep = Callable[[float], Awaitable[None]]

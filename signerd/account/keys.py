@@ -17,12 +17,12 @@ from signerd.account.platform import Platform
 from signerd.account.sink import Sink
 from signerd.core.accounts import Accounts
 from signerd.core.effects import REGISTRATION
-from signerd.core.standing import ListedKey, revocation_of
+from signerd.core.key_status import ListedKey, revocation_of
 from signerd.core.text import said
 from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
 from signerd.journal import Journal
-from signerd.keeping import unforeseen
+from signerd.supervisor import unforeseen
 from signerd.troubles import Troubles
 
 Sleep = Callable[[float], Awaitable[None]]

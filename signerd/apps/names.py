@@ -2,9 +2,9 @@
 
 import unicodedata
 
+from signerd.callers import PAGE, TERMINAL
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest
-from signerd.loopback.callers import PAGE, TERMINAL
 
 # As much as stands on a line beside what it asks for.
 LONGEST_NAME = 40

@@ -11,13 +11,13 @@ from signerd.apps.origins import exact_origin
 from signerd.apps.requests import LIFE_SECONDS, Answer, Asked, Clock, Entropy, Requests, Stage
 from signerd.apps.tokens import PREFIX, Tokens, token_hash
 from signerd.apps.views import app_view, collected, open_pairing, origin_view, stamp
+from signerd.callers import Caller, Kind, app_words
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.apps import App, answer_note
-from signerd.loopback.callers import Caller, Kind, app_words
 from signerd.loopback.rights_words import granted
-from signerd.loopback.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
+from signerd.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
 
 # What the feed calls all of this.
 PAIRING = "pairing"

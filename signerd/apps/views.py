@@ -6,7 +6,7 @@ from signerd.apps.origins import warning_of
 from signerd.apps.requests import Asked, Stage
 from signerd.journal.apps import App
 from signerd.loopback.rights_words import granted
-from signerd.loopback.shapes.apps import AppView, Collected, OpenPairing, OriginView
+from signerd.shapes.apps import AppView, Collected, OpenPairing, OriginView
 
 
 def open_pairing(asked: Asked, seconds_left: int) -> OpenPairing:

@@ -9,7 +9,7 @@ import typer
 from signerd.cli.answers import Answers
 from signerd.cli.desk import Desk, Json, desk_of
 from signerd.cli.output import answer, say
-from signerd.loopback.shapes import SignedIn
+from signerd.shapes import SignedIn
 
 if TYPE_CHECKING:
     from signerd.account.config import Config

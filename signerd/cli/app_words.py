@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from signerd.loopback.shapes import AppView, OpenPairing
+    from signerd.shapes import AppView, OpenPairing
 
 PROGRAM = "a program of this machine"
 

@@ -14,7 +14,7 @@ from signerd.errors import DaemonNotRunning, InvalidRequest, UnknownPairing
 if TYPE_CHECKING:
     from signerd.cli.follow import Tell
     from signerd.client import DaemonClient
-    from signerd.loopback.shapes import OpenPairing
+    from signerd.shapes import OpenPairing
 
 # As long as a request lasts: who needs longer to find the app's button starts the command again.
 WAIT_SECONDS = 120.0

@@ -13,7 +13,7 @@ from signerd.cli.output import answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.doctor.finding import Finding
-    from signerd.loopback.shapes import Status
+    from signerd.shapes import Status
 
 _MARKS = {"well": "ok", "note": "note", "trouble": "TROUBLE", "unknown": "?"}
 

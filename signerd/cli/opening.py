@@ -20,7 +20,7 @@ from signerd.cli.output import answer, aside, say
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
     from signerd.client.waiting import Following
-    from signerd.loopback.shapes import PageEntry
+    from signerd.shapes import PageEntry
 
 # It posts itself; where scripts are off, the button does.
 _FORM = """<!doctype html>

@@ -15,7 +15,7 @@ from signerd.cli.words import psbt_text
 from signerd.errors import AnswerMissing, InvalidRequest
 
 if TYPE_CHECKING:
-    from signerd.loopback.shapes import BroughtView
+    from signerd.shapes import BroughtView
 
 STANDARD = "-"
 MAGIC = b"psbt\xff"
@@ -117,7 +117,7 @@ def _read(file: str) -> str:
 
 def _bytes(file: str) -> bytes:
     """No more than could be a PSBT."""
-    from signerd.loopback.shapes.psbts import MAX_PSBT_BODY
+    from signerd.shapes.psbts import MAX_PSBT_BODY
 
     try:
         if file == STANDARD:

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from signerd.loopback.words import network_words
+from signerd.words import network_words
 
 if TYPE_CHECKING:
-    from signerd.loopback.shapes import CosignerView, PinPreview, VaultView
+    from signerd.shapes import CosignerView, PinPreview, VaultView
 
 SOURCES = {"record": "the platform's record", "file": "your file", "psbt": "the PSBT's account keys"}
 

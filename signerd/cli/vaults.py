@@ -11,7 +11,7 @@ from signerd.cli.vault_words import preview_text, vault_text
 from signerd.errors import InvalidRequest, UnknownVault
 
 if TYPE_CHECKING:
-    from signerd.loopback.shapes import BroughtQuorum, VaultView
+    from signerd.shapes import BroughtQuorum, VaultView
 
 # The largest PSBT that ``multisig`` reads, 2 MiB, in base64 with line breaks.
 MAX_FILE_BYTES = 3_000_000
@@ -112,7 +112,7 @@ def _brought(file: Path | None, psbt: Path | None, network: str) -> "BroughtQuor
     Raises InvalidRequest.
     """
     from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
-    from signerd.loopback.shapes import BroughtQuorum
+    from signerd.shapes import BroughtQuorum
 
     if file is None and psbt is None:
         return None

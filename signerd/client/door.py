@@ -10,8 +10,8 @@ from typing import Self
 
 import httpx
 
+from signerd.endpoint import HOST, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest
-from signerd.loopback.place import HOST, trusted_socket
 
 CONNECT_SECONDS = 5.0
 PREFIX = "/v1"

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from signerd.errors import DaemonFailed, DaemonNotRunning, SignerdError
-from signerd.loopback.shapes import Happened
+from signerd.shapes import Happened
 
 PATH: Final = "/events"
 # Twice the daemon's heartbeat, and some.

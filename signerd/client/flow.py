@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from signerd.errors import DaemonFailed, InvalidRequest, SignerdError
-from signerd.loopback.errors import error_from
-from signerd.loopback.shapes import ID_PATTERN
+from signerd.problems import error_from
+from signerd.shapes import ID_PATTERN
 
 T = TypeVar("T")
 

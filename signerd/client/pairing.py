@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from signerd import shapes
 from signerd.client.flow import QUICK_SECONDS, Asked, Plan, Send, Wait, read, to_send
 from signerd.client.method import method
 from signerd.errors import NotAllowed, UnsafeFolder
-from signerd.loopback import shapes
 
 # Somebody looks for the page and compares six digits: a second more is not noticed.
 ASK_AGAIN_SECONDS = 1.0

@@ -16,7 +16,7 @@ from signerd.client.door import Door, timeout
 from signerd.client.events import Resumption
 from signerd.client.flow import QUICK_SECONDS, Plan, Reply, Send, Wait, refusal
 from signerd.errors import DaemonFailed, SignerdError
-from signerd.loopback.shapes import Happened
+from signerd.shapes import Happened
 
 R = TypeVar("R")
 

@@ -7,9 +7,9 @@ from typing import Any
 from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, inspect, signer_progress
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.brought import handed_over
 from signerd.core.effects import Level, Notify, SignOnDevice
 from signerd.core.following import ended, reconsidered
+from signerd.core.imported import handed_over
 from signerd.core.person import require_assent
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import review

@@ -8,7 +8,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from signerd.core import brought, delivery, device, events, following, person
+from signerd.core import delivery, device, events, following, person
+from signerd.core import imported as brought
 from signerd.core.audit import Note
 from signerd.core.following import ended, receive
 from signerd.core.states import TABLE, Move, State, advance

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from signerd.endpoint import HOST, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
-from signerd.loopback.errors import error_from
-from signerd.loopback.place import HOST, trusted_socket
+from signerd.problems import error_from
 
 PREFIX: Final = "/v1"
 CONNECT_SECONDS: Final = 5.0

@@ -18,13 +18,13 @@ from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
 from signerd.core.effects import REGISTRATION, Effect, Level, Notify
 from signerd.core.engine import Step, decide, receive, standing_effects
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
+from signerd.core.key_status import Revocation
 from signerd.core.places import policy_code
 from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.rules.values import NO_RULES, Rules
 from signerd.core.screens import Screen
 from signerd.core.signing import PROFILE
-from signerd.core.standing import Revocation
 from signerd.core.states import TABLE, UNDECIDED, Move, State
 from signerd.core.tokens import Published, subject_of
 from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Record, Snapshot, Surroundings
@@ -32,8 +32,8 @@ from signerd.errors import JournalUnwritable, UnknownProposal
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
 from signerd.journal.apps import AppBook
-from signerd.journal.brought import BroughtBook
 from signerd.journal.figures import JournalFigures, figures_of
+from signerd.journal.imported import BroughtBook
 from signerd.journal.keys import KeyBook
 from signerd.journal.places import PlaceBook
 from signerd.journal.quota import QuotaBook

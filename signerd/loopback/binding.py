@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from signerd.callers import SCOPE_KEY, STRANGER, Caller, Right
 from signerd.errors import InvalidRequest
-from signerd.loopback.callers import SCOPE_KEY, STRANGER, Caller, Right
 
 JSON = "application/json"
 Endpoint = Callable[..., Awaitable[Any]]

@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from multisig._version import __version__
+from signerd.callers import Right
 from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
-from signerd.loopback.callers import Right
-from signerd.loopback.errors import CONTENT_TYPE, STATUSES
+from signerd.problems import CONTENT_TYPE, STATUSES
 
 _REFERENCE = "#/components/schemas/{model}"
 _WORD, _NUMBER = {"type": "string"}, {"type": "integer"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from signerd.loopback.callers import GRANTABLE, Right
+from signerd.callers import GRANTABLE, Right
 
 RIGHT_WORDS: Mapping[Right, str] = MappingProxyType(
     {

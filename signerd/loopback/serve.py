@@ -14,6 +14,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from signerd.endpoint import socket_path
 from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import Gate, PortGate, SocketGate
 from signerd.loopback.access.peers import Whose, peer_uid
@@ -23,7 +24,6 @@ from signerd.loopback.access.sockets import private_socket
 from signerd.loopback.api import PREFIX, ROUTES
 from signerd.loopback.events import Streams
 from signerd.loopback.page.sessions import Sessions
-from signerd.loopback.place import socket_path
 from signerd.loopback.routes import make_app
 from signerd.loopback.service import DaemonService
 

@@ -8,9 +8,9 @@ is done; what the device shows meanwhile is in ``feed`` under the subject "regis
 
 from typing import Protocol
 
+from signerd.callers import TERMINAL, Caller
 from signerd.feed import Feed
 from signerd.loopback.access.ports import Reach
-from signerd.loopback.callers import TERMINAL, Caller
 from signerd.loopback.ports.addresses import AddressPort
 from signerd.loopback.ports.apps import Apps
 from signerd.loopback.ports.brought import BroughtPort
@@ -20,7 +20,7 @@ from signerd.loopback.ports.metrics import MetricsPort
 from signerd.loopback.ports.settings import SettingsPort
 from signerd.loopback.ports.tokens import TokenPort
 from signerd.loopback.ports.unlocking import UnlockPort
-from signerd.loopback.shapes import (
+from signerd.shapes import (
     AuditReport,
     BroughtQuorum,
     DeviceView,

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from firmware_bridge import handover, signing
+from firmware_bridge import sanitised_psbt
+from firmware_bridge import signing
 from multisig import Psbt, descriptor, vault
 from multisig.inspection import findings, inputs, outputs, whole
 from multisig.proofs import Place, Prover, Unproven
@@ -214,7 +215,7 @@ def _second_look(patch: pytest.MonkeyPatch) -> None:
 
 def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
     """The device's PSBT as it came, without a look at whether it is complete, which would verify it too."""
-    patch.setattr(handover, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
+    patch.setattr(sanitised_psbt, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
     patch.setattr(signing, "_tell_missing", lambda *_: None)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from signerd.cli.exits import Exit
-from signerd.loopback.shapes import ProposalView
+from signerd.shapes import ProposalView
 from tests.attacks.cases import damage, entries, proposals, sound
 from tests.support import makes
 from tests.support.command import is_tame, signerd

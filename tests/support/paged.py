@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import httpx
 
-from signerd.loopback.callers import PAGE, SCOPE_KEY, Caller
+from signerd.callers import PAGE, SCOPE_KEY, Caller
 from signerd.loopback.page.routes import make_page
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from signerd.callers import TERMINAL, Caller
 from signerd.client import DaemonClient
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import NotPaired
 from signerd.feed import Feed
 from signerd.loopback.access.ports import Reach
-from signerd.loopback.callers import TERMINAL, Caller
 from signerd.loopback.serve import serving
 from signerd.loopback.service import DaemonService
 from tests.support.daemons import daemon_at, prepare, until

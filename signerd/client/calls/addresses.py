@@ -1,8 +1,8 @@
 """Accounts and addresses of this signer, and their addresses on the device's screen."""
 
+from signerd import shapes
 from signerd.client.flow import PERSON_SECONDS, Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class AddressCalls:

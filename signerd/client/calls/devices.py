@@ -2,9 +2,9 @@
 
 from types import NoneType
 
+from signerd import shapes
 from signerd.client.flow import DEVICE_SECONDS, PERSON_SECONDS, Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class DeviceCalls:

@@ -1,8 +1,8 @@
 """What happened. What happens is a stream, and each shell's own: ``follow`` and ``events``."""
 
+from signerd import shapes
 from signerd.client.flow import Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class HappeningCalls:

@@ -1,8 +1,8 @@
 """The way to the page."""
 
+from signerd import shapes
 from signerd.client.flow import Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class PageCalls:

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
+from signerd import shapes
 from signerd.client.flow import Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class ProposalCalls:

@@ -1,8 +1,8 @@
 """PSBTs that a program brings: looked at, asked about, fetched signed."""
 
+from signerd import shapes
 from signerd.client.flow import Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class PsbtCalls:

@@ -1,8 +1,8 @@
 """What this machine was told to do."""
 
+from signerd import shapes
 from signerd.client.flow import Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class SettingsCalls:

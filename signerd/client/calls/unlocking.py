@@ -1,8 +1,8 @@
 """Unlocking a device, and what it asks the person meanwhile."""
 
+from signerd import shapes
 from signerd.client.flow import Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class UnlockingCalls:

@@ -1,8 +1,8 @@
 """Vaults and their pins."""
 
+from signerd import shapes
 from signerd.client.flow import PERSON_SECONDS, Asked
 from signerd.client.method import row
-from signerd.loopback import shapes
 
 
 class VaultCalls:

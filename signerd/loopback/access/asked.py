@@ -5,8 +5,8 @@ from typing import Self
 
 from starlette.types import Scope
 
+from signerd.endpoint import ENTER, EVENTS
 from signerd.errors import InvalidRequest, NotPaired
-from signerd.loopback.place import ENTER, EVENTS
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 _SCHEME = "bearer"

@@ -9,13 +9,13 @@ from types import MappingProxyType
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from signerd.callers import SCOPE_KEY, SESSION_KEY, Caller, Kind
 from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError
 from signerd.loopback.access.answers import guarded, preflight
 from signerd.loopback.access.asked import Asked
 from signerd.loopback.access.gates import Admitted, Gate
-from signerd.loopback.callers import SCOPE_KEY, SESSION_KEY, Caller, Kind
-from signerd.loopback.errors import CONTENT_TYPE, headers_of, problem, status_of
 from signerd.loopback.ports.metrics import Refused
+from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 
 # The largest request is a rejection with its reason of 1,000 characters.
 MAX_BODY_BYTES = 64 * 1024

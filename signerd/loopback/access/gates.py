@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from signerd.callers import PAGE, STRANGER, TERMINAL, Caller, PageSessions, Tokens
+from signerd.endpoint import EVENTS, HOST
 from signerd.errors import InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
 from signerd.loopback.access.asked import Asked
 from signerd.loopback.access.origins import (
@@ -17,8 +19,6 @@ from signerd.loopback.access.origins import (
     require_our_page,
 )
 from signerd.loopback.access.rates import Rates, Request
-from signerd.loopback.callers import PAGE, STRANGER, TERMINAL, Caller, PageSessions, Tokens
-from signerd.loopback.place import EVENTS, HOST
 
 # Whatever a browser sends of its own accord; a program has no reason to.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})

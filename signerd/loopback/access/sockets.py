@@ -6,9 +6,9 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from signerd.endpoint import require_own_socket, socket_path
 from signerd.errors import SocketUnusable
 from signerd.journal.folder import PRIVATE_FILE, make_private
-from signerd.loopback.place import require_own_socket, socket_path
 
 # sockaddr_un's sun_path is 108 bytes on Linux and 104 on macOS, with its closing zero.
 MAX_SOCKET_PATH = 103

@@ -4,9 +4,9 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import Route, Service
-from signerd.loopback.callers import Right
 
 
 async def status(service: Service) -> shapes.Status:

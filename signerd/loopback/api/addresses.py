@@ -6,10 +6,10 @@ Who can page through addresses knows what the extended keys tell: both need the 
 from typing import Annotated
 
 from multisig import RECEIVE
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import By, PathId, Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.callers import Right
 
 QueryChain = Annotated[shapes.Chain, In.QUERY]
 QueryStart = Annotated[shapes.Index, In.QUERY]

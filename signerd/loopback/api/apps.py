@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import By, PathId, Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.callers import Right
 
 # As the browser sends it; a program has none.
 Origin = Annotated[str | None, In.HEADER]

@@ -8,9 +8,9 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import By, PathId, QueryId, Route, Service
-from signerd.loopback.callers import Right
 
 
 async def devices(service: Service) -> tuple[shapes.DeviceView, ...]:

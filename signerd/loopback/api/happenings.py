@@ -5,10 +5,11 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from signerd.loopback import events, shapes
+from signerd import shapes
+from signerd.callers import Caller, Right
+from signerd.loopback import events
 from signerd.loopback.api.table import By, QueryId, Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.callers import Caller, Right
 from signerd.loopback.events import Streams
 
 # A line each nanosecond for three centuries.

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from starlette.responses import Response
 
+from signerd.callers import Right
 from signerd.loopback.api.table import Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.callers import Right
 from signerd.loopback.events import Streams
 from signerd.loopback.ports.metrics import Figure, Refused
 

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+from signerd import shapes
+from signerd.callers import Kind, Right
 from signerd.errors import NotAllowed, PageNotServed
-from signerd.loopback import shapes
 from signerd.loopback.api.table import By, Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.callers import Kind, Right
 from signerd.loopback.page.sessions import ENTRY_SECONDS, Sessions
 
 

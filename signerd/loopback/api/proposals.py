@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
+from signerd import shapes
+from signerd.callers import Right
 from signerd.errors import UnknownProposal
-from signerd.loopback import shapes
 from signerd.loopback.api.table import By, PathId, Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.callers import Right
 
 
 async def proposals(

@@ -1,9 +1,9 @@
 """PSBTs that are brought by an app or by the person, which the platform knows nothing of."""
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import By, PathId, Route, Service
-from signerd.loopback.callers import Right
-from signerd.loopback.shapes.psbts import MAX_PSBT_BODY
+from signerd.shapes.psbts import MAX_PSBT_BODY
 
 
 async def inspect_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -> shapes.PsbtReview:

@@ -1,8 +1,8 @@
 """What this machine was told to do."""
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import Route, Service
-from signerd.loopback.callers import Right
 
 
 async def settings(service: Service) -> shapes.SettingsView:

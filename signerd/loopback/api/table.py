@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Caller, Right
 from signerd.loopback.binding import Endpoint, In
-from signerd.loopback.callers import Caller, Right
 from signerd.loopback.service import DaemonService
 
 PREFIX = "/v1"

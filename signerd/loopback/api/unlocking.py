@@ -1,8 +1,8 @@
 """Unlocking a device, and what it asks the person meanwhile."""
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import PathId, Route, Service
-from signerd.loopback.callers import Right
 
 
 async def start_unlocking(service: Service, device_id: PathId) -> shapes.UnlockStep:

@@ -1,8 +1,8 @@
 """Vaults and their pins."""
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.callers import Right
 from signerd.loopback.api.table import By, PathId, Route, Service
-from signerd.loopback.callers import Right
 
 
 async def vaults(service: Service, caller: By) -> tuple[shapes.VaultView, ...]:

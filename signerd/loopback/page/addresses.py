@@ -2,15 +2,15 @@
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
-from signerd.loopback.callers import PAGE
+from signerd import shapes
+from signerd.callers import PAGE
 from signerd.loopback.page.asked import Asked, Fields, shaped
 from signerd.loopback.page.rendering import answer as html
 from signerd.loopback.page.rendering import render
 from signerd.loopback.page.table import Row
 from signerd.loopback.page.telling import saying
-from signerd.loopback.shapes import AddressPage, Request
-from signerd.loopback.shapes.addresses import Chain, Index
+from signerd.shapes import AddressPage, Request
+from signerd.shapes.addresses import Chain, Index
 
 COUNT = 10
 

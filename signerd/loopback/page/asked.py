@@ -10,9 +10,9 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from signerd import shapes
+from signerd.callers import SCOPE_KEY, STRANGER, Caller
 from signerd.errors import InvalidRequest
-from signerd.loopback import shapes
-from signerd.loopback.callers import SCOPE_KEY, STRANGER, Caller
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.service import DaemonService

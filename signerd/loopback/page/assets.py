@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from starlette.responses import Response
 
+from signerd.callers import Right
 from signerd.errors import NoSuchRoute
-from signerd.loopback.callers import Right
 from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.rendering import HEADERS
 from signerd.loopback.page.table import Row

@@ -6,13 +6,13 @@ from types import MappingProxyType
 
 from starlette.responses import Response
 
+from signerd.callers import PAGE
 from signerd.errors import NoSuchDevice
-from signerd.loopback.callers import PAGE
 from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.rendering import Live, render
 from signerd.loopback.page.rendering import answer as html
 from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import DeviceView
+from signerd.shapes import DeviceView
 
 # By DeviceState's values.
 STATES: Mapping[str, str] = MappingProxyType(

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from signerd.callers import SCOPE_KEY, SESSION_KEY, STRANGER, Caller, Kind
+from signerd.endpoint import ENTER, LEAVE
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
-from signerd.loopback.callers import SCOPE_KEY, SESSION_KEY, STRANGER, Caller, Kind
-from signerd.loopback.errors import problem, status_of
 from signerd.loopback.page.sessions import Sessions
-from signerd.loopback.place import ENTER, LEAVE
+from signerd.problems import problem, status_of
 
 # Under this subject the feed says that somebody entered.
 SUBJECT = "page"

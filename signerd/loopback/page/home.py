@@ -7,8 +7,8 @@ from starlette.responses import Response
 from signerd.loopback.page.asked import NOTES, Asked
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import ProposalLine
-from signerd.loopback.words import ASKED, DELIVERED, ON_THE_WAY
+from signerd.shapes import ProposalLine
+from signerd.words import ASKED, DELIVERED, ON_THE_WAY
 
 # Of those that came to an end the newest are of interest here; History has all of them.
 MOST_ENDED = 100

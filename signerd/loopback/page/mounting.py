@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from signerd.callers import SCOPE_KEY, STRANGER, Caller, Kind
 from signerd.loopback.api.table import PREFIX
-from signerd.loopback.callers import SCOPE_KEY, STRANGER, Caller, Kind
 from signerd.loopback.service import DaemonService
 
 if TYPE_CHECKING:

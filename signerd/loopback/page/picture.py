@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from signerd.core.text import place_words
 from signerd.loopback.page.figures import grouped
-from signerd.loopback.shapes import MoneyView
+from signerd.shapes import MoneyView
 
 WIDTH = 1000
 # Where each column begins; the labels of the coins end before the first, those of the outputs begin after the last.

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.responses import Response
 
 from multisig import Network
-from signerd.loopback import shapes
+from signerd import shapes
 from signerd.loopback.page.asked import Asked, Fields, shaped
 from signerd.loopback.page.quorums import MAX_TEXT, brought_in
 from signerd.loopback.page.rendering import answer as html

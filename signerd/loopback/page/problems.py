@@ -4,11 +4,11 @@ import contextlib
 
 from starlette.responses import Response
 
+from signerd.callers import Kind
 from signerd.errors import NotAllowed, NotPaired, SignerdError
-from signerd.loopback.callers import Kind
-from signerd.loopback.errors import problem, status_of
 from signerd.loopback.page import rendering
 from signerd.loopback.page.asked import Asked
+from signerd.problems import problem, status_of
 
 # htmx says so of its own requests.
 FRAGMENT = "hx-request"

@@ -5,15 +5,15 @@ from typing import Any
 
 from starlette.responses import Response
 
+from signerd import shapes
 from signerd.errors import IllegalEvent, StaleApproval
-from signerd.loopback import shapes
 from signerd.loopback.page import rendering
 from signerd.loopback.page.asked import Asked, shaped
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.page.reviewing import device_words, shown, stages
 from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import ProposalView
-from signerd.loopback.words import DELIVERED, ON_THE_WAY
+from signerd.shapes import ProposalView
+from signerd.words import DELIVERED, ON_THE_WAY
 
 
 def _standing_part(psbt_id: str) -> Live:

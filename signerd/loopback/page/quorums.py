@@ -3,7 +3,7 @@
 from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
 from signerd.errors import InvalidRequest
 from signerd.loopback.page.asked import Fields, shaped
-from signerd.loopback.shapes import BroughtQuorum
+from signerd.shapes import BroughtQuorum
 
 # What a form may carry through the door (64 KiB, and "+" and "/" of base64 cost three bytes each there).
 MAX_TEXT = 40_000

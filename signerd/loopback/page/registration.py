@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
+from signerd import shapes
 from signerd.loopback.page.asked import Asked, shaped
 from signerd.loopback.page.devices import Card, one
 from signerd.loopback.page.rendering import answer as html

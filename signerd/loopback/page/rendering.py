@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from signerd.loopback.access.answers import PAGE_POLICY
 from signerd.loopback.page import figures
-from signerd.loopback.words import network_words, state_words
+from signerd.words import network_words, state_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from signerd.core.text import place_words, plain
 from signerd.feed import Line
 from signerd.loopback.page.picture import Picture, picture_of
-from signerd.loopback.shapes import CheckView, MoneyView, ProposalView
-from signerd.loopback.words import ASKED, DELIVERED, ON_THE_WAY
+from signerd.shapes import CheckView, MoneyView, ProposalView
+from signerd.words import ASKED, DELIVERED, ON_THE_WAY
 
 # Of the newest lines about a proposal, as many as tell what the device did from its first prompt on.
 MOST_LINES = 12

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from signerd.callers import Caller, Kind, Right
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
-from signerd.loopback.callers import Caller, Kind, Right
 from signerd.loopback.page import (
     addresses,
     apps,

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
+from signerd import shapes
 from signerd.loopback.page import rendering
 from signerd.loopback.page.asked import Asked, shaped
 from signerd.loopback.page.rendering import Live

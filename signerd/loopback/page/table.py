@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from signerd.loopback.callers import Right
+from signerd.callers import Right
 from signerd.loopback.page.asked import Asked
 
 Endpoint = Callable[[Asked], Awaitable[Response]]

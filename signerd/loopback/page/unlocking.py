@@ -4,13 +4,13 @@ from typing import Any
 
 from starlette.responses import Response
 
+from signerd import shapes
 from signerd.errors import DeviceFailed, InvalidRequest
-from signerd.loopback import shapes
 from signerd.loopback.page.asked import Asked, Fields, shaped
 from signerd.loopback.page.devices import Card, one
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import UnlockStep
+from signerd.shapes import UnlockStep
 
 # The places of the matrix as they stand on the device, the top row first; what a screen reader says of each.
 PLACES = (

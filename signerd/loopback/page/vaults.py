@@ -5,12 +5,12 @@ from typing import Any
 
 from starlette.responses import Response
 
+from signerd import shapes
 from signerd.errors import UnknownVault
-from signerd.loopback import shapes
 from signerd.loopback.page.asked import Asked, shaped
 from signerd.loopback.page.rendering import Live
 from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import VaultView
+from signerd.shapes import VaultView
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
 

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from signerd.loopback.callers import Caller
-from signerd.loopback.shapes import AccountKeys, AddressPage, AddressShown
+from signerd.callers import Caller
+from signerd.shapes import AccountKeys, AddressPage, AddressShown
 
 
 class AddressPort(Protocol):

@@ -6,8 +6,8 @@ Every method may raise a leaf of SignerdError; nothing was changed then.
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
-from signerd.loopback.callers import Caller
-from signerd.loopback.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
+from signerd.callers import Caller
+from signerd.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
 
 
 class Apps(Protocol):

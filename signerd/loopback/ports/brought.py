@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from signerd.loopback.callers import Caller
-from signerd.loopback.shapes import BroughtLine, BroughtView, PsbtReview
+from signerd.callers import Caller
+from signerd.shapes import BroughtLine, BroughtView, PsbtReview
 
 
 class BroughtPort(Protocol):

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from signerd.loopback.callers import Caller
-from signerd.loopback.shapes import AccountKeys
+from signerd.callers import Caller
+from signerd.shapes import AccountKeys
 
 
 class HandlingPort(Protocol):

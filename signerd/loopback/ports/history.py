@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from signerd.loopback.shapes import AuditPage
+from signerd.shapes import AuditPage
 
 
 class HistoryPort(Protocol):

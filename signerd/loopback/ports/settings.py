@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from signerd.loopback.shapes import SettingsView
+from signerd.shapes import SettingsView
 
 
 class SettingsPort(Protocol):

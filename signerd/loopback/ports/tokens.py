@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from signerd.loopback.shapes import VaultTokens
+from signerd.shapes import VaultTokens
 
 
 class TokenPort(Protocol):

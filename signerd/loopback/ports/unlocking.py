@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from signerd.loopback.shapes import QuestionView, UnlockStep
+from signerd.shapes import QuestionView, UnlockStep
 
 
 class UnlockPort(Protocol):

@@ -17,7 +17,7 @@ from signerd import app
 from signerd.account.config import load_config
 from signerd.cli import account, secrets
 from signerd.cli.exits import Exit
-from signerd.loopback.shapes import Status
+from signerd.shapes import Status
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD, URL

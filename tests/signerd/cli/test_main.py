@@ -13,7 +13,7 @@ from signerd.cli.answers import answers
 from signerd.cli.desk import Desk
 from signerd.cli.exits import Exit, status_of
 from signerd.cli.output import answer, table
-from signerd.loopback.errors import leaves
+from signerd.problems import leaves
 from tests.signerd.loopback.test_errors import made
 from tests.support.command import is_tame, signerd
 

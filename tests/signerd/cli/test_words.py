@@ -8,8 +8,8 @@ from signerd.cli.words import proposal_text
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, Record
-from signerd.loopback.views import proposal_view
-from signerd.loopback.words import STATES, network_words, state_words
+from signerd.daemon.views import proposal_view
+from signerd.words import STATES, network_words, state_words
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend, surroundings
 from tests.support.wallets import fund, pay

@@ -9,8 +9,8 @@ import pytest
 
 from signerd.client import DaemonClient
 from signerd.client import method as module
+from signerd.endpoint import socket_path
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, UnsafeFolder
-from signerd.loopback.place import socket_path
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from itertools import islice
 
 import pytest
 
+from signerd import shapes
 from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.client.events import Resumption
 from signerd.errors import (
@@ -19,7 +20,6 @@ from signerd.errors import (
     UnknownProposal,
     UnsafeFolder,
 )
-from signerd.loopback import shapes
 from tests.support.served import served_script
 
 REPORT = shapes.AuditReport(entries=3, head="00", at=None, fault=None)

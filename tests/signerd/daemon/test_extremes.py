@@ -14,7 +14,7 @@ from signerd.account import listing, platform
 from signerd.account.person import MOST_WORKSPACES
 from signerd.core import quota
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.journal import Journal
 from tests.support.daemons import approve, daemon_at, until, until_state
 from tests.support.desk import VAULT_ID, snapshot_of, spend

@@ -8,15 +8,15 @@ from firmware_bridge.errors import RefusedByPerson, WrongApp
 from firmware_bridge.model import Device as BridgeDevice
 from firmware_bridge.usb_models import USB_MODELS
 from signerd import errors as e
+from signerd import shapes
 from signerd.core.states import State
 from signerd.hwi import codes, door, listing, signing, values
 from signerd.hwi.codes import Code, code_of
 from signerd.hwi.keys import MAX_ACCOUNT
 from signerd.hwi.signing import ENDS
-from signerd.loopback import shapes
 from signerd.loopback.api import ROUTES
-from signerd.loopback.errors import leaves
-from signerd.loopback.shapes import addresses
+from signerd.problems import leaves
+from signerd.shapes import addresses
 
 
 def test_every_leaf_of_our_errors_has_a_code_of_hwi():

@@ -19,13 +19,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from signerd.callers import Right
 from signerd.core.states import State
+from signerd.endpoint import HOST, socket_path
 from signerd.loopback.access.rates import Rates
 from signerd.loopback.api import PREFIX, ROUTES, Route
 from signerd.loopback.binding import arguments
-from signerd.loopback.callers import Right
 from signerd.loopback.description import describe
-from signerd.loopback.place import HOST, socket_path
 from tests.support.daemons import make_config
 from tests.support.served import Served, make_outer, served_daemon
 

@@ -8,18 +8,18 @@ import httpx
 import pytest
 
 from multisig import Network
+from signerd import shapes
+from signerd.callers import TERMINAL
 from signerd.client.flow import Reply, refusal
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
+from signerd.daemon.views import proposal_line, proposal_view
+from signerd.endpoint import HOST, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
-from signerd.loopback import shapes
 from signerd.loopback.api import PREFIX, ROUTES
-from signerd.loopback.callers import TERMINAL
-from signerd.loopback.errors import leaves
-from signerd.loopback.place import HOST, socket_path
 from signerd.loopback.routes import interface
-from signerd.loopback.views import proposal_line, proposal_view
+from signerd.problems import leaves
 from tests.signerd.loopback.test_errors import made
 from tests.support.desk import snapshot_of, spend, surroundings
 from tests.support.served import served_script

@@ -5,10 +5,10 @@ import time
 import anyio
 import pytest
 
+from signerd.callers import Caller, Kind, Right
 from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import SocketGate
 from signerd.loopback.access.rates import AT_ONCE, Rates
-from signerd.loopback.callers import Caller, Kind, Right
 from tests.support.served import ScriptedTokens
 
 GATE = SocketGate(ScriptedTokens(), Rates(time.monotonic))

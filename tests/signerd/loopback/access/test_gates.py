@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signerd.callers import Caller, Kind, Right
 from signerd.errors import (
     HostRefused,
     InvalidRequest,
@@ -19,7 +20,6 @@ from signerd.loopback.access.asked import Asked
 from signerd.loopback.access.gates import Admitted, PortGate, SocketGate
 from signerd.loopback.access.origins import hosts_at
 from signerd.loopback.access.rates import Rates
-from signerd.loopback.callers import Caller, Kind, Right
 from signerd.loopback.page.sessions import IDLE_SECONDS, Sessions
 from tests.support.served import ScriptedTokens
 

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from signerd.endpoint import socket_path, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, SocketUnusable, UnsafeFolder
 from signerd.loopback import serve
 from signerd.loopback.access import sockets
@@ -14,7 +15,6 @@ from signerd.loopback.access.door import MAX_BODY_BYTES
 from signerd.loopback.access.peers import peer_uid
 from signerd.loopback.access.sockets import private_socket
 from signerd.loopback.api import ROUTES
-from signerd.loopback.place import socket_path, trusted_socket
 from tests.support.served import served_script
 
 PLAIN = {"Host": "signerd", "Connection": "close"}

@@ -5,10 +5,10 @@ import unicodedata
 
 import pytest
 
+from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.feed import Line
-from signerd.loopback.callers import TERMINAL
 from signerd.loopback.page.reviewing import device_words, stages
 from tests.support.bills import bill
 from tests.support.daemons import until_state

@@ -63,7 +63,7 @@ async def test_a_chain_that_is_not_whole_is_said_loudly():
 
 
 def _broken():
-    from signerd.loopback.shapes import AuditReport
+    from signerd.shapes import AuditReport
 
     return AuditReport(entries=3, head="00", at=2, fault="entry 2 was changed")
 

@@ -1,0 +1,62 @@
+"""What a device is made to do that signs nothing: show itself, tell its standard keys, give up."""
+
+from dataclasses import dataclass
+
+from firmware_bridge import Device
+from multisig import OriginKey, multisig_account_path, profile_account_path
+from signerd.callers import Caller
+from signerd.core.text import plain
+from signerd.core.values import OwnKey
+from signerd.daemon.devices import Devices
+from signerd.daemon.prompts import Prompts
+from signerd.daemon.views import account_keys
+from signerd.feed import Feed
+from signerd.journal import Journal
+from signerd.shapes import AccountKeys
+
+
+@dataclass(frozen=True)
+class Handling:
+    """The port of ``loopback.ports.handling``. One loop uses it."""
+
+    journal: Journal
+    devices: Devices
+    feed: Feed
+    prompts: Prompts
+
+    async def identify(self, device_id: str, caller: Caller) -> None:
+        device = await self.devices.chosen(device_id)
+        with self.prompts.turn(caller):
+            self._tell(device, f"shows itself{asked_by(caller)}. Press its button to end that.")
+            await self.devices.identify(
+                device_id, lambda note: self.feed.add(device_id, "progress", plain(note.text))
+            )
+
+    async def cancel(self, device_id: str) -> None:
+        await self.devices.named(device_id)
+        await self.devices.cancel(device_id)
+
+    async def another_address(self, device_id: str) -> None:
+        await self.devices.named(device_id)
+        await self.devices.another_address(device_id)
+
+    async def account_keys(self, device_id: str, account: int, caller: Caller) -> AccountKeys:
+        """Two paths and no others: no caller names one (L5)."""
+        device, network = await self.devices.chosen(device_id), self.journal.network
+        paths = (multisig_account_path(network, account), profile_account_path(network, account))
+        with self.prompts.turn(caller):
+            self._tell(device, f"tells its keys of account {account}{asked_by(caller)}.")
+            vault_key, profile_key = await self.devices.keys(device_id, paths)
+        return account_keys(network, _owned(account, vault_key, profile_key))
+
+    def _tell(self, device: Device, sentence: str) -> None:
+        self.feed.add(device.id, "progress", f"{plain(device.label or device.model)} {sentence}")
+
+
+def asked_by(caller: Caller) -> str:
+    """Behind a sentence: the person knows what they asked for themselves, and must know what an app does."""
+    return "" if caller.app_id is None else f", asked by {caller.shown}"
+
+
+def _owned(account: int, vault_key: OriginKey, profile_key: OriginKey) -> tuple[OwnKey, ...]:
+    return OwnKey(vault_key, "vault", account), OwnKey(profile_key, "profile", account)

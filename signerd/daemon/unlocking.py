@@ -1,0 +1,171 @@
+"""Unlocking a device step by step: what it asks goes to the person, and each answer leads to the next step.
+
+The device's call runs beside the requests, so that a page that is closed, a terminal that is killed or a person who has gone
+cost nothing but the question's time: then the call is given up and the device is free again.
+"""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from firmware_bridge import Device, Progress, Question
+from signerd.core.text import plain, said
+from signerd.daemon.devices import Ask, Devices
+from signerd.daemon.questions import OpenQuestion, Questions, Unanswered
+from signerd.daemon.views import device_view
+from signerd.errors import DeviceFailed, NothingUnlocked, SignerdError
+from signerd.feed import Feed
+from signerd.shapes import QuestionView, UnlockStep
+
+# A request's answer comes within this time, below the patience of every client; what takes longer is asked for again.
+STEP_SECONDS = 20.0
+ASKS = {
+    Question.PIN: "asks for its PIN",
+    Question.PASSPHRASE: "asks for its passphrase",
+    Question.PASSWORD: "asks for its password",
+    Question.PAIRING: "asks whether its code is the same",
+}
+NOBODY_ANSWERED = "nobody answered the device's question in time"
+TRY_AGAIN = "Start again when the device is before you. Nothing was entered."
+
+
+@dataclass(eq=False)
+class _Run:
+    """One unlocking. ``text``: what the device told last. ``outcome``: once it has ended."""
+
+    device: Device
+    text: str = ""
+    unanswered: bool = False
+    outcome: Device | SignerdError | None = None
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class Unlocking:
+    """The port of ``loopback.ports.unlocking``. One loop uses it; what runs ends with ``close``."""
+
+    def __init__(
+        self, devices: Devices, feed: Feed, questions: Questions, step_seconds: float = STEP_SECONDS
+    ) -> None:
+        self._devices = devices
+        self._feed = feed
+        self._questions = questions
+        self._step_seconds = step_seconds
+        # The last one of each device that was ever named and there: as many as there are devices.
+        self._runs: dict[str, _Run] = {}
+        self._cancels: set[asyncio.Task[None]] = set()
+
+    async def start(self, device_id: str) -> UnlockStep:
+        device = await self._devices.named(device_id)
+        run = self._runs.get(device_id)
+        if run is None or run.outcome is not None:
+            run = _Run(device)
+            self._runs[device_id] = run
+            run.task = asyncio.create_task(self._unlock(run))
+        return await self._next(run)
+
+    async def step(self, device_id: str) -> UnlockStep:
+        run = self._runs.get(device_id)
+        if run is None:
+            raise NothingUnlocked(f"nobody has begun to unlock '{device_id}'")
+        return await self._next(run)
+
+    async def standing(self, device_id: str) -> UnlockStep | None:
+        run = self._runs.get(device_id)
+        return None if run is None else self._now(run)
+
+    async def questions(self) -> tuple[QuestionView, ...]:
+        return tuple(self._view(asked) for asked in self._questions.all())
+
+    async def answer(self, question_id: str, answer: str | None) -> UnlockStep:
+        asked = self._questions.answer(question_id, answer)
+        del answer
+        return await self._next(self._runs[asked.device_id])
+
+    async def close(self) -> None:
+        """Give up what runs."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        tasks += self._cancels
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- one unlocking -----------------------------------------------------------------------------------------------
+
+    async def _unlock(self, run: _Run) -> None:
+        device = run.device
+        try:
+            run.outcome = await self._devices.unlock(device.id, self._asker(run), self._teller(run))
+            self._feed.add(device.id, "info", f"{_name(device)} is unlocked.")
+        except SignerdError as error:
+            run.outcome = DeviceFailed(NOBODY_ANSWERED, hint=TRY_AGAIN) if run.unanswered else error
+            self._feed.add(device.id, "attention", f"{_name(device)} was not unlocked: {said(run.outcome)}")
+        finally:
+            run.news.set()
+
+    def _asker(self, run: _Run) -> Ask:
+        async def ask(kind: Question) -> str | None:
+            asked = self._questions.open(run.device.id, kind, run.text)
+            self._feed.add(run.device.id, "question", f"{_name(run.device)} {ASKS[kind]}.")
+            run.news.set()
+            try:
+                return await self._questions.wait(asked)
+            except Unanswered:
+                run.unanswered = True
+                await self._give_up(run)
+                return None
+
+        return ask
+
+    async def _give_up(self, run: _Run) -> None:
+        # The end of the call ends this very coroutine: the cancel must not end with it.
+        task = asyncio.create_task(self._devices.cancel(run.device.id))
+        self._cancels.add(task)
+        task.add_done_callback(self._cancels.discard)
+        await asyncio.shield(task)
+
+    def _teller(self, run: _Run) -> Callable[[Progress], None]:
+        def tell(progress: Progress) -> None:
+            run.text = plain(progress.text)
+            self._feed.add(run.device.id, "progress", run.text)
+
+        return tell
+
+    # --- what is answered --------------------------------------------------------------------------------------------
+
+    async def _next(self, run: _Run) -> UnlockStep:
+        """What it asks now, how it ended, or after a while that it is at work. Raises how it failed."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._step_seconds):
+                while run.outcome is None and self._questions.of(run.device.id) is None:
+                    run.news.clear()
+                    await run.news.wait()
+        return self._now(run)
+
+    def _now(self, run: _Run) -> UnlockStep:
+        device_id = run.device.id
+        if isinstance(run.outcome, Device):
+            return UnlockStep(device_id=device_id, state="unlocked", device=device_view(run.outcome))
+        if run.outcome is not None:
+            # Made anew: it may be raised to several, and each adds its own traceback.
+            raise type(run.outcome)(str(run.outcome), hint=run.outcome.hint)
+        asked = self._questions.of(device_id)
+        if asked is None:
+            return UnlockStep(device_id=device_id, state="works", text=run.text)
+        return UnlockStep(device_id=device_id, state="asks", text=run.text, question=self._view(asked))
+
+    def _view(self, asked: OpenQuestion) -> QuestionView:
+        return QuestionView(
+            id=asked.id,
+            device_id=asked.device_id,
+            device=_name(self._runs[asked.device_id].device),
+            kind=str(asked.kind),
+            text=asked.text,
+            seconds_left=math.ceil(self._questions.seconds_left(asked)),
+        )
+
+
+def _name(device: Device) -> str:
+    return plain(device.label or device.model)
