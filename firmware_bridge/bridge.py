@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from firmware_bridge import answers, arguments, presence, signing
-from firmware_bridge import sanitised_psbt
+from firmware_bridge import answers, arguments, presence, sanitised_psbt, signing
 from firmware_bridge.conversation import Ask, Conversation, House, OnProgress
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.families import maker_of

@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge import arguments, protocol
-from firmware_bridge import sanitised_psbt
+from firmware_bridge import arguments, protocol, sanitised_psbt
 from firmware_bridge.conversation import Conversation
 from firmware_bridge.errors import (
     BadDeviceSignature,

@@ -34,7 +34,7 @@ from signerd.apps import PairedApps
 from signerd.daemon.addresses import Addresses
 from signerd.daemon.devices import DeviceBridge, Devices
 from signerd.daemon.handling import Handling
-from signerd.daemon.imported import BroughtPsbts
+from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.prompts import Prompts
 from signerd.daemon.questions import Questions
 from signerd.daemon.runner import Runner
@@ -219,5 +219,5 @@ def _wire(
         Handling(journal, devices, feed, prompts),
         Addresses(journal, devices, feed, prompts),
         PairedApps(journal, feed, outside.clock, outside.entropy),
-        BroughtPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep),
+        ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep),
     )

@@ -3,10 +3,10 @@
 The person has all of them, at the command line as on the page; an app has those that the person granted it, and never the last.
 """
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
-from typing import Protocol
+from types import MappingProxyType
 
 from signerd.core.text import plain
 from signerd.errors import NotAllowed, NotPaired
@@ -29,6 +29,28 @@ class Right(StrEnum):
 
 # What an app may ask for, in the order of what it costs to grant it wrongly.
 GRANTABLE = (Right.READ, Right.XPUB, Right.DISPLAY, Right.PROPOSE, Right.APPROVE)
+
+# For the person who grants it: the same at the command line and on the page.
+RIGHT_WORDS: Mapping[Right, str] = MappingProxyType(
+    {
+        Right.READ: "see vaults, proposals, devices and what happens here",
+        Right.XPUB: "read public keys and addresses: it can then see every payment, past and future, of your vaults and of your own account",
+        Right.DISPLAY: "have an address shown on your device",
+        Right.PROPOSE: "bring transactions for you to look at; nothing is signed before you approve it",
+        Right.APPROVE: "approve and decline payments in your name, without asking you: then only your device still asks",
+    }
+)
+
+
+def granted(rights: Iterable[str]) -> tuple[Right, ...]:
+    """Those that an app may have at all, in the order of what it costs to grant them wrongly."""
+    given = frozenset(rights)
+    return tuple(right for right in GRANTABLE if right in given)
+
+
+def rights_words(rights: Iterable[str]) -> tuple[str, ...]:
+    """A line for each right, such as ``read: see vaults, …``."""
+    return tuple(f"{right}: {RIGHT_WORDS[right]}" for right in granted(rights))
 
 
 @unique
@@ -79,34 +101,3 @@ def app_words(name: str, origin: str | None) -> str:
 TERMINAL = Caller(Kind.TERMINAL, "command line", frozenset(Right))
 PAGE = Caller(Kind.PAGE, "page", frozenset(Right))
 STRANGER = Caller(Kind.STRANGER, "stranger", frozenset({Right.ANYONE}))
-
-# Where the door writes down who asks, and by which session of the page, in the connection's scope.
-SCOPE_KEY = "signerd.caller"
-SESSION_KEY = "signerd.session"
-
-
-class Tokens(Protocol):
-    """The paired apps, as the gates ask for them at every request."""
-
-    def caller(self, token: str, origin: str | None) -> Caller:
-        """Whose token this is. ``origin``: the request's ``Origin``, to the byte; None where it has none.
-
-        Raises NotPaired, in the same words for a token that is unknown, over, or another origin's (L13).
-        """
-        ...
-
-    def origins(self) -> AbstractSet[str]:
-        """Those whose pages may send requests now."""
-        ...
-
-
-class PageSessions(Protocol):
-    """The page's open sessions, as the gate of the port asks for them."""
-
-    def find(self, token: str, *, by_itself: bool = False) -> object | None:
-        """Somebody is there, and the session's time without anybody begins anew; not where the page asks ``by_itself``. None: there is no such session."""
-        ...
-
-    def stands(self, token: str) -> bool:
-        """Whether there is such a session, of which this is no use."""
-        ...

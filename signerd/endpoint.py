@@ -1,7 +1,8 @@
-"""Where the daemon's socket stands, and whether what stands there may be believed. Both sides ask."""
+"""Where the daemon is reached: its socket, and whether what stands there may be believed; its port. Both sides ask."""
 
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from signerd.errors import DaemonNotRunning, UnsafeFolder
@@ -14,6 +15,23 @@ ENTER = "/enter"
 LEAVE = "/leave"
 # Where the page follows what happens.
 EVENTS = "/v1/events"
+# The page and apps reach it over TCP at this machine's own address.
+IPV4 = "127.0.0.1"
+
+
+@dataclass
+class PageAddress:
+    """The port over TCP, and why there is none. ``loopback.serve`` writes it, the status tells it."""
+
+    port: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def tell(self, port: int | None, notes: tuple[str, ...]) -> None:
+        self.port, self.notes = port, notes
+
+    @property
+    def url(self) -> str | None:
+        return None if self.port is None else f"http://{IPV4}:{self.port}/"
 
 
 def socket_path(state: Path) -> Path:

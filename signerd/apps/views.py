@@ -3,13 +3,13 @@
 from datetime import datetime
 
 from signerd.apps.origins import warning_of
-from signerd.apps.requests import Asked, Stage
+from signerd.apps.requests import PairingRequest, Stage
+from signerd.callers import granted
 from signerd.journal.apps import App
-from signerd.loopback.rights_words import granted
 from signerd.shapes.apps import AppView, Collected, OpenPairing, OriginView
 
 
-def open_pairing(asked: Asked, seconds_left: int) -> OpenPairing:
+def open_pairing(asked: PairingRequest, seconds_left: int) -> OpenPairing:
     accepted = asked.stage is Stage.ACCEPTED
     return OpenPairing(
         id=asked.pairing_id,

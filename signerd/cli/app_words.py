@@ -11,7 +11,7 @@ PROGRAM = "a program of this machine"
 
 def pairing_text(asked: "OpenPairing", rights: Collection[str], days: int) -> str:
     """Without its code: the person types what the app shows, so that a wrong app cannot be waved through."""
-    from signerd.loopback.rights_words import rights_words
+    from signerd.callers import rights_words
 
     taken = [right for right in asked.rights if right not in rights]
     lines = [

@@ -42,8 +42,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log) -> N
     port = config.loopback.port_to_serve()
     async with open_daemon(config, state, store) as daemon, serving(daemon, state, port=port) as socket:
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
-        if daemon.reach.page_url is not None:
-            log("signerd", "state", f"serves the page at {daemon.reach.page_url}: `signerd open` opens it")
+        if daemon.page_address.url is not None:
+            log("signerd", "state", f"serves the page at {daemon.page_address.url}: `signerd open` opens it")
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
         async with notifying(daemon.feed, config.notifications.show):

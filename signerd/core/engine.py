@@ -8,8 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from signerd.core import delivery, device, events, following, person
-from signerd.core import imported as brought
+from signerd.core import delivery, device, events, following, imported, person
 from signerd.core.audit import Note
 from signerd.core.following import ended, receive
 from signerd.core.states import TABLE, Move, State, advance
@@ -54,7 +53,7 @@ HANDLERS: Mapping[type, Callable[[Record, Any, Surroundings], Step]] = MappingPr
         events.SubmitTurnedDown: delivery.submit_turned_down,
         events.DeclineDelivered: delivery.decline_delivered,
         events.Restarted: restarted,
-        events.TakenBack: brought.taken_back,
-        events.Lapsed: brought.lapsed,
+        events.TakenBack: imported.taken_back,
+        events.Lapsed: imported.lapsed,
     }
 )

@@ -34,12 +34,12 @@ MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
 def receive(snapshot: Snapshot, around: Surroundings) -> Step:
     """A proposal seen for the first time: judged at once."""
     record = Record(snapshot, State.RECEIVED, identity_of(snapshot.psbt))
-    facts = {"transaction": record.identity, "vault": snapshot.vault_id, **_brought_by(snapshot)}
+    facts = {"transaction": record.identity, "vault": snapshot.vault_id, **_importer(snapshot)}
     first = Note("received", snapshot.psbt_id, facts)
     return go_on(Step(record, notes=(first,)), lambda r: ended(r) or judged(r, around))
 
 
-def _brought_by(snapshot: Snapshot) -> dict[str, str]:
+def _importer(snapshot: Snapshot) -> dict[str, str]:
     brought = snapshot.brought
     return {} if brought is None else {"app": brought.app_id or "", "brought_by": brought.by}
 

@@ -15,7 +15,7 @@ from signerd.core.audit import Note
 from signerd.core.signing import PROFILE
 from signerd.core.states import AT_THE_DEVICE, UNDECIDED, Move, State, advance
 from signerd.core.step import Step
-from signerd.core.values import Brought, OwnKey, Pin, Record, Snapshot, Surroundings
+from signerd.core.values import Imported, OwnKey, Pin, Record, Snapshot, Surroundings
 from signerd.errors import IllegalEvent
 
 # The person is asked for so long. Proposals of the platform live for days, for others sign as well; whoever brings a
@@ -25,10 +25,10 @@ LIVES_SECONDS = 24 * 3600
 NO_VAULT, NO_WORKSPACE = "", 0
 
 
-def brought_snapshot(
+def imported_snapshot(
     psbt_id: str,
     raw: bytes,
-    brought: Brought,
+    brought: Imported,
     pins: Iterable[Pin],
     own_keys: Iterable[OwnKey],
     network: Network,
@@ -43,7 +43,7 @@ def brought_snapshot(
     return _snapshot(psbt_id, psbt.to_bytes(), brought, _purse(psbt, pins, own_keys, network), network)
 
 
-def _snapshot(psbt_id: str, psbt: bytes, brought: Brought, pin: Pin | None, network: Network) -> Snapshot:
+def _snapshot(psbt_id: str, psbt: bytes, brought: Imported, pin: Pin | None, network: Network) -> Snapshot:
     return Snapshot(
         psbt_id=psbt_id,
         workspace_id=NO_WORKSPACE if pin is None else pin.workspace_id,

@@ -16,7 +16,7 @@ from signerd.core.tokens import TokenClaim
 
 
 @dataclass(frozen=True)
-class Brought:
+class Imported:
     """Who brought a PSBT here, which the platform knows nothing of. ``app_id`` None: the person did.
 
     ``by``: as the person is told. ``expires_at``: Unix seconds, after which nobody is asked about it any more.
@@ -58,7 +58,7 @@ class Snapshot:
     txid: str | None = None
     confirmations: int = 0
     replaces: str | None = None
-    brought: Brought | None = None
+    brought: Imported | None = None
     call: TokenClaim | None = None
     contract_uid: int | None = None
 

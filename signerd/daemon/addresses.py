@@ -24,7 +24,7 @@ PROFILE = "your profile"
 
 @dataclass(frozen=True)
 class Addresses:
-    """The port of ``loopback.ports.addresses``. One loop uses it."""
+    """One loop uses it. Addresses are derived here, from what was pinned and registered; the platform is not asked."""
 
     journal: Journal
     devices: Devices
@@ -32,9 +32,11 @@ class Addresses:
     prompts: Prompts
 
     async def accounts(self) -> AccountKeys:
+        """The registered keys of this signer. No device is needed."""
         return account_keys(self.journal.network, self.journal.own_keys())
 
     async def of_vault(self, vault_id: str, chain: int, start: int, count: int) -> AddressPage:
+        """Raises UnknownVault, NotPinned."""
         pin = self._pinned(vault_id)
         return AddressPage(
             network=str(self.journal.network),
@@ -45,6 +47,7 @@ class Addresses:
         )
 
     async def of_profile(self, chain: int, start: int, count: int) -> AddressPage:
+        """Raises NoRegisteredKey."""
         profile = self._profile()
         return AddressPage(
             network=str(self.journal.network),
@@ -54,12 +57,18 @@ class Addresses:
         )
 
     async def show_of_vault(self, vault_id: str, chain: int, index: int, caller: Caller) -> AddressShown:
+        """Have the device show it, compared with ours.
+
+        Raises:
+            UnknownVault, NotPinned, AddressDiffers, TooManyPrompts; leaves of DeviceError.
+        """
         pin = self._pinned(vault_id)
         device = await self.devices.of(pin.own_key.origin.fingerprint)
         place = Place(chain, index, f"{_words(chain, index)} of the vault '{plain(pin.name)}'")
         return await self._show(device, pin.vault, place, vault_id, caller)
 
     async def show_of_profile(self, chain: int, index: int, caller: Caller) -> AddressShown:
+        """As ``show_of_vault``; NoRegisteredKey."""
         profile = self._profile()
         device = await self.devices.of(profile.key.origin.fingerprint)
         place = Place(chain, index, f"{_words(chain, index)} of {PROFILE}")

@@ -17,7 +17,7 @@ from signerd.shapes import AccountKeys
 
 @dataclass(frozen=True)
 class Handling:
-    """The port of ``loopback.ports.handling``. One loop uses it."""
+    """One loop uses it. An app's turns at the devices are bounded (L6): each method that asks one for a caller raises TooManyPrompts."""
 
     journal: Journal
     devices: Devices
@@ -25,6 +25,7 @@ class Handling:
     prompts: Prompts
 
     async def identify(self, device_id: str, caller: Caller) -> None:
+        """Returns when the person has seen it. Raises leaves of DeviceError."""
         device = await self.devices.chosen(device_id)
         with self.prompts.turn(caller):
             self._tell(device, f"shows itself{asked_by(caller)}. Press its button to end that.")
@@ -33,15 +34,23 @@ class Handling:
             )
 
     async def cancel(self, device_id: str) -> None:
+        """Give up what runs on the device. Raises NoSuchDevice."""
         await self.devices.named(device_id)
         await self.devices.cancel(device_id)
 
     async def another_address(self, device_id: str) -> None:
+        """The address on its screen is another one than here: the call that has it shown raises AddressDiffers.
+
+        Raises NoSuchDevice, AddressNotShown.
+        """
         await self.devices.named(device_id)
         await self.devices.another_address(device_id)
 
     async def account_keys(self, device_id: str, account: int, caller: Caller) -> AccountKeys:
-        """Two paths and no others: no caller names one (L5)."""
+        """The device's keys of this standard account. Two paths and no others: no caller names one (L5).
+
+        Raises leaves of DeviceError.
+        """
         device, network = await self.devices.chosen(device_id), self.journal.network
         paths = (multisig_account_path(network, account), profile_account_path(network, account))
         with self.prompts.turn(caller):

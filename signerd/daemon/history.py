@@ -18,7 +18,7 @@ AT_ONCE = 50
 
 @dataclass(frozen=True)
 class ChainReader:
-    """``loopback.ports.history``."""
+    """Reads in the journal; the chain is never changed here."""
 
     journal: Journal
 
@@ -34,6 +34,7 @@ class ChainReader:
         return AuditReport(entries=place, head=head.hex(), at=None, fault=None)
 
     async def entries(self, *, search: str, limit: int, after: int | None, before: int | None) -> AuditPage:
+        """``after``: in the chain's order from there; else the newest first, from below ``before`` where given."""
         # One more than wanted says whether there are more.
         found = self.journal.audit_page(search, limit + 1, after=after, before=before)
         return AuditPage(

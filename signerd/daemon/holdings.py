@@ -23,13 +23,14 @@ MOST_CALLS = 20
 
 @dataclass(frozen=True)
 class Holdings:
-    """``loopback.ports.tokens``."""
+    """Asks the platform each time. Nothing else uses what it answers."""
 
     journal: Journal
     platform: Platform
     follower: Follower
 
     async def of_vault(self, vault_id: str) -> VaultTokens:
+        """Raises UnknownVault, SignedOut, and leaves of PlatformError."""
         workspace = self._workspace(vault_id)
         try:
             async with asyncio.timeout(LONGEST_SECONDS):

@@ -14,16 +14,16 @@ from multisig import MultisigError, Psbt, finalise
 from signerd.callers import Caller, Right
 from signerd.core import events
 from signerd.core.following import identity_of
-from signerd.core.imported import LIVES_SECONDS, brought_snapshot
+from signerd.core.imported import LIVES_SECONDS, imported_snapshot
 from signerd.core.review import Review
 from signerd.core.signing import signing_of
-from signerd.core.values import Brought, Record, Snapshot
-from signerd.daemon.psbt_views import brought_line, psbt_review, refusal_words
+from signerd.core.values import Imported, Record, Snapshot
+from signerd.daemon.psbt_views import imported_line, psbt_review, refusal_words
 from signerd.daemon.reviews import Reviews
 from signerd.daemon.runner import Runner
-from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
+from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
 from signerd.journal import Journal
-from signerd.journal.imported import BroughtEntry
+from signerd.journal.imported import ImportedEntry
 from signerd.shapes import BroughtLine, BroughtView, PsbtReview
 from signerd.shapes.psbts import MAX_PSBT_BYTES
 
@@ -51,7 +51,7 @@ _ID_BYTES = 16
 
 
 @dataclass
-class _Look:
+class _Judging:
     """At one of an app's, at ``at`` by the clock. ``parts``: how many inputs and outputs of it were judged."""
 
     at: float
@@ -59,34 +59,40 @@ class _Look:
 
 
 @dataclass
-class BroughtPsbts:
-    """The port of ``loopback.ports.brought``. One loop uses it."""
+class ImportedPsbts:
+    """One loop uses it. ``psbt`` is base64. Another app's id is as unknown to an app as one that never was: UnknownProposal."""
 
     journal: Journal
     runner: Runner
     clock: Callable[[], float]
     entropy: Callable[[int], bytes]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    _asked: dict[str, deque[_Look]] = field(default_factory=lambda: defaultdict(deque))
+    _asked: dict[str, deque[_Judging]] = field(default_factory=lambda: defaultdict(deque))
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         self.reviews = Reviews(self.journal)
 
-    # --- the port ----------------------------------------------------------------------------------------------------
+    # --- asked --------------------------------------------------------------------------------------------------------
 
     async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
+        """What the person would be asked. Raises InvalidRequest (no base64), TooManyImported."""
         self._admit(caller)
         snapshot = self._snapshot(_decoded(psbt), caller)
         self._weigh(snapshot, caller)
-        proposed = self.journal.brought.proposed(identity_of(snapshot.psbt))
+        proposed = self.journal.imported.proposed(identity_of(snapshot.psbt))
         return self._shown(self.journal.preview(snapshot), proposed, caller)
 
     async def bring(self, psbt: str, caller: Caller) -> BroughtView:
+        """Store it and ask the person. The same transaction by the same caller is the one that it brought before.
+
+        Raises:
+            InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyImported: nothing was stored.
+        """
         self._admit(caller)
         snapshot = self._snapshot(_decoded(psbt), caller)
         identity = identity_of(snapshot.psbt)
-        known = self.journal.brought.same(identity, caller.app_id)
+        known = self.journal.imported.same(identity, caller.app_id)
         if known is not None:
             return self._view(known, caller)
         self._require_room(snapshot, caller)
@@ -97,14 +103,16 @@ class BroughtPsbts:
         return self._view(self.journal.record(snapshot.psbt_id), caller)
 
     async def all(self, caller: Caller) -> tuple[BroughtLine, ...]:
-        found = self.journal.brought.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
+        found = self.journal.imported.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
         names = {pin.vault.verification_code: pin.name for pin in self.journal.pins()}
         return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in found)
 
     async def one(self, psbt_id: str, caller: Caller) -> BroughtView:
+        """Raises UnknownProposal."""
         return self._view(self._known(psbt_id, caller), caller)
 
     async def withdraw(self, psbt_id: str, caller: Caller) -> BroughtLine:
+        """Take back what the caller brought. Raises UnknownProposal, IllegalEvent (decided, or at the device)."""
         record = self._known(psbt_id, caller)
         if _app_of(record) != caller.app_id:
             # The person says no to what an app brought: that is another decision, and is told as one.
@@ -114,7 +122,8 @@ class BroughtPsbts:
         return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
 
     def hides(self, caller: Caller, subject: str) -> bool:
-        found = None if caller.app_id is None else self.journal.brought.find(subject)
+        """Whether what happens to this subject is none of the caller's business: another app brought it."""
+        found = None if caller.app_id is None else self.journal.imported.find(subject)
         return found is not None and _app_of(found) != caller.app_id
 
     def require_decider(self, psbt_id: str, caller: Caller) -> None:
@@ -123,7 +132,7 @@ class BroughtPsbts:
         Raises:
             NotAllowed: the app brought it. UnknownProposal: another one did.
         """
-        if caller.app_id is not None and self.journal.brought.find(psbt_id) is not None:
+        if caller.app_id is not None and self.journal.imported.find(psbt_id) is not None:
             self._known(psbt_id, caller)
             caller.require(Right.PERSON)
 
@@ -133,7 +142,7 @@ class BroughtPsbts:
         """Until cancelled: let lapse what nobody decided about in its time."""
         while True:
             self._news.clear()
-            waiting = self.journal.brought.open()
+            waiting = self.journal.imported.open()
             for record in waiting:
                 if self.journal.surroundings(record.snapshot).lapsed:
                     self.runner.decide(record.psbt_id, events.Lapsed())
@@ -147,14 +156,14 @@ class BroughtPsbts:
 
     def _snapshot(self, raw: bytes, caller: Caller) -> Snapshot:
         expires = int(self.journal.now().timestamp()) + LIVES_SECONDS
-        brought = Brought(caller.shown, caller.app_id, expires)
+        brought = Imported(caller.shown, caller.app_id, expires)
         psbt_id = f"b-{self.entropy(_ID_BYTES).hex()}"
         journal = self.journal
-        return brought_snapshot(psbt_id, raw, brought, journal.pins(), journal.own_keys(), journal.network)
+        return imported_snapshot(psbt_id, raw, brought, journal.pins(), journal.own_keys(), journal.network)
 
     def _require_new(self, identity: str) -> None:
         """Raises AlreadyProposed."""
-        proposed = self.journal.brought.proposed(identity)
+        proposed = self.journal.imported.proposed(identity)
         if proposed is not None:
             raise AlreadyProposed(
                 f"the platform proposes this very transaction, as {proposed.psbt_id}: it is decided about there"
@@ -171,30 +180,30 @@ class BroughtPsbts:
         return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee))
 
     def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
-        """L6. Raises TooManyBrought."""
-        waiting = self.journal.brought.waiting()
+        """L6. Raises TooManyImported."""
+        waiting = self.journal.imported.waiting()
         if len(waiting) >= MOST_OPEN:
-            raise TooManyBrought(f"{MOST_OPEN} brought PSBTs wait for the person already")
+            raise TooManyImported(f"{MOST_OPEN} brought PSBTs wait for the person already")
         if caller.app_id is None:
             return
         apps = [entry for entry in waiting if entry.brought.app_id is not None]
         own = [entry for entry in apps if entry.brought.app_id == caller.app_id]
         if len(own) >= MOST_OPEN_OF_AN_APP:
-            raise TooManyBrought(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
+            raise TooManyImported(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
         for others, most, whose in (
             (own, MOST_OPEN_BYTES_OF_AN_APP, "this app"),
             (apps, MOST_OPEN_BYTES, "apps"),
         ):
             if others and sum(entry.size for entry in others) + len(snapshot.psbt) > most:
-                raise TooManyBrought(
+                raise TooManyImported(
                     f"what {whose} brought and waits for the person may have {most >> 20} MiB together"
                 )
-        oldest = self.journal.brought.expiry_of(caller.app_id, MOST_A_DAY)
+        oldest = self.journal.imported.expiry_of(caller.app_id, MOST_A_DAY)
         if oldest is not None and oldest > self.journal.now().timestamp():
-            raise TooManyBrought(f"an app may bring {MOST_A_DAY} PSBTs in a day, whatever became of them")
+            raise TooManyImported(f"an app may bring {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
     def _admit(self, caller: Caller) -> None:
-        """L6: judging costs too. The person's own programs are not bounded. Raises TooManyBrought."""
+        """L6: judging costs too. The person's own programs are not bounded. Raises TooManyImported."""
         if caller.app_id is None:
             return
         now, taken = self.clock(), self._asked[caller.app_id]
@@ -202,25 +211,25 @@ class BroughtPsbts:
             taken.popleft()
         if len(taken) >= MOST_A_MINUTE:
             hint = "Wait a minute."
-            raise TooManyBrought(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
-        taken.append(_Look(now))
+            raise TooManyImported(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
+        taken.append(_Judging(now))
 
     def _weigh(self, snapshot: Snapshot, caller: Caller) -> None:
-        """L6, before it is judged: a few large ones would keep everybody waiting. Raises TooManyBrought."""
+        """L6, before it is judged: a few large ones would keep everybody waiting. Raises TooManyImported."""
         if caller.app_id is None:
             return
         *before, this = self._asked[caller.app_id]
         parts, judged = _parts_of(snapshot.psbt), sum(look.parts for look in before)
         if judged and judged + parts > MOST_PARTS_A_MINUTE:
             hint = "Wait a minute."
-            raise TooManyBrought(
+            raise TooManyImported(
                 f"an app may have {MOST_PARTS_A_MINUTE} inputs and outputs looked at in a minute", hint=hint
             )
         this.parts = parts
 
     def _known(self, psbt_id: str, caller: Caller) -> Record:
         """The same words for what is another's, a proposal's, and nobody's (L7, L13). Raises UnknownProposal."""
-        found = self.journal.brought.find(psbt_id)
+        found = self.journal.imported.find(psbt_id)
         if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
             hint = "`GET /v1/psbts` lists them."
             raise UnknownProposal(f"there is no brought PSBT '{psbt_id}' here", hint=hint)
@@ -228,12 +237,12 @@ class BroughtPsbts:
 
     # --- showing -----------------------------------------------------------------------------------------------------
 
-    def _line(self, entry: BroughtEntry, vault_name: str | None, caller: Caller) -> BroughtLine:
-        return brought_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
+    def _line(self, entry: ImportedEntry, vault_name: str | None, caller: Caller) -> BroughtLine:
+        return imported_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
 
     def _line_of(self, record: Record, caller: Caller) -> BroughtLine:
         pin = self.journal.pin_of(record.snapshot)
-        return self._line(BroughtEntry.of(record), None if pin is None else pin.name, caller)
+        return self._line(ImportedEntry.of(record), None if pin is None else pin.name, caller)
 
     def _view(self, record: Record, caller: Caller) -> BroughtView:
         signed = None if record.signature is None else Psbt.parse(record.signature.psbt)

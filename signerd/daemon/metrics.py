@@ -1,4 +1,4 @@
-"""Figures about the daemon (``loopback.ports.metrics``). No name of a person, a vault or a proposal is in them, and no amount."""
+"""Figures about the daemon: what a person who watches several machines has a program collect. No name of a person, a vault or a proposal is in them, and no amount."""
 
 import resource
 from collections import Counter
@@ -13,9 +13,19 @@ from signerd.daemon.devices import Devices
 from signerd.errors import DeviceError
 from signerd.feed import Feed
 from signerd.journal import Journal
-from signerd.loopback.ports.metrics import Figure
 
 _STATM = Path("/proc/self/statm")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``samples``: by the value of ``label``, or under "" where it has none. A total only ever grows."""
+
+    name: str
+    text: str
+    samples: dict[str, float]
+    label: str = ""
+    total: bool = False
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from signerd.shapes import BroughtQuorum
 _DO_WITHOUT = "To pin without your device showing the first address: --without-device-address."
 
 
-def brought_quorum(given: BroughtQuorum | None, network: Network) -> Quorum | None:
+def imported_quorum(given: BroughtQuorum | None, network: Network) -> Quorum | None:
     """Raises VaultDiffers where what the person brings is no vault of this network."""
     if given is None:
         return None
@@ -41,7 +41,7 @@ class Pinning:
 
     def preview(self, vault_id: str, given: BroughtQuorum | None) -> tuple[SeenVault, Source]:
         """What pinning would pin. Raises as ``account.vaults.pinnable``."""
-        brought = brought_quorum(given, self.journal.network)
+        brought = imported_quorum(given, self.journal.network)
         pinnable(self.journal, vault_id, brought)
         return seen_vault(self.journal, vault_id), _source(brought)
 
@@ -53,7 +53,7 @@ class Pinning:
         Raises:
             As ``account.vaults.pinnable``; WrongCode, AddressDiffers; leaves of DeviceError: nothing was pinned.
         """
-        brought = brought_quorum(given, self.journal.network)
+        brought = imported_quorum(given, self.journal.network)
         wanted = pinnable(self.journal, vault_id, brought)
         require_code(wanted.vault, code)
         if without_device_address:

@@ -10,7 +10,7 @@ from signerd.core.states import State
 from signerd.core.text import plain
 from signerd.core.verdicts import Verdict
 from signerd.daemon.views import check_view, money_view
-from signerd.journal.imported import BroughtEntry
+from signerd.journal.imported import ImportedEntry
 from signerd.shapes import BroughtLine, CheckView, ProposalView, PsbtReview
 
 # These speak of other proposals, of other apps' PSBTs, of what was spent and where it came back to: an app is told how they ended, and no more.
@@ -18,8 +18,8 @@ BETWEEN_US = frozenset({"change-index", "conflict", "paid-twice", *RULE_NAMES})
 NOT_TOLD = "What this check found is for the person alone."
 
 
-def brought_line(
-    entry: BroughtEntry, vault_name: str | None, network: Network, *, whole: bool
+def imported_line(
+    entry: ImportedEntry, vault_name: str | None, network: Network, *, whole: bool
 ) -> BroughtLine:
     """Nothing is judged for it. ``vault_name``: of the pinned vault; ``whole``: as of ``psbt_review``."""
     until = datetime.fromtimestamp(entry.brought.expires_at, UTC)

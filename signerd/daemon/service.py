@@ -1,4 +1,10 @@
-"""What a person or a program can ask of the daemon: the port of ``loopback.service``, over the wired parts."""
+"""What a person or a program can ask of the daemon, over the wired parts.
+
+One loop calls it. Every method may raise a leaf of SignerdError; nothing was changed then, unless the leaf says otherwise.
+What takes a person at a device (``register``, ``pin``) answers when that is done; what the device shows meanwhile is in
+``feed`` under the subject "registration" or the vault's id. ``approve`` answers as soon as the decision is recorded; the
+rest is told by ``feed`` under the proposal's id.
+"""
 
 import asyncio
 import contextlib
@@ -33,7 +39,7 @@ from signerd.daemon.devices import Devices
 from signerd.daemon.handling import Handling
 from signerd.daemon.history import ChainReader
 from signerd.daemon.holdings import Holdings
-from signerd.daemon.imported import BroughtPsbts
+from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.metrics import Metrics
 from signerd.daemon.notes import notes_of
 from signerd.daemon.pinning import Pinning
@@ -44,18 +50,18 @@ from signerd.daemon.single_flight import Shared
 from signerd.daemon.unlocking import Unlocking
 from signerd.daemon.views import (
     ENDED,
-    brought_proposal_line,
     device_view,
+    imported_proposal_line,
     pin_preview,
     preview_view,
     proposal_line,
     proposal_view,
     vault_view,
 )
+from signerd.endpoint import PageAddress
 from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
 from signerd.feed import Feed
 from signerd.journal import Journal
-from signerd.loopback.access.ports import Reach
 from signerd.shapes import (
     AuditReport,
     BroughtQuorum,
@@ -100,8 +106,8 @@ class Daemon:
     handling: Handling
     addresses: Addresses
     apps: PairedApps
-    brought: BroughtPsbts
-    reach: Reach = field(default_factory=Reach, kw_only=True)
+    imported: ImportedPsbts
+    page_address: PageAddress = field(default_factory=PageAddress, kw_only=True)
 
     def __post_init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -119,7 +125,7 @@ class Daemon:
             tasks.create_task(self.follower.run())
             tasks.create_task(self.keys.run())
             tasks.create_task(self.account.keep())
-            tasks.create_task(self.brought.run())
+            tasks.create_task(self.imported.run())
 
     @property
     def task(self) -> asyncio.Task[None]:
@@ -162,8 +168,8 @@ class Daemon:
             journal_entries=entries,
             journal_head=head.hex(),
             position=self.feed.last,
-            page_url=self.reach.page_url,
-            notes=tuple(dict.fromkeys((*notes, *unlisted, *self.reach.notes))),
+            page_url=self.page_address.url,
+            notes=tuple(dict.fromkeys((*notes, *unlisted, *self.page_address.notes))),
         )
 
     async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
@@ -190,6 +196,7 @@ class Daemon:
         return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
 
     async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
+        """In the order in which they came; those that came to an end only where ``ended``."""
         states = [state for state in State if ended or state not in ENDED]
         lines, begun = [], self.follower.clock()
         for psbt_id in self.journal.ids(states):
@@ -201,11 +208,11 @@ class Daemon:
         return tuple(lines)
 
     async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
-        """As ``by`` may see it. Raises UnknownProposal."""
+        """As ``by`` may see it: an app is told nothing of what another one brought (L13). Raises UnknownProposal."""
         record = self.journal.record(psbt_id)
         found = self._review(record)
         shown = proposal_view(record, found, self.journal.network)
-        return shown if by.app_id is None else for_an_app(shown, found, partial(self.brought.hides, by))
+        return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
 
     async def verify_audit(self) -> AuditReport:
         return await self._chain.get()
@@ -213,11 +220,11 @@ class Daemon:
     def _line(self, record: Record) -> ProposalLine:
         snapshot, network = record.snapshot, self.journal.network
         if snapshot.brought is not None:
-            return brought_proposal_line(record, self.journal.pin_of(snapshot), network)
+            return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
         return proposal_line(record, self._review(record), network)
 
     def _review(self, record: Record) -> Review:
-        return self.brought.reviews.of(record)
+        return self.imported.reviews.of(record)
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
@@ -234,7 +241,7 @@ class Daemon:
             UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing changed.
             NotAllowed: an app brought it, and the person alone decides about it.
         """
-        self.brought.require_decider(psbt_id, by)
+        self.imported.require_decider(psbt_id, by)
         return self._line(self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.told)).record)
 
     async def reject(self, psbt_id: str, reason: str = "", by: Caller = TERMINAL) -> ProposalLine:
@@ -243,7 +250,7 @@ class Daemon:
         Raises:
             UnknownProposal, IllegalEvent, NotAllowed: nothing changed.
         """
-        self.brought.require_decider(psbt_id, by)
+        self.imported.require_decider(psbt_id, by)
         return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason), by.told)).record)
 
     # --- signing in --------------------------------------------------------------------------------------------------

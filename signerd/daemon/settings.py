@@ -14,7 +14,7 @@ from signerd.shapes import LoweredView, SettingsView
 
 @dataclass(frozen=True)
 class Settings:
-    """``loopback.ports.settings``. What proposals are judged by is the journal's."""
+    """Read, never written: the configuration is changed in its file, and taken up at the next start. What proposals are judged by is the journal's."""
 
     state: Path
     config: Config

@@ -44,7 +44,12 @@ class _Run:
 
 
 class Unlocking:
-    """The port of ``loopback.ports.unlocking``. One loop uses it; what runs ends with ``close``."""
+    """One loop uses it; what runs ends with ``close``.
+
+    Every step is answered with the next: a question, that the device is at work, or that it is unlocked. An answer comes
+    within ``STEP_SECONDS``. Where nothing asked by then, the step says that the device is at work, and ``step`` waits for
+    the next. How an unlocking failed is raised as DeviceFailed.
+    """
 
     def __init__(
         self, devices: Devices, feed: Feed, questions: Questions, step_seconds: float = STEP_SECONDS
@@ -58,6 +63,7 @@ class Unlocking:
         self._cancels: set[asyncio.Task[None]] = set()
 
     async def start(self, device_id: str) -> UnlockStep:
+        """Begin, or join what has begun. Raises NoSuchDevice, DeviceFailed."""
         device = await self._devices.named(device_id)
         run = self._runs.get(device_id)
         if run is None or run.outcome is not None:
@@ -67,12 +73,14 @@ class Unlocking:
         return await self._next(run)
 
     async def step(self, device_id: str) -> UnlockStep:
+        """The next step of what runs, or how the last one ended. Raises NothingUnlocked, DeviceFailed."""
         run = self._runs.get(device_id)
         if run is None:
             raise NothingUnlocked(f"nobody has begun to unlock '{device_id}'")
         return await self._next(run)
 
-    async def standing(self, device_id: str) -> UnlockStep | None:
+    async def current(self, device_id: str) -> UnlockStep | None:
+        """Where it is now, without waiting; None where no unlocking was begun. Raises DeviceFailed where the last one failed."""
         run = self._runs.get(device_id)
         return None if run is None else self._now(run)
 
@@ -80,6 +88,7 @@ class Unlocking:
         return tuple(self._view(asked) for asked in self._questions.all())
 
     async def answer(self, question_id: str, answer: str | None) -> UnlockStep:
+        """Answer, once; None leaves it to the device, or says no. Raises NoSuchQuestion, DeviceFailed."""
         asked = self._questions.answer(question_id, answer)
         del answer
         return await self._next(self._runs[asked.device_id])

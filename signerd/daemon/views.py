@@ -196,7 +196,7 @@ def proposal_line(record: Record, review: Review, network: Network) -> ProposalL
     return ProposalLine(**_judged_line(record, review, network))
 
 
-def brought_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
+def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
     """Of what was brought: by the figures that were judged when it came. ``pin``: of its vault, where that is pinned."""
     brought = record.snapshot.brought
     assert brought is not None, "only what was brought is shown so"

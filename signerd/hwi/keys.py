@@ -11,7 +11,7 @@ from signerd.hwi.door import PERSON_SECONDS, Door, identifier
 from signerd.hwi.listing import Chosen, present
 from signerd.hwi.values import Accounts, Key, read
 
-# As the interface bounds it (``loopback.shapes.addresses``), whose shapes are not loaded for a number.
+# As the interface bounds it (``shapes.addresses``), whose shapes are not loaded for a number.
 MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from signerd.core.states import State
-from signerd.core.values import Brought, Record
+from signerd.core.values import Imported, Record
 from signerd.journal import rows
 
 # What the column says where the person brought it: an app's id is never empty.
@@ -28,7 +28,7 @@ def bringer(app_id: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class BroughtEntry:
+class ImportedEntry:
     """What a list tells of one. ``size``: bytes of its PSBT, which is not read: those of a list are megabytes together.
 
     ``quorum``: the verification code of the vault that it was judged by.
@@ -38,7 +38,7 @@ class BroughtEntry:
     state: State
     reason: str
     vault_id: str
-    brought: Brought
+    brought: Imported
     size: int
     quorum: str | None = None
 
@@ -51,7 +51,7 @@ class BroughtEntry:
 
 
 @dataclass(frozen=True)
-class BroughtBook:
+class ImportedBook:
     """Reads at any time; what is written of a record is written by ``rows``."""
 
     connection: sqlite3.Connection
@@ -59,13 +59,13 @@ class BroughtBook:
     def find(self, psbt_id: str) -> Record | None:
         return next(self._records("p.brought_by IS NOT NULL AND p.psbt_id = ?", psbt_id), None)
 
-    def newest(self, most: int, app_id: str | None = None, *, everyone: bool) -> tuple[BroughtEntry, ...]:
+    def newest(self, most: int, app_id: str | None = None, *, everyone: bool) -> tuple[ImportedEntry, ...]:
         """In the order in which they came: of ``everyone``, else of one app (None: of the person)."""
         if everyone:
             return self._entries(_NEWEST_OF_ALL, most)
         return self._entries(_NEWEST_OF_ONE, bringer(app_id), most)
 
-    def waiting(self) -> tuple[BroughtEntry, ...]:
+    def waiting(self) -> tuple[ImportedEntry, ...]:
         """As ``open``."""
         return self._entries(_OPEN)
 
@@ -89,7 +89,7 @@ class BroughtBook:
         row = self.connection.execute(query, (app_id, newest - 1)).fetchone()
         return None if row is None else int(json.loads(row["snapshot"])["brought"]["expires_at"])
 
-    def _entries(self, where: str, *given: str | int) -> tuple[BroughtEntry, ...]:
+    def _entries(self, where: str, *given: str | int) -> tuple[ImportedEntry, ...]:
         found = self.connection.execute(f"{_ENTRY_COLUMNS} WHERE {where} ORDER BY p.rowid", given)
         return tuple(_entry(row) for row in found)
 
@@ -98,9 +98,9 @@ class BroughtBook:
         return (rows.read_record(row) for row in self.connection.execute(query, given).fetchall())
 
 
-def _entry(row: sqlite3.Row) -> BroughtEntry:
-    brought = Brought(**json.loads(row["snapshot"])["brought"])
-    return BroughtEntry(
+def _entry(row: sqlite3.Row) -> ImportedEntry:
+    brought = Imported(**json.loads(row["snapshot"])["brought"])
+    return ImportedEntry(
         row["psbt_id"],
         State(row["state"]),
         row["reason"],

@@ -33,7 +33,7 @@ from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
 from signerd.journal.apps import AppBook
 from signerd.journal.figures import JournalFigures, figures_of
-from signerd.journal.imported import BroughtBook
+from signerd.journal.imported import ImportedBook
 from signerd.journal.keys import KeyBook
 from signerd.journal.places import PlaceBook
 from signerd.journal.quota import QuotaBook
@@ -104,7 +104,7 @@ class Journal:
         self._vaults = VaultBook(self._db, network)
         self.keys = KeyBook(self._db, network)
         self.apps = AppBook(self._db, self.noted)
-        self.brought = BroughtBook(self._db)
+        self.imported = ImportedBook(self._db)
         self.tokens = TokenBook(self._db)
         self._quota = QuotaBook(self._db)
 

@@ -3,7 +3,7 @@
 import sqlite3
 from datetime import UTC, datetime
 
-from signerd.core.rules.ledger import Asked, Ledger
+from signerd.core.rules.ledger import AskedSpend, Ledger
 from signerd.core.rules.spending import Moment, Spent
 from signerd.journal import rows
 
@@ -42,11 +42,11 @@ class SpendingBook:
     def _catch_up(self) -> None:
         self._ledger.take(rows.audit_entries(self._db, self._ledger.sequence))
 
-    def _read(self, item: Asked) -> Spent:
+    def _read(self, item: AskedSpend) -> Spent:
         return read_spent(self._db, item)
 
 
-def read_spent(connection: sqlite3.Connection, item: Asked) -> Spent:
+def read_spent(connection: sqlite3.Connection, item: AskedSpend) -> Spent:
     """With the coins it spends, and the quorum that it was signed for."""
     coins = frozenset(rows.read_coins(connection, item.psbt_id))
     return Spent(item.psbt_id, rows.read_quorum(connection, item.psbt_id), item.at, item.amount, coins)

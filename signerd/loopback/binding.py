@@ -13,8 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from signerd.callers import SCOPE_KEY, STRANGER, Caller, Right
+from signerd.callers import STRANGER, Caller, Right
 from signerd.errors import InvalidRequest
+from signerd.loopback.access.request_head import SCOPE_KEY
 
 JSON = "application/json"
 Endpoint = Callable[..., Awaitable[Any]]

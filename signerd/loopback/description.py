@@ -17,7 +17,7 @@ from signerd.problems import CONTENT_TYPE, STATUSES
 _REFERENCE = "#/components/schemas/{model}"
 _WORD, _NUMBER = {"type": "string"}, {"type": "integer"}
 _SAID = {"type": _WORD, "title": _WORD, "status": _NUMBER, "code": _WORD, "detail": _WORD, "hint": _WORD}
-# What ``loopback.errors.problem`` writes.
+# What ``problems.problem`` writes.
 PROBLEM: Mapping[str, Any] = MappingProxyType(
     {
         "type": "object",

@@ -14,18 +14,18 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from signerd.daemon.service import Daemon
 from signerd.endpoint import socket_path
 from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import Gate, PortGate, SocketGate
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.ports import listening_ports
 from signerd.loopback.access.rates import Rates
+from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.access.sockets import private_socket
 from signerd.loopback.api import PREFIX, ROUTES
 from signerd.loopback.events import Streams
-from signerd.loopback.page.sessions import Sessions
 from signerd.loopback.routes import make_app
-from signerd.loopback.service import DaemonService
 
 # What a row of the table says that its body may have more than others.
 LARGER = {(row.method, PREFIX + row.path): row.max_body for row in ROUTES if row.max_body is not None}
@@ -49,7 +49,7 @@ def seconds_awake_or_not() -> float:
 
 @contextlib.asynccontextmanager
 async def serving(
-    service: DaemonService,
+    service: Daemon,
     state: Path,
     *,
     port: int | None = None,
@@ -59,7 +59,7 @@ async def serving(
     """Answer while the body runs; at its end every stream is ended and every answer is finished.
 
     The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None for none; where
-    it cannot be served, the socket is, and ``service.reach`` says why. ``sessions``: of the page; None: new ones.
+    it cannot be served, the socket is, and ``service.page_address`` says why. ``sessions``: of the page; None: new ones.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
@@ -72,7 +72,7 @@ async def serving(
         servers = [_Server(_config(app, SocketGate(service.apps, rates), _of_the_socket), (private,))]
         if port is not None:
             found = stack.enter_context(listening_ports(port))
-            service.reach.tell(found.port, found.notes)
+            service.page_address.tell(found.port, found.notes)
             if found.whose is not None and found.port is not None:
                 gate = PortGate(found.port, service.apps, seated, rates)
                 servers.append(_Server(_config(app, gate, found.whose), found.sockets))

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from firmware_bridge import sanitised_psbt
-from firmware_bridge import signing
+from firmware_bridge import sanitised_psbt, signing
 from multisig import Psbt, descriptor, vault
 from multisig.inspection import findings, inputs, outputs, whole
 from multisig.proofs import Place, Prover, Unproven

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
@@ -9,18 +10,27 @@ from types import MappingProxyType
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from signerd.callers import SCOPE_KEY, SESSION_KEY, Caller, Kind
+from signerd.callers import Caller, Kind
 from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError
 from signerd.loopback.access.answers import guarded, preflight
-from signerd.loopback.access.asked import Asked
 from signerd.loopback.access.gates import Admitted, Gate
-from signerd.loopback.ports.metrics import Refused
+from signerd.loopback.access.request_head import SCOPE_KEY, SESSION_KEY, RequestHead
 from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 
 # The largest request is a rejection with its reason of 1,000 characters.
 MAX_BODY_BYTES = 64 * 1024
 BODY_SECONDS = 10.0
 NO_LARGER: Mapping[tuple[str, str], int] = MappingProxyType({})
+
+
+@dataclass
+class Refused:
+    """Calls that were refused, by the code of the error: as many names as the tree has leaves."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, code: str) -> None:
+        self.counts[code] = self.counts.get(code, 0) + 1
 
 
 class Door:
@@ -48,7 +58,7 @@ class Door:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        asked, reader = Asked.of(scope), None
+        asked, reader = RequestHead.of(scope), None
         try:
             reader = self._gate.reader(asked)
             if reader is not None and asked.is_preflight:
@@ -62,7 +72,7 @@ class Door:
             await _refusal(error)(scope, receive, guarded(send, reader))
 
     async def _answered(
-        self, asked: Asked, admitted: Admitted, scope: Scope, receive: Receive, send: Send
+        self, asked: RequestHead, admitted: Admitted, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Its body is read when it is its turn: those that wait hold none of it. Raises as ``_body``, NotPaired: nothing was sent."""
         body = await self._body(asked, receive, self._most(scope, admitted.caller))
@@ -71,7 +81,7 @@ class Door:
             _write_down(scope, admitted)
             await self._app(scope, _replaying(body, receive), send)
 
-    async def _body(self, asked: Asked, receive: Receive, most: int) -> bytes | None:
+    async def _body(self, asked: RequestHead, receive: Receive, most: int) -> bytes | None:
         """The whole body; None where the caller went before it was whole. Raises RequestTooLarge as soon as it is known to be, RequestTooSlow."""
         # h11 has checked that it is a number.
         if int(asked.first("content-length") or "0") > most:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from signerd.callers import PAGE, STRANGER, TERMINAL, Caller, PageSessions, Tokens
+from signerd.apps import PairedApps
+from signerd.callers import PAGE, STRANGER, TERMINAL, Caller
 from signerd.endpoint import EVENTS, HOST
 from signerd.errors import InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
-from signerd.loopback.access.asked import Asked
 from signerd.loopback.access.origins import (
     OPAQUE,
     hosts_at,
@@ -19,6 +19,8 @@ from signerd.loopback.access.origins import (
     require_our_page,
 )
 from signerd.loopback.access.rates import Rates, Request
+from signerd.loopback.access.request_head import RequestHead
+from signerd.loopback.access.sessions import Sessions
 
 # Whatever a browser sends of its own accord; a program has no reason to.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
@@ -51,11 +53,11 @@ class Admitted:
 class Gate(Protocol):
     """Reads a request's head in two steps, so that an app's own site can read why the second one failed."""
 
-    def reader(self, asked: Asked) -> str | None:
+    def reader(self, asked: RequestHead) -> str | None:
         """The other origin that may read the answer, if any. Raises leaves of LoopbackError."""
         ...
 
-    def admit(self, asked: Asked, reader: str | None) -> Admitted:
+    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:
         """Raises leaves of LoopbackError."""
         ...
 
@@ -63,11 +65,11 @@ class Gate(Protocol):
 class SocketGate:
     """Of the private socket: the person's own programs; no browser gets here, and what looks like one is refused (L1-L4)."""
 
-    def __init__(self, tokens: Tokens, rates: Rates) -> None:
+    def __init__(self, tokens: PairedApps, rates: Rates) -> None:
         self._tokens = tokens
         self._rates = rates
 
-    def reader(self, asked: Asked) -> str | None:
+    def reader(self, asked: RequestHead) -> str | None:
         if asked.all("host") != (HOST,):
             raise NotForBrowsers(f"the Host must be '{HOST}'")
         for name, _value in asked.headers:
@@ -76,7 +78,7 @@ class SocketGate:
         _refuse_upgrade(asked)
         return None
 
-    def admit(self, asked: Asked, reader: str | None) -> Admitted:  # noqa: ARG002 - no other site reads an answer here
+    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no other site reads an answer here
         token = asked.token()
         return Admitted(TERMINAL) if token is None else _app(self._tokens, self._rates, asked, token)
 
@@ -84,13 +86,13 @@ class SocketGate:
 class PortGate:
     """Of the TCP port, where every page of the person's browser can call (ADR 19)."""
 
-    def __init__(self, port: int, tokens: Tokens, sessions: PageSessions, rates: Rates) -> None:
+    def __init__(self, port: int, tokens: PairedApps, sessions: Sessions, rates: Rates) -> None:
         self._hosts = hosts_at(port)
         self._tokens = tokens
         self._sessions = sessions
         self._rates = rates
 
-    def reader(self, asked: Asked) -> str | None:
+    def reader(self, asked: RequestHead) -> str | None:
         host = require_host(asked, self._hosts)
         _refuse_upgrade(asked)
         origin, own = asked.sole("origin"), own_origin(host)
@@ -103,7 +105,7 @@ class PortGate:
             raise OriginRefused("this site was not let in")
         return origin
 
-    def admit(self, asked: Asked, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
+    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
         if asked.enters:
             require_navigation(asked)
             return Admitted(STRANGER)
@@ -114,7 +116,7 @@ class PortGate:
             return _app(self._tokens, self._rates, asked, token)
         return Admitted(STRANGER) if secret is None else self._page(asked, secret)
 
-    def _page(self, asked: Asked, secret: str) -> Admitted:
+    def _page(self, asked: RequestHead, secret: str) -> Admitted:
         require_our_page(asked, require_host(asked, self._hosts))
         session = self._sessions.find(secret, by_itself=asked.is_by_itself)
         if session is None:
@@ -122,7 +124,7 @@ class PortGate:
         return Admitted(PAGE, session, lambda: self._sessions.stands(secret))
 
 
-def _app(tokens: Tokens, rates: Rates, asked: Asked, token: str) -> Admitted:
+def _app(tokens: PairedApps, rates: Rates, asked: RequestHead, token: str) -> Admitted:
     """Raises NotPaired, TooManyRequests."""
     origin = asked.sole("origin")
     caller = tokens.caller(token, origin)
@@ -133,7 +135,7 @@ def _app(tokens: Tokens, rates: Rates, asked: Asked, token: str) -> Admitted:
     return Admitted(caller, stands=lambda: _stands(tokens, token, origin), in_turn=in_turn)
 
 
-def _stands(tokens: Tokens, token: str, origin: str | None) -> bool:
+def _stands(tokens: PairedApps, token: str, origin: str | None) -> bool:
     try:
         tokens.caller(token, origin)
     except NotPaired:
@@ -141,7 +143,7 @@ def _stands(tokens: Tokens, token: str, origin: str | None) -> bool:
     return True
 
 
-def _refuse_upgrade(asked: Asked) -> None:
+def _refuse_upgrade(asked: RequestHead) -> None:
     """Events come as a plain answer; no WebSocket is spoken here."""
     if asked.all("upgrade"):
         raise InvalidRequest("no other protocol is spoken here")

@@ -7,10 +7,11 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from signerd.endpoint import IPV4
 from signerd.loopback.access.peers import Whose, teller
 from signerd.loopback.access.sockets import BACKLOG
 
-IPV4, IPV6 = "127.0.0.1", "::1"
+IPV6 = "::1"
 # Any free port of the first address may be taken at the second; the next try gets another one.
 TRIES = 8
 
@@ -21,21 +22,6 @@ TAKEN = (
 UNTOLD = "The page is not served: this system does not tell signerd which user a TCP connection belongs to."
 NO_IPV6 = f"This machine has no IPv6: the page is served at {IPV4} only."
 REFUSED = "The page is not served: this machine lets signerd listen on no port ({reason})."
-
-
-@dataclass
-class Reach:
-    """Where the daemon can be reached over TCP. Whoever serves writes it, the status tells it."""
-
-    port: int | None = None
-    notes: tuple[str, ...] = ()
-
-    def tell(self, port: int | None, notes: tuple[str, ...]) -> None:
-        self.port, self.notes = port, notes
-
-    @property
-    def page_url(self) -> str | None:
-        return None if self.port is None else f"http://{IPV4}:{self.port}/"
 
 
 @dataclass(frozen=True)

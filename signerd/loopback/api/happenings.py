@@ -59,7 +59,7 @@ async def follow(
 
 def _hides(service: Service, caller: Caller, subject: str) -> bool:
     """An app hears nothing of what another one brought."""
-    return caller.app_id is not None and service.brought.hides(caller, subject)
+    return caller.app_id is not None and service.imported.hides(caller, subject)
 
 
 ROUTES = (

@@ -5,10 +5,11 @@ from typing import Annotated
 from starlette.responses import Response
 
 from signerd.callers import Right
+from signerd.daemon.metrics import Figure
+from signerd.loopback.access.door import Refused
 from signerd.loopback.api.table import Route, Service
 from signerd.loopback.binding import In
 from signerd.loopback.events import Streams
-from signerd.loopback.ports.metrics import Figure, Refused
 
 
 async def metrics(

@@ -5,9 +5,9 @@ from typing import Annotated
 from signerd import shapes
 from signerd.callers import Kind, Right
 from signerd.errors import NotAllowed, PageNotServed
+from signerd.loopback.access.sessions import ENTRY_SECONDS, Sessions
 from signerd.loopback.api.table import By, Route, Service
 from signerd.loopback.binding import In
-from signerd.loopback.page.sessions import ENTRY_SECONDS, Sessions
 
 
 async def enter_page(
@@ -16,7 +16,7 @@ async def enter_page(
     """A page that could let others in would do so for whoever sits before it for a moment."""
     if caller.kind is not Kind.TERMINAL:
         raise NotAllowed("the page is opened at the command line alone", hint="Run `signerd open`.")
-    url = service.reach.page_url
+    url = service.page_address.url
     if url is None:
         raise PageNotServed("the page is not served")
     return shapes.PageEntry(url=url, code=sessions.entry(), seconds=ENTRY_SECONDS)

@@ -7,23 +7,23 @@ from signerd.shapes.psbts import MAX_PSBT_BODY
 
 
 async def inspect_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -> shapes.PsbtReview:
-    return await service.brought.inspect(body.psbt, caller)
+    return await service.imported.inspect(body.psbt, caller)
 
 
 async def bring_psbt(service: Service, caller: By, body: shapes.PsbtRequest) -> shapes.BroughtView:
-    return await service.brought.bring(body.psbt, caller)
+    return await service.imported.bring(body.psbt, caller)
 
 
 async def brought_psbts(service: Service, caller: By) -> tuple[shapes.BroughtLine, ...]:
-    return await service.brought.all(caller)
+    return await service.imported.all(caller)
 
 
 async def brought_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.BroughtView:
-    return await service.brought.one(psbt_id, caller)
+    return await service.imported.one(psbt_id, caller)
 
 
 async def withdraw_psbt(service: Service, caller: By, psbt_id: PathId) -> shapes.BroughtLine:
-    return await service.brought.withdraw(psbt_id, caller)
+    return await service.imported.withdraw(psbt_id, caller)
 
 
 ROUTES = (

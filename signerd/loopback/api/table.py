@@ -5,12 +5,12 @@ from typing import Annotated
 
 from signerd import shapes
 from signerd.callers import Caller, Right
+from signerd.daemon.service import Daemon
 from signerd.loopback.binding import Endpoint, In
-from signerd.loopback.service import DaemonService
 
 PREFIX = "/v1"
 
-Service = Annotated[DaemonService, In.STATE]
+Service = Annotated[Daemon, In.STATE]
 # Who asks, for an endpoint that tells the person or the chain of it.
 By = Annotated[Caller, In.CALLER]
 PathId = Annotated[shapes.Id, In.PATH]

@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from signerd import shapes
-from signerd.callers import SCOPE_KEY, STRANGER, Caller
+from signerd.callers import STRANGER, Caller
+from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest
+from signerd.loopback.access.request_head import SCOPE_KEY
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.service import DaemonService
 
 FORM = "application/x-www-form-urlencoded"
 # What the status tells, on every page.
@@ -49,7 +50,7 @@ class Asked:
     """``service``: the port behind the page."""
 
     request: Request
-    service: DaemonService
+    service: Daemon
 
     # --- what was asked ----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from multisig import Network
 from signerd import shapes
 from signerd.loopback.page.asked import Asked, Fields, shaped
-from signerd.loopback.page.quorums import MAX_TEXT, brought_in
+from signerd.loopback.page.quorums import MAX_TEXT, quorum_in
 from signerd.loopback.page.rendering import answer as html
 from signerd.loopback.page.rendering import render
 from signerd.loopback.page.table import Row
@@ -28,7 +28,7 @@ async def _compared(asked: Asked, brought: shapes.BroughtQuorum | None) -> dict[
 
 
 async def _brought(asked: Asked, fields: Fields) -> shapes.BroughtQuorum | None:
-    return brought_in(fields, Network((await asked.service.status()).network))
+    return quorum_in(fields, Network((await asked.service.status()).network))
 
 
 async def wizard(asked: Asked) -> Response:

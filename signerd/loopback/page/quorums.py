@@ -9,7 +9,7 @@ from signerd.shapes import BroughtQuorum
 MAX_TEXT = 40_000
 
 
-def brought_in(fields: Fields, network: Network) -> BroughtQuorum | None:
+def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
     """None: the platform's record. A vault that was read before comes back as its descriptor; ``network``: this daemon's own.
 
     Raises InvalidRequest.

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from signerd.callers import Caller, Kind, Right
+from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
 from signerd.loopback.page import (
     addresses,
@@ -30,7 +31,6 @@ from signerd.loopback.page import (
 from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.problems import problem_answer
 from signerd.loopback.page.table import Row
-from signerd.loopback.service import DaemonService
 
 ROWS: tuple[Row, ...] = (
     *home.ROWS,
@@ -53,7 +53,7 @@ _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOW
 _Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-def make_page(service: DaemonService) -> Starlette:
+def make_page(service: Daemon) -> Starlette:
     page = Starlette(
         routes=[_route(row, service) for row in ROWS],
         exception_handlers={
@@ -66,7 +66,7 @@ def make_page(service: DaemonService) -> Starlette:
     return page
 
 
-def _route(row: Row, service: DaemonService) -> Route:
+def _route(row: Row, service: Daemon) -> Route:
     async def call(request: Request) -> Response:
         asked = Asked(request, service)
         _let_in(asked.caller, row.needs)
@@ -85,7 +85,7 @@ def _let_in(caller: Caller, needs: Right) -> None:
     caller.require(needs)
 
 
-def _known(service: DaemonService) -> _Handler:
+def _known(service: Daemon) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, SignerdError)
         return await problem_answer(Asked(request, service), error)
@@ -93,7 +93,7 @@ def _known(service: DaemonService) -> _Handler:
     return handle
 
 
-def _not_served(service: DaemonService) -> _Handler:
+def _not_served(service: Daemon) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         asked = Asked(request, service)
@@ -109,7 +109,7 @@ def _not_served(service: DaemonService) -> _Handler:
     return handle
 
 
-def _unknown(service: DaemonService) -> _Handler:
+def _unknown(service: Daemon) -> _Handler:
     """A bug. Starlette raises it again after this answer, so that the log has it whole."""
 
     async def handle(request: Request, _error: Exception) -> Response:

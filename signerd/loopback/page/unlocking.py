@@ -38,7 +38,7 @@ async def _context(asked: Asked, card: Card, step: UnlockStep | None = None) -> 
     failed: DeviceFailed | None = None
     if step is None:
         try:
-            step = await asked.service.unlocking.standing(card.view.id)
+            step = await asked.service.unlocking.current(card.view.id)
         except DeviceFailed as error:
             failed = error
     registered = (await asked.service.status()).fingerprint

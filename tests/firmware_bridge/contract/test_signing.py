@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, signing
-from firmware_bridge import sanitised_psbt
+from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, sanitised_psbt, signing
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.panel import Decision, Prompt, ask_person, refuse_all
 from multisig import (
@@ -326,7 +325,9 @@ async def test_s4_s5_without_the_guards_the_person_would_be_asked(folder, monkey
 
 async def test_s19_without_its_guard_a_bad_signature_would_come_back(folder, monkeypatch):
     """And even then it would not count: the second look is at the PSBT that is about to be returned."""
-    monkeypatch.setattr(sanitised_psbt, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
+    monkeypatch.setattr(
+        sanitised_psbt, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer)
+    )
     rig = makes.FAKES[0].rig(folder, faults=Faults(wrong_signatures=frozenset({0})))
     async with bridged(rig) as (bridge, [device]):
         with pytest.raises(BadSignature):

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import enrolment
-from firmware_bridge import sanitised_psbt
+from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.coldcard import VirtualColdcard

@@ -9,8 +9,7 @@ from hwilib.devices.trezorlib import mapping, messages
 from hwilib.devices.trezorlib.exceptions import Cancelled, PinException, TrezorFailure
 from hwilib.devices.trezorlib.messages import Failure
 
-from firmware_bridge import Bridge, DeviceState, errors
-from firmware_bridge import sanitised_psbt
+from firmware_bridge import Bridge, DeviceState, errors, sanitised_psbt
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded
 from firmware_bridge.model import Family

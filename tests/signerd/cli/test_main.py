@@ -14,7 +14,7 @@ from signerd.cli.desk import Desk
 from signerd.cli.exits import Exit, status_of
 from signerd.cli.output import answer, table
 from signerd.problems import leaves
-from tests.signerd.loopback.test_errors import made
+from tests.signerd.test_problems import made
 from tests.support.command import is_tame, signerd
 
 COMMANDS = [

@@ -24,7 +24,7 @@ from signerd.core.checks.table import CHECKS, LOWERABLE, LOWERED, UNTOUCHABLE, l
 from signerd.core.review import review
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.states import State
-from signerd.core.values import Brought, Neighbour, Snapshot, Surroundings
+from signerd.core.values import Imported, Neighbour, Snapshot, Surroundings
 from signerd.core.verdicts import Outcome, allow, hold, refuse, warn
 from tests.support.desk import NETWORK, VAULT, make_pin, snapshot_of, spend, surroundings
 from tests.support.tokens import call, token_snapshot
@@ -36,7 +36,7 @@ def names_of_checks() -> set[str]:
     psbt, around = Psbt.parse(HONEST.psbt), surroundings()
     before = {check(Case(HONEST, psbt, around)).name for check in BEFORE_INSPECTION}
     before |= {check(Case(HONEST, psbt, around)).name for check in FORWARD_BEFORE_INSPECTION}
-    given = Case(replace(HONEST, brought=Brought("App", "app-1", 0)), psbt, around)
+    given = Case(replace(HONEST, brought=Imported("App", "app-1", 0)), psbt, around)
     before |= {check(given).name for check in (*BROUGHT_OF_VAULT, *BROUGHT_OF_PROFILE)}
     case = InspectedCase(HONEST, psbt, around, make_pin(), inspect(psbt, VAULT, network=NETWORK))
     after = (*AFTER_INSPECTION, *FORWARD_AFTER_INSPECTION, *BROUGHT_AFTER_INSPECTION)

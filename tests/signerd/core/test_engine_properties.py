@@ -12,7 +12,7 @@ from signerd.core.effects import Effect, SignOnDevice, Submit, SubmitDecline
 from signerd.core.engine import decide, receive, standing_effects
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Brought, Record, Surroundings
+from signerd.core.values import Imported, Record, Surroundings
 from signerd.errors import DecisionError
 from tests.support.desk import signed_by, snapshot_of, spend, surroundings
 from tests.support.wallets import ALICE, BOB
@@ -41,7 +41,7 @@ ANSWERS = (
     ALICE.sign(spend(fee=1_001)).to_bytes(),
 )
 # The same transaction, brought by an app: of the vault as above.
-BROUGHT = replace(HONEST, brought=Brought("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
+BROUGHT = replace(HONEST, brought=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
 DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, BROUGHT) for a in AROUNDS)
 
 SIMPLE = (

@@ -12,7 +12,7 @@ from signerd.callers import GRANTABLE, TERMINAL, Caller, Kind
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Limits
-from signerd.daemon import imported as brought
+from signerd.daemon import imported
 from signerd.errors import (
     AlreadyProposed,
     IllegalEvent,
@@ -21,7 +21,7 @@ from signerd.errors import (
     NotAllowed,
     RefusedByChecks,
     StaleApproval,
-    TooManyBrought,
+    TooManyImported,
     UnknownProposal,
 )
 from signerd.journal import Journal
@@ -53,15 +53,15 @@ def prepared(prepared: Path) -> Path:
 
 async def signed(daemon, psbt: Psbt, caller: Caller = WALLET):
     """Brought, approved by the person, and signed: what the one who brought it is given then."""
-    view = await daemon.brought.bring(psbt.to_base64(), caller)
+    view = await daemon.imported.bring(psbt.to_base64(), caller)
     await approve(daemon, view.psbt_id)
     await until_state(daemon, view.psbt_id, State.HANDED_OVER)
-    return await daemon.brought.one(view.psbt_id, caller)
+    return await daemon.imported.one(view.psbt_id, caller)
 
 
 async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         assert view.state == "waiting-for-person"
         assert view.vault_id == VAULT_ID
         assert view.signed_psbt is None
@@ -96,7 +96,7 @@ async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, plat
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill())
     async with daemon_at(prepared, platform, bridge) as daemon:
-        again = await daemon.brought.bring(bill().to_base64(), WALLET)
+        again = await daemon.imported.bring(bill().to_base64(), WALLET)
         assert again == first
         await until_state(daemon, first.psbt_id, State.HANDED_OVER)
     assert bridge.asked == 1
@@ -104,7 +104,7 @@ async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, plat
 
 async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         (line,) = await daemon.proposals(ended=False)
         assert line.brought_by == "the program 'Wallet'"
         shown = await daemon.proposal(view.psbt_id)
@@ -122,7 +122,7 @@ async def test_l13_an_app_that_may_approve_does_not_approve_what_it_brought(
     prepared, platform, bridge
 ) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
         with pytest.raises(NotAllowed):
             await daemon.approve(view.psbt_id, digest, frozenset(), WALLET)
@@ -130,28 +130,28 @@ async def test_l13_an_app_that_may_approve_does_not_approve_what_it_brought(
             await daemon.approve(view.psbt_id, digest, frozenset(), OTHER)
         with pytest.raises(UnknownProposal):
             await daemon.reject(view.psbt_id, "", OTHER)
-        assert (await daemon.brought.one(view.psbt_id, WALLET)).state == "waiting-for-person"
+        assert (await daemon.imported.one(view.psbt_id, WALLET)).state == "waiting-for-person"
 
 
 async def test_l7_l13_another_apps_is_as_unknown_as_nobodys(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         said = []
         for psbt_id in (view.psbt_id, "b-" + "0" * 32):
-            for ask in (daemon.brought.one, daemon.brought.withdraw):
+            for ask in (daemon.imported.one, daemon.imported.withdraw):
                 with pytest.raises(UnknownProposal) as refused:
                     await ask(psbt_id, OTHER)
                 said.append(str(refused.value).replace(psbt_id, "ID"))
         assert len(set(said)) == 1
-        assert await daemon.brought.all(OTHER) == ()
-        assert [line.psbt_id for line in await daemon.brought.all(WALLET)] == [view.psbt_id]
-        assert [line.psbt_id for line in await daemon.brought.all(TERMINAL)] == [view.psbt_id]
+        assert await daemon.imported.all(OTHER) == ()
+        assert [line.psbt_id for line in await daemon.imported.all(WALLET)] == [view.psbt_id]
+        assert [line.psbt_id for line in await daemon.imported.all(TERMINAL)] == [view.psbt_id]
 
 
 async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await daemon.brought.bring(bill().to_base64(), WALLET)
-        second = await daemon.brought.bring(bill().to_base64(), OTHER)
+        first = await daemon.imported.bring(bill().to_base64(), WALLET)
+        second = await daemon.imported.bring(bill().to_base64(), OTHER)
         assert first.psbt_id != second.psbt_id
         # The one is told nothing of the other; the person is.
         told = {check.name: check.sentence for check in second.review.checks}
@@ -165,26 +165,26 @@ async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge)
 
 async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        no = await daemon.brought.bring(bill(1).to_base64(), WALLET)
+        no = await daemon.imported.bring(bill(1).to_base64(), WALLET)
         assert (await daemon.reject(no.psbt_id, "not mine")).state == "declined"
-        back = await daemon.brought.bring(bill(2).to_base64(), WALLET)
-        assert (await daemon.brought.withdraw(back.psbt_id, WALLET)).state == "withdrawn"
+        back = await daemon.imported.bring(bill(2).to_base64(), WALLET)
+        assert (await daemon.imported.withdraw(back.psbt_id, WALLET)).state == "withdrawn"
         for psbt_id in (no.psbt_id, back.psbt_id):
             with pytest.raises(IllegalEvent):
-                await daemon.brought.withdraw(psbt_id, WALLET)
+                await daemon.imported.withdraw(psbt_id, WALLET)
             with pytest.raises(IllegalEvent):
                 await approve(daemon, psbt_id)
         rounds = daemon.follower.state.rounds
         await until(lambda: daemon.follower.state.rounds > rounds + 1)
         assert platform.told() == []
         # The same transaction may be asked about again, under another id.
-        assert (await daemon.brought.bring(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
+        assert (await daemon.imported.bring(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
     assert bridge.asked == 0
 
 
 async def test_what_nobody_decided_about_in_a_day_is_over(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
         real = daemon.journal._now
         daemon.journal._now = lambda: real() + timedelta(days=1)
@@ -201,7 +201,7 @@ async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(
 ) -> None:
     bridge.failures.append(Disconnected("unplugged"))
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         await approve(daemon, view.psbt_id)
         await until_state(daemon, view.psbt_id, State.INTERRUPTED)
         told = await signed(daemon, bill())
@@ -213,9 +213,9 @@ async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(
 
 
 async def refusals(daemon, psbt: Psbt) -> set[str]:
-    shown = await daemon.brought.inspect(psbt.to_base64(), TERMINAL)
+    shown = await daemon.imported.inspect(psbt.to_base64(), TERMINAL)
     with pytest.raises(RefusedByChecks) as refused:
-        await daemon.brought.bring(psbt.to_base64(), TERMINAL)
+        await daemon.imported.bring(psbt.to_base64(), TERMINAL)
     names = {check.name for check in shown.checks if check.outcome == "refuse"}
     assert all(f"[{name}]" in str(refused.value) for name in names)
     assert not shown.allowed
@@ -250,19 +250,19 @@ async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, b
         journal.add_pin(replace(make_pin(all_of_them), vault_id=vault_id), Note("pinned", vault_id))
     async with daemon_at(prepared, platform, bridge) as daemon:
         for vault, its_id in ((VAULT, VAULT_ID), (all_of_them, vault_id)):
-            shown = await daemon.brought.inspect(bill(policy=vault).to_base64(), WALLET)
+            shown = await daemon.imported.inspect(bill(policy=vault).to_base64(), WALLET)
             assert (shown.allowed, shown.vault_id) == (True, its_id)
 
 
 async def test_s16_coins_of_a_vault_that_is_not_pinned_any_more(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         digest = (await daemon.proposal(view.psbt_id)).digest
         await daemon.unpin(VAULT_ID, make_pin().vault.verification_code)
         with pytest.raises((IllegalEvent, StaleApproval)):
             await daemon.approve(view.psbt_id, digest)
         with pytest.raises(RefusedByChecks):
-            await daemon.brought.bring(bill(1).to_base64(), WALLET)
+            await daemon.imported.bring(bill(1).to_base64(), WALLET)
     assert bridge.asked == 0
 
 
@@ -271,11 +271,11 @@ async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, brid
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         with pytest.raises(AlreadyProposed, match="p-1"):
-            await daemon.brought.bring(spend().to_base64(), WALLET)
-        assert (await daemon.brought.inspect(spend().to_base64(), WALLET)).proposal_id == "p-1"
+            await daemon.imported.bring(spend().to_base64(), WALLET)
+        assert (await daemon.imported.inspect(spend().to_base64(), WALLET)).proposal_id == "p-1"
         # With a colleague's signature in it, it is the same transaction.
         with pytest.raises(AlreadyProposed):
-            await daemon.brought.bring(BOB.sign(spend()).to_base64(), WALLET)
+            await daemon.imported.bring(BOB.sign(spend()).to_base64(), WALLET)
 
 
 async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
@@ -295,7 +295,7 @@ async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
         assert (await daemon.proposal("p-9")).to_acknowledge == ("paid-twice",)
         await approve(daemon, "p-9", "paid-twice")
         await until_state(daemon, "p-9", State.SUBMITTED)
-        assert (await daemon.brought.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
+        assert (await daemon.imported.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
 
 
 @pytest.mark.parametrize("policy", [VAULT, PROFILE], ids=["vault", "profile"])
@@ -307,7 +307,7 @@ async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
     cancel = build_psbt(policy, [fund(policy, COIN, index=10)], [ChangeTo(sats(COIN - 9_000), 1, 99)], 0)
     async with daemon_at(prepared, platform, bridge) as daemon:
         first = await signed(daemon, bill(policy=policy))
-        view = await daemon.brought.bring(cancel.to_base64(), caller)
+        view = await daemon.imported.bring(cancel.to_base64(), caller)
         shown = await daemon.proposal(view.psbt_id)
         assert shown.to_acknowledge == ("conflict",)
         assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
@@ -321,35 +321,35 @@ async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
 
 async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        for number in range(brought.MOST_OPEN_OF_AN_APP):
-            await daemon.brought.bring(bill(number, 10_000 + number).to_base64(), WALLET)
-        with pytest.raises(TooManyBrought):
-            await daemon.brought.bring(bill(30).to_base64(), WALLET)
-        assert len(await daemon.proposals(ended=False)) == brought.MOST_OPEN_OF_AN_APP
+        for number in range(imported.MOST_OPEN_OF_AN_APP):
+            await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
+        with pytest.raises(TooManyImported):
+            await daemon.imported.bring(bill(30).to_base64(), WALLET)
+        assert len(await daemon.proposals(ended=False)) == imported.MOST_OPEN_OF_AN_APP
         # Another one has its own, and the first has room again when the person has decided.
-        await daemon.brought.bring(bill(31).to_base64(), OTHER)
-        (first, *_) = await daemon.brought.all(WALLET)
+        await daemon.imported.bring(bill(31).to_base64(), OTHER)
+        (first, *_) = await daemon.imported.all(WALLET)
         await daemon.reject(first.psbt_id)
-        await daemon.brought.bring(bill(30).to_base64(), WALLET)
+        await daemon.imported.bring(bill(30).to_base64(), WALLET)
 
 
 async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridge) -> None:
     now = 0.0
     async with daemon_at(prepared, platform, bridge) as daemon:
-        daemon.brought.clock = lambda: now
-        for _ in range(brought.MOST_A_MINUTE):
-            await daemon.brought.inspect(bill().to_base64(), WALLET)
-        with pytest.raises(TooManyBrought):
-            await daemon.brought.inspect(bill().to_base64(), WALLET)
-        await daemon.brought.inspect(bill().to_base64(), OTHER)
-        await daemon.brought.inspect(bill().to_base64(), TERMINAL)
+        daemon.imported.clock = lambda: now
+        for _ in range(imported.MOST_A_MINUTE):
+            await daemon.imported.inspect(bill().to_base64(), WALLET)
+        with pytest.raises(TooManyImported):
+            await daemon.imported.inspect(bill().to_base64(), WALLET)
+        await daemon.imported.inspect(bill().to_base64(), OTHER)
+        await daemon.imported.inspect(bill().to_base64(), TERMINAL)
         now = 60.0
-        await daemon.brought.inspect(bill().to_base64(), WALLET)
+        await daemon.imported.inspect(bill().to_base64(), WALLET)
 
 
 @pytest.mark.parametrize("text", ["", "cHNidP8=\n", "cHNidP9=", "%%%%", "cHNid"])
 async def test_base64_is_read_strictly(prepared, platform, bridge, text: str) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
         with pytest.raises((InvalidRequest, RefusedByChecks)) as refused:
-            await daemon.brought.bring(text, WALLET)
+            await daemon.imported.bring(text, WALLET)
         assert text == "" or refused.type is InvalidRequest

@@ -6,11 +6,10 @@ import pytest
 
 from multisig import ChangeTo, build_psbt, sats
 from signerd.callers import TERMINAL
-from signerd.daemon import imported as brought
-from signerd.daemon import reviews
-from signerd.errors import TooManyBrought
+from signerd.daemon import imported, reviews
+from signerd.errors import TooManyImported
 from signerd.shapes.psbts import MAX_PSBT_BYTES
-from tests.signerd.daemon.test_brought import OTHER, WALLET, platform, prepared, pytestmark
+from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark
 from tests.support.bills import bill
 from tests.support.daemons import daemon_at
 from tests.support.desk import VAULT
@@ -27,18 +26,18 @@ def of_inputs(count: int):
 async def test_l6_who_takes_back_and_brings_again_asks_no_oftener(
     prepared, platform, bridge, monkeypatch
 ) -> None:
-    monkeypatch.setattr(brought, "MOST_A_DAY", 3)
+    monkeypatch.setattr(imported, "MOST_A_DAY", 3)
     async with daemon_at(prepared, platform, bridge) as daemon:
         for number in range(3):
-            view = await daemon.brought.bring(bill(number, 10_000 + number).to_base64(), WALLET)
-            await daemon.brought.withdraw(view.psbt_id, WALLET)
-        with pytest.raises(TooManyBrought, match="in a day"):
-            await daemon.brought.bring(bill(4).to_base64(), WALLET)
+            view = await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
+            await daemon.imported.withdraw(view.psbt_id, WALLET)
+        with pytest.raises(TooManyImported, match="in a day"):
+            await daemon.imported.bring(bill(4).to_base64(), WALLET)
         for caller in (OTHER, TERMINAL):
-            await daemon.brought.bring(bill(4).to_base64(), caller)
+            await daemon.imported.bring(bill(4).to_base64(), caller)
         real = daemon.journal.now
         daemon.journal.now = lambda: real() + timedelta(days=1)
-        await daemon.brought.bring(bill(4).to_base64(), WALLET)
+        await daemon.imported.bring(bill(4).to_base64(), WALLET)
 
 
 def of_outputs(count: int):
@@ -50,38 +49,38 @@ def of_outputs(count: int):
 async def test_l6_an_app_has_few_inputs_and_outputs_judged_in_a_minute(
     prepared, platform, bridge, monkeypatch
 ) -> None:
-    monkeypatch.setattr(brought, "MOST_PARTS_A_MINUTE", 8)
+    monkeypatch.setattr(imported, "MOST_PARTS_A_MINUTE", 8)
     now = 0.0
     async with daemon_at(prepared, platform, bridge) as daemon:
-        daemon.brought.clock = lambda: now
+        daemon.imported.clock = lambda: now
         # A larger one than all together may be, where it is the first.
-        assert (await daemon.brought.inspect(of_inputs(7), WALLET)).allowed
-        for ask in (daemon.brought.inspect, daemon.brought.bring):
-            with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
+        assert (await daemon.imported.inspect(of_inputs(7), WALLET)).allowed
+        for ask in (daemon.imported.inspect, daemon.imported.bring):
+            with pytest.raises(TooManyImported, match="8 inputs and outputs"):
                 await ask(of_inputs(1), WALLET)
-        await daemon.brought.inspect(of_inputs(7), OTHER)
-        await daemon.brought.inspect(of_inputs(7), TERMINAL)
+        await daemon.imported.inspect(of_inputs(7), OTHER)
+        await daemon.imported.inspect(of_inputs(7), TERMINAL)
         now = 60.0
-        await daemon.brought.bring(of_inputs(3), WALLET)
+        await daemon.imported.bring(of_inputs(3), WALLET)
         # Known by now: nothing is judged again.
-        await daemon.brought.bring(of_inputs(3), WALLET)
-        await daemon.brought.inspect(of_inputs(3), WALLET)
-        with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
-            await daemon.brought.inspect(of_inputs(1), WALLET)
+        await daemon.imported.bring(of_inputs(3), WALLET)
+        await daemon.imported.inspect(of_inputs(3), WALLET)
+        with pytest.raises(TooManyImported, match="8 inputs and outputs"):
+            await daemon.imported.inspect(of_inputs(1), WALLET)
 
 
 async def test_l6_outputs_are_weighed_as_inputs_are(prepared, platform, bridge, monkeypatch) -> None:
     """Each may be change, and is derived again."""
-    monkeypatch.setattr(brought, "MOST_PARTS_A_MINUTE", 8)
+    monkeypatch.setattr(imported, "MOST_PARTS_A_MINUTE", 8)
     now = 0.0
     async with daemon_at(prepared, platform, bridge) as daemon:
-        daemon.brought.clock = lambda: now
-        await daemon.brought.inspect(of_outputs(4), WALLET)
-        with pytest.raises(TooManyBrought, match="8 inputs and outputs"):
-            await daemon.brought.bring(of_outputs(3), WALLET)
+        daemon.imported.clock = lambda: now
+        await daemon.imported.inspect(of_outputs(4), WALLET)
+        with pytest.raises(TooManyImported, match="8 inputs and outputs"):
+            await daemon.imported.bring(of_outputs(3), WALLET)
         now = 60.0
-        await daemon.brought.bring(of_outputs(3), WALLET)
-        await daemon.brought.inspect(of_outputs(3), WALLET)
+        await daemon.imported.bring(of_outputs(3), WALLET)
+        await daemon.imported.inspect(of_outputs(3), WALLET)
 
 
 @pytest.fixture
@@ -100,13 +99,13 @@ def judged(monkeypatch):
 async def test_l6_a_list_of_what_was_brought_judges_nothing(prepared, platform, bridge, judged) -> None:
     """Whoever lists it, also after a restart, and also what is over: its figures stand with it."""
     async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await daemon.brought.bring(bill(1).to_base64(), WALLET)
-        second = await daemon.brought.bring(bill(2, 20_000).to_base64(), WALLET)
-        await daemon.brought.withdraw(first.psbt_id, WALLET)
+        first = await daemon.imported.bring(bill(1).to_base64(), WALLET)
+        second = await daemon.imported.bring(bill(2, 20_000).to_base64(), WALLET)
+        await daemon.imported.withdraw(first.psbt_id, WALLET)
     async with daemon_at(prepared, platform, bridge) as daemon:
         judged.clear()
-        lines = await daemon.brought.all(WALLET)
-        assert lines == await daemon.brought.all(TERMINAL)
+        lines = await daemon.imported.all(WALLET)
+        assert lines == await daemon.imported.all(TERMINAL)
         shown = await daemon.proposals(ended=True)
         assert judged == []
         view = await daemon.proposal(second.psbt_id)
@@ -122,21 +121,23 @@ async def test_l6_a_list_of_what_was_brought_judges_nothing(prepared, platform, 
 
 async def test_l6_what_apps_have_open_is_bounded_in_bytes(prepared, platform, bridge, monkeypatch) -> None:
     size = len(bill(1).to_bytes())
-    monkeypatch.setattr(brought, "MOST_OPEN_BYTES_OF_AN_APP", 2 * size + 10)
-    monkeypatch.setattr(brought, "MOST_OPEN_BYTES", 3 * size + 10)
+    monkeypatch.setattr(imported, "MOST_OPEN_BYTES_OF_AN_APP", 2 * size + 10)
+    monkeypatch.setattr(imported, "MOST_OPEN_BYTES", 3 * size + 10)
     async with daemon_at(prepared, platform, bridge) as daemon:
-        first = await daemon.brought.bring(bill(1, 10_000).to_base64(), WALLET)
-        await daemon.brought.bring(bill(2, 20_000).to_base64(), WALLET)
-        with pytest.raises(TooManyBrought, match="this app brought"):
-            await daemon.brought.bring(bill(3, 30_000).to_base64(), WALLET)
-        await daemon.brought.bring(bill(3, 30_000).to_base64(), OTHER)
-        with pytest.raises(TooManyBrought, match="apps brought"):
-            await daemon.brought.bring(bill(4, 40_000).to_base64(), OTHER)
+        first = await daemon.imported.bring(bill(1, 10_000).to_base64(), WALLET)
+        await daemon.imported.bring(bill(2, 20_000).to_base64(), WALLET)
+        with pytest.raises(TooManyImported, match="this app brought"):
+            await daemon.imported.bring(bill(3, 30_000).to_base64(), WALLET)
+        await daemon.imported.bring(bill(3, 30_000).to_base64(), OTHER)
+        with pytest.raises(TooManyImported, match="apps brought"):
+            await daemon.imported.bring(bill(4, 40_000).to_base64(), OTHER)
         # The person's own are the person's; and there is room again where something is over.
-        await daemon.brought.bring(bill(4, 40_000).to_base64(), TERMINAL)
-        await daemon.brought.withdraw(first.psbt_id, WALLET)
-        await daemon.brought.bring(bill(5, 45_000).to_base64(), WALLET)
+        await daemon.imported.bring(bill(4, 40_000).to_base64(), TERMINAL)
+        await daemon.imported.withdraw(first.psbt_id, WALLET)
+        await daemon.imported.bring(bill(5, 45_000).to_base64(), WALLET)
 
 
 def test_l6_one_of_the_largest_has_room_and_the_reviews_of_all_that_apps_have_open() -> None:
-    assert MAX_PSBT_BYTES <= brought.MOST_OPEN_BYTES_OF_AN_APP <= brought.MOST_OPEN_BYTES < reviews.MOST_BYTES
+    assert (
+        MAX_PSBT_BYTES <= imported.MOST_OPEN_BYTES_OF_AN_APP <= imported.MOST_OPEN_BYTES < reviews.MOST_BYTES
+    )

@@ -9,7 +9,7 @@ from signerd.core import events
 from signerd.core.states import State
 from signerd.daemon.psbt_views import NOT_TOLD
 from signerd.loopback.api.proposals import proposal
-from tests.signerd.daemon.test_brought import OTHER, WALLET, platform, prepared, pytestmark, signed
+from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, until_state
 from tests.support.desk import VAULT, snapshot_of
@@ -21,19 +21,19 @@ __all__ = ["platform", "prepared", "pytestmark"]
 async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself(prepared, platform, bridge) -> None:
     imitator = replace(WALLET, name=TERMINAL.name)
     async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await daemon.brought.bring(bill(1).to_base64(), imitator)
-        own = await daemon.brought.bring(bill(2, 20_000).to_base64(), TERMINAL)
+        theirs = await daemon.imported.bring(bill(1).to_base64(), imitator)
+        own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
         told = [await daemon.proposal(view.psbt_id) for view in (theirs, own)]
         assert [view.brought_by for view in told] == ["the program 'command line'", "command line"]
         assert "the program 'command line' brought it" in told[0].checks[0].sentence
-        await daemon.brought.withdraw(theirs.psbt_id, imitator)
+        await daemon.imported.withdraw(theirs.psbt_id, imitator)
         assert (await daemon.proposal(theirs.psbt_id)).reason == "The program 'command line' took it back."
 
 
 async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> None:
     site = replace(OTHER, name="Shop", origin="https://evil.example")
     async with daemon_at(prepared, platform, bridge) as daemon:
-        view = await daemon.brought.bring(bill().to_base64(), site)
+        view = await daemon.imported.bring(bill().to_base64(), site)
         shown = await daemon.proposal(view.psbt_id)
         assert shown.brought_by == shown.created_by == "the site https://evil.example ('Shop')"
         assert "the site https://evil.example ('Shop') brought it" in shown.checks[0].sentence
@@ -41,8 +41,8 @@ async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> N
 
 async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        theirs = await daemon.brought.bring(bill(1).to_base64(), WALLET)
-        own = await daemon.brought.bring(bill(2, 20_000).to_base64(), TERMINAL)
+        theirs = await daemon.imported.bring(bill(1).to_base64(), WALLET)
+        own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
         # As after a change of the configuration, or when a rule's window has filled.
         daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
         daemon.runner.perform(daemon.journal.reconsider())
@@ -100,7 +100,7 @@ async def test_what_was_approved_and_never_signed_is_not_told_as_undecided(
 ) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
         bridge.state = DeviceState.LOCKED
-        view = await daemon.brought.bring(bill().to_base64(), WALLET)
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
         await approve(daemon, view.psbt_id)
         await until_state(daemon, view.psbt_id, State.WAITING_DEVICE)
         step = daemon.runner.decide(view.psbt_id, events.Lapsed())

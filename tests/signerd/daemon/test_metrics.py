@@ -7,9 +7,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from firmware_bridge import DeviceState
 from signerd.core.states import State
+from signerd.daemon.metrics import Figure
 from signerd.errors import UnknownProposal
+from signerd.loopback.access.door import Refused
 from signerd.loopback.metrics_text import exposition
-from signerd.loopback.ports.metrics import Figure, Refused
 from tests.support.served import make_outer, served_daemon
 
 

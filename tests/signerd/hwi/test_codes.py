@@ -70,7 +70,7 @@ def test_every_end_without_a_signature_is_known():
         (shapes.DeviceView, values.Device),
         (shapes.KeyView, values.Key),
         (shapes.AccountKeys, values.Accounts),
-        (shapes.BroughtView, values.Brought),
+        (shapes.BroughtView, values.Imported),
     ],
 )
 def test_what_is_read_is_what_the_daemon_s_shapes_have(shape, ours):
@@ -159,7 +159,7 @@ def _seen(device):
 
 
 def test_who_waits_tells_the_person_on_standard_error_only(capsys):
-    signing._tell(values.Brought("b-1", "waiting-for-person", "", "Treas\x1bury", 5, None))
+    signing._tell(values.Imported("b-1", "waiting-for-person", "", "Treas\x1bury", 5, None))
     seen = capsys.readouterr()
     assert seen.out == ""
     assert "\x1b" not in seen.err

@@ -67,7 +67,7 @@ def person(desk, does):
     """Somebody at the page, who does this with the first PSBT that is brought."""
 
     def wait_and_do():
-        desk.until(lambda: bool(desk.service.journal.brought.open()))
+        desk.until(lambda: bool(desk.service.journal.imported.open()))
         with desk.client() as daemon:
             (line,) = [line for line in daemon.brought_psbts() if line.state == "waiting-for-person"]
             does(daemon, line.psbt_id)
@@ -79,7 +79,7 @@ def person(desk, does):
 
 
 def waiting(desk):
-    return desk.on_loop(desk.service.journal.brought.open)
+    return desk.on_loop(desk.service.journal.imported.open)
 
 
 def approves(daemon, psbt_id):

@@ -67,7 +67,7 @@ def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
         served_daemon(folder / "s", make_outer(folder), port=0, config=make_config()) as daemon,
     ):
         daemon.until(lambda: [r.state for r in daemon.service.journal.records()] == [State.WAITING_PERSON])
-        url = f"http://127.0.0.1:{daemon.service.reach.port}"
+        url = f"http://127.0.0.1:{daemon.service.page_address.port}"
         token = daemon.on_loop(_paired, daemon.service)
         transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
         with (

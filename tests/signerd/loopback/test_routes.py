@@ -20,7 +20,7 @@ from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdErr
 from signerd.loopback.api import PREFIX, ROUTES
 from signerd.loopback.routes import interface
 from signerd.problems import leaves
-from tests.signerd.loopback.test_errors import made
+from tests.signerd.test_problems import made
 from tests.support.desk import snapshot_of, spend, surroundings
 from tests.support.served import served_script
 

@@ -113,14 +113,14 @@ def test_a_taken_port_is_no_reason_to_die(tmp_path):
         port = taken.getsockname()[1]
         with ported(tmp_path / "s", at=port, status=STATUS) as found, found.daemon.client() as client:
             assert client.status() == STATUS
-            reach = found.daemon.service.reach
+            reach = found.daemon.service.page_address
             assert reach.page_url is None
             assert "taken" in reach.notes[0]
 
 
 def test_without_the_port_nothing_is_said_of_it(tmp_path):
     with served_script(tmp_path / "s") as daemon:
-        assert (daemon.service.reach.port, daemon.service.reach.notes) == (None, ())
+        assert (daemon.service.page_address.port, daemon.service.page_address.notes) == (None, ())
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "[::1]", "localhost"])

@@ -2,8 +2,8 @@
 
 import pytest
 
+from signerd.callers import RIGHT_WORDS
 from signerd.core.audit import Note
-from signerd.loopback.rights_words import RIGHT_WORDS
 from tests.support.daemons import until
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD
 from tests.support.paged import Markup, paged

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from signerd.errors import EntryRefused
-from signerd.loopback.page import sessions as module
-from signerd.loopback.page.sessions import (
+from signerd.loopback.access import sessions as module
+from signerd.loopback.access.sessions import (
     ENTRY_SECONDS,
     IDLE_SECONDS,
     MAX_SESSIONS,

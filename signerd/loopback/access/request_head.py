@@ -10,10 +10,13 @@ from signerd.errors import InvalidRequest, NotPaired
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 _SCHEME = "bearer"
+# Where the guard writes down who asks, and by which session of the page, in the connection's scope.
+SCOPE_KEY = "signerd.caller"
+SESSION_KEY = "signerd.session"
 
 
 @dataclass(frozen=True, repr=False)
-class Asked:
+class RequestHead:
     """``headers``: names in small letters, in the order in which they came. Has secrets in it, and so no repr."""
 
     method: str
