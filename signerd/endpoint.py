@@ -15,6 +15,13 @@ ENTER = "/enter"
 LEAVE = "/leave"
 # Where the page follows what happens.
 EVENTS = "/v1/events"
+PREFIX = "/v1"
+# How long an answer may take: one from memory takes milliseconds; the platform may be asked on the way.
+QUICK_SECONDS = 40.0
+# Nine keys from a device that has to be woken first.
+DEVICE_SECONDS = 120.0
+# firmware_bridge gives a person ten minutes at the device.
+PERSON_SECONDS = 15 * 60.0
 # The page and apps reach it over TCP at this machine's own address.
 IPV4 = "127.0.0.1"
 

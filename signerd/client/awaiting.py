@@ -13,7 +13,8 @@ from signerd.client import events
 from signerd.client.api import Api
 from signerd.client.door import Door, timeout
 from signerd.client.events import Resumption
-from signerd.client.flow import QUICK_SECONDS, Plan, Reply, Send, Wait, refusal
+from signerd.client.flow import Plan, Reply, Send, Wait, refusal
+from signerd.endpoint import QUICK_SECONDS
 from signerd.errors import SignerdError
 from signerd.shapes import Happened
 

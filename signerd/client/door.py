@@ -10,11 +10,10 @@ from typing import Self
 
 import httpx
 
-from signerd.endpoint import HOST, trusted_socket
+from signerd.endpoint import HOST, PREFIX, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest
 
 CONNECT_SECONDS = 5.0
-PREFIX = "/v1"
 # Numbers alone: a name is looked up, and what answers may lie.
 _ADDRESS = re.compile(r"http://(?P<host>127\.0\.0\.1|\[::1\]):(?P<port>[0-9]{1,5})/?")
 MAX_PORT = 65_535

@@ -11,18 +11,14 @@ from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from signerd.endpoint import QUICK_SECONDS
 from signerd.errors import DaemonFailed, InvalidRequest, SignerdError
 from signerd.problems import error_from
 from signerd.shapes import ID_PATTERN
+from signerd.shapes.calls import Call
 
 T = TypeVar("T")
 
-# An answer from memory takes milliseconds; the platform may be asked on the way.
-QUICK_SECONDS: Final = 40.0
-# Nine keys from a device that has to be woken first.
-DEVICE_SECONDS: Final = 120.0
-# firmware_bridge gives a person ten minutes at the device.
-PERSON_SECONDS: Final = 15 * 60.0
 _FIRST_ERROR: Final = 400
 
 
@@ -65,11 +61,11 @@ class Wait:
 Plan = Generator[Send | Wait, Reply | None, T]
 
 
-def to_send(verb: str, template: str, asked: Asked, seconds: float) -> Send:
+def to_send(call: Call[Any], asked: Asked) -> Send:
     """Raises InvalidRequest for an id that could lead elsewhere than its row."""
-    path = template.format_map({name: segment(text) for name, text in asked.path.items()})
+    path = call.path.format_map({name: segment(text) for name, text in asked.path.items()})
     query = {name: value for name, value in asked.query.items() if value is not None}
-    return Send(verb, path, query, asked.body, seconds)
+    return Send(call.method, path, query, asked.body, call.seconds)
 
 
 def segment(text: str) -> str:
@@ -79,7 +75,7 @@ def segment(text: str) -> str:
     return text
 
 
-def read(reply: Reply, path: str, shape: type[T]) -> T:
+def read(reply: Reply, call: Call[T]) -> T:
     """The answer in its shape; ``str``: its text as it is.
 
     Raises:
@@ -87,6 +83,7 @@ def read(reply: Reply, path: str, shape: type[T]) -> T:
     """
     if reply.status >= _FIRST_ERROR:
         raise refusal(reply)
+    shape = call.answer
     if shape is NoneType:
         return None  # type: ignore[return-value]  # the shape was None's
     try:
@@ -94,7 +91,7 @@ def read(reply: Reply, path: str, shape: type[T]) -> T:
             return reply.content.decode()  # type: ignore[return-value]  # the shape was str
         return TypeAdapter(shape).validate_json(reply.content)
     except (ValidationError, UnicodeDecodeError):
-        raise DaemonFailed(f"the daemon's answer to {path} makes no sense") from None
+        raise DaemonFailed(f"the daemon's answer to {call.path} makes no sense") from None
 
 
 def refusal(reply: Reply) -> SignerdError:

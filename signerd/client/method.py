@@ -4,7 +4,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from signerd.client.flow import QUICK_SECONDS, Asked, Plan, read, to_send
+from signerd.client.flow import Asked, Plan, read, to_send
+from signerd.shapes.calls import Call
 
 if TYPE_CHECKING:
     from signerd.client.awaiting import AsyncDaemonClient
@@ -12,16 +13,14 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# The verb and the path of a row of the daemon's table, as it stands there.
-Place = tuple[str, str]
 
 
 class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
-    """A plan as a method. ``place``: the row of the table that it asks, where it asks a single one."""
+    """A plan as a method. ``call``: the row of the table that it asks, where it asks a single one."""
 
-    def __init__(self, plan: Callable[P, Plan[R]], place: Place | None = None) -> None:
+    def __init__(self, plan: Callable[P, Plan[R]], call: Call[R] | None = None) -> None:
         self._plan = plan
-        self.place = place
+        self.call = call
         self.__doc__ = plan.__doc__
 
     @overload
@@ -43,23 +42,18 @@ class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
         return bound
 
 
-def row(
-    verb: str, path: str, answers: type[R], *, seconds: float | None = None
-) -> Callable[[Callable[P, Asked]], method[P, R]]:
-    """A call that is one row of the table: the function says what of its arguments goes where.
-
-    ``seconds``: how long its answer may take; None: as one that waits for nobody.
-    """
+def row(call: Call[R]) -> Callable[[Callable[P, Asked]], method[P, R]]:
+    """A call that is one row of the table: the function says what of its arguments goes where."""
 
     def described(given: Callable[P, Asked]) -> method[P, R]:
         def plan(*args: P.args, **kwargs: P.kwargs) -> Plan[R]:
             asked = given(*args, **kwargs)
-            reply = yield to_send(verb, path, asked, QUICK_SECONDS if seconds is None else seconds)
+            reply = yield to_send(call, asked)
             assert reply is not None, "something was sent"
-            return read(reply, path, answers)
+            return read(reply, call)
 
         plan.__doc__ = given.__doc__
         plan.__wrapped__ = given  # type: ignore[attr-defined]  # inspect.signature shows the call's own arguments
-        return method(plan, (verb, path))
+        return method(plan, call)
 
     return described

@@ -14,16 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from signerd.endpoint import HOST, trusted_socket
+from signerd.endpoint import HOST, PREFIX, QUICK_SECONDS, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, SignerdError
 from signerd.problems import error_from
 
-PREFIX: Final = "/v1"
 CONNECT_SECONDS: Final = 5.0
-# As ``signerd.client.flow`` has them, each with its reason.
-QUICK_SECONDS: Final = 40.0
-DEVICE_SECONDS: Final = 120.0
-PERSON_SECONDS: Final = 15 * 60.0
 # Twice the heartbeat of the daemon's events, and some.
 SILENCE_SECONDS: Final = 35.0
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)

@@ -6,8 +6,9 @@ from typing import Any
 from multisig import DerivationPath, ExtendedPublicKey, InvalidPath, MultisigError, Network, checksum
 from multisig.accounts import account_of, multisig_account_path, profile_account_path
 from multisig.keys import HARDENED
+from signerd.endpoint import PERSON_SECONDS
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.door import PERSON_SECONDS, Door, identifier
+from signerd.hwi.door import Door, identifier
 from signerd.hwi.listing import Chosen, present
 from signerd.hwi.values import Accounts, Key, read
 

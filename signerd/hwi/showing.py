@@ -23,9 +23,10 @@ from multisig import (
 )
 from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
+from signerd.endpoint import PERSON_SECONDS
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.door import PERSON_SECONDS, Door, identifier
+from signerd.hwi.door import Door, identifier
 from signerd.hwi.keys import PROFILE, parsed, require_native
 from signerd.hwi.listing import Chosen
 from signerd.hwi.values import PinnedVault, read, read_all

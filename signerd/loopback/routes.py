@@ -12,11 +12,12 @@ from starlette.responses import JSONResponse, Response
 
 from signerd.callers import Right
 from signerd.daemon.service import Daemon
+from signerd.endpoint import PREFIX
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
 from signerd.loopback.access.door import Refused
 from signerd.loopback.access.sessions import Sessions
-from signerd.loopback.api import PREFIX, ROUTES
 from signerd.loopback.binding import JSON, Called, bind
+from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.mounting import PageMount

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from signerd.daemon.service import Daemon
-from signerd.endpoint import socket_path
+from signerd.endpoint import PREFIX, socket_path
 from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import Gate, PortGate, SocketGate
 from signerd.loopback.access.peers import Whose, peer_uid
@@ -23,12 +23,14 @@ from signerd.loopback.access.ports import listening_ports
 from signerd.loopback.access.rates import Rates
 from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.access.sockets import private_socket
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
 from signerd.loopback.routes import make_app
 
 # What a row of the table says that its body may have more than others.
-LARGER = {(row.method, PREFIX + row.path): row.max_body for row in ROUTES if row.max_body is not None}
+LARGER = {
+    (row.method, PREFIX + row.path): row.call.max_body for row in ROUTES if row.call.max_body is not None
+}
 # Enough for a hundred event streams and a burst of commands beside them (L11). The port has as many of its own: what
 # floods it does not keep the person's command line out.
 MAX_CONNECTIONS = 128

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from starlette.responses import Response
 
 from signerd.errors import InvalidRequest
-from signerd.loopback.api.happenings import USUAL_ENTRIES
+from signerd.loopback.endpoints import USUAL_ENTRIES
 from signerd.loopback.page import rendering
 from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.table import Row

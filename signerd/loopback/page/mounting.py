@@ -7,8 +7,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from signerd.callers import STRANGER, Caller, Kind
 from signerd.daemon.service import Daemon
+from signerd.endpoint import PREFIX
 from signerd.loopback.access.request_head import SCOPE_KEY
-from signerd.loopback.api.table import PREFIX
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

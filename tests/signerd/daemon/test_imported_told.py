@@ -8,7 +8,7 @@ from signerd.callers import TERMINAL
 from signerd.core import events
 from signerd.core.states import State
 from signerd.daemon.psbt_views import NOT_TOLD
-from signerd.loopback.api.proposals import proposal
+from signerd.loopback.endpoints import proposal
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill
 from tests.support.daemons import approve, daemon_at, until_state

@@ -14,7 +14,7 @@ from signerd.hwi import codes, door, listing, signing, values
 from signerd.hwi.codes import Code, code_of
 from signerd.hwi.keys import MAX_ACCOUNT
 from signerd.hwi.signing import ENDS
-from signerd.loopback.api import ROUTES
+from signerd.loopback.endpoints import ROUTES
 from signerd.problems import leaves
 from signerd.shapes import addresses
 

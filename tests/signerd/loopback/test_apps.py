@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from signerd.callers import GRANTABLE, PAGE, RIGHT_WORDS, TERMINAL, Caller, Kind, Right, granted, rights_words
-from signerd.endpoint import HOST, socket_path
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd.endpoint import HOST, PREFIX, socket_path
+from signerd.loopback.endpoints import ROUTES
 from tests.support.served import make_outer, served_daemon
 
 

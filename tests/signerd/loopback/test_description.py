@@ -21,11 +21,11 @@ from schemathesis.specs.openapi.checks import (
 
 from signerd.callers import Right
 from signerd.core.states import State
-from signerd.endpoint import HOST, socket_path
+from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.loopback.access.rates import Rates
-from signerd.loopback.api import PREFIX, ROUTES, Route
 from signerd.loopback.binding import arguments
 from signerd.loopback.description import describe
+from signerd.loopback.endpoints import ROUTES, Route
 from tests.support.daemons import make_config
 from tests.support.served import Served, make_outer, served_daemon
 

@@ -15,9 +15,9 @@ from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
 from signerd.daemon.views import proposal_line, proposal_view
-from signerd.endpoint import HOST, socket_path
+from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.routes import interface
 from signerd.problems import leaves
 from tests.signerd.test_problems import made

@@ -11,8 +11,9 @@ from firmware_bridge import Bridge, DeviceState, Question
 from signerd import shapes
 from signerd.callers import Right
 from signerd.daemon.devices import DeviceBridge, Devices
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd.endpoint import PREFIX
 from signerd.loopback.binding import In, arguments
+from signerd.loopback.endpoints import ROUTES
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge

@@ -14,7 +14,7 @@ from signerd.loopback.access import sockets
 from signerd.loopback.access.door import MAX_BODY_BYTES
 from signerd.loopback.access.peers import peer_uid
 from signerd.loopback.access.sockets import private_socket
-from signerd.loopback.api import ROUTES
+from signerd.loopback.endpoints import ROUTES
 from tests.support.served import served_script
 
 PLAIN = {"Host": "signerd", "Connection": "close"}
