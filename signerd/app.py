@@ -32,19 +32,16 @@ from signerd.account.secrets import (
 from signerd.account.session import Account
 from signerd.apps import PairedApps
 from signerd.daemon.addresses import Addresses
+from signerd.daemon.device_actions import Handling, Prompts
 from signerd.daemon.devices import DeviceBridge, Devices
-from signerd.daemon.handling import Handling
 from signerd.daemon.imported import ImportedPsbts
-from signerd.daemon.prompts import Prompts
-from signerd.daemon.questions import Questions
 from signerd.daemon.runner import Runner
 from signerd.daemon.service import Daemon
-from signerd.daemon.unlocking import Unlocking
+from signerd.daemon.unlocking import Questions, Unlocking
 from signerd.errors import RegistrationsUnreadable
 from signerd.faults import FaultPoint, no_fault
-from signerd.feed import Feed
+from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
-from signerd.troubles import Troubles
 
 REGISTRATIONS_FILE = "registrations.json"
 """The proofs that Ledgers returned for the vaults that they know."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from signerd.account.backoff import Backoff
 from signerd.account.listing import UNFORESEEN, Listed, Unreadable
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
@@ -30,10 +29,10 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
+from signerd.feed import Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED, Learnt
-from signerd.supervisor import unforeseen
-from signerd.troubles import Troubles
+from signerd.supervisor import Backoff, unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]

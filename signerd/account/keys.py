@@ -12,7 +12,6 @@ from datetime import datetime
 
 from custody.schemas.keys import Key
 from multisig import Fingerprint
-from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
 from signerd.core.accounts import Accounts
@@ -21,9 +20,9 @@ from signerd.core.key_status import ListedKey, revocation_of
 from signerd.core.text import said
 from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
+from signerd.feed import Troubles
 from signerd.journal import Journal
-from signerd.supervisor import unforeseen
-from signerd.troubles import Troubles
+from signerd.supervisor import Backoff, unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
 KEYS_EVERY_SECONDS = 600.0

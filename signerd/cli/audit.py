@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say
+from signerd.cli.output import Exit, answer, aside, say
 from signerd.shapes import AuditReport
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say, table
+from signerd.cli.output import Exit, answer, aside, say, table
 from signerd.errors import NoSuchDevice
 from signerd.words import network_words
 

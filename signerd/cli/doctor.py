@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from signerd.cli.desk import Desk, Json, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say
+from signerd.cli.output import Exit, answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.doctor.finding import Finding

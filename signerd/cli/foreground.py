@@ -13,7 +13,7 @@ from signerd.account.secrets import SecretStore
 from signerd.app import open_daemon
 from signerd.cli.answers import Answers
 from signerd.cli.output import put, say
-from signerd.cli.secrets import opened_store
+from signerd.cli.setup import opened_store
 from signerd.daemon.service import Daemon
 from signerd.feed import Line
 from signerd.journal.folder import StateFolder

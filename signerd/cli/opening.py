@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from signerd.cli.desk import Json, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say
+from signerd.cli.output import Exit, answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient

@@ -24,8 +24,7 @@ from signerd.cli import (
 )
 from signerd.cli.answers import answers
 from signerd.cli.desk import Desk
-from signerd.cli.exits import Exit
-from signerd.cli.output import end_with
+from signerd.cli.output import Exit, end_with
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit

@@ -3,8 +3,7 @@
 from collections.abc import Collection
 
 from signerd import shapes
-from signerd.client.flow import Asked
-from signerd.client.method import row
+from signerd.client.flow import Asked, row
 from signerd.client.pairing import PairingCalls
 from signerd.shapes import calls
 

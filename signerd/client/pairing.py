@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from signerd import shapes
-from signerd.client.flow import Asked, Plan, Wait, read, to_send
-from signerd.client.method import method
+from signerd.client.flow import Asked, Plan, Wait, method, read, to_send
 from signerd.errors import NotAllowed, UnsafeFolder
 from signerd.shapes import calls
 

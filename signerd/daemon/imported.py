@@ -18,14 +18,14 @@ from signerd.core.imported import LIVES_SECONDS, imported_snapshot
 from signerd.core.review import Review
 from signerd.core.signing import signing_of
 from signerd.core.values import Imported, Record, Snapshot
-from signerd.daemon.psbt_views import imported_line, psbt_review, refusal_words
+from signerd.daemon.proposal_views import imported_line, psbt_review, refusal_words
 from signerd.daemon.reviews import Reviews
 from signerd.daemon.runner import Runner
 from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.imported import ImportedEntry
 from signerd.shapes import BroughtLine, BroughtView, PsbtReview
-from signerd.shapes.psbts import MAX_PSBT_BYTES
+from signerd.shapes.proposals import MAX_PSBT_BYTES
 
 # What a person decides about at one sitting; more than that nobody reads (L6).
 MOST_OPEN_OF_AN_APP = 5

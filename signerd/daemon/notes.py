@@ -6,8 +6,8 @@ from signerd.account.follower import Follower
 from signerd.account.session import Account
 from signerd.account.vaults import seen_vaults
 from signerd.core.text import plain
+from signerd.feed import Troubles
 from signerd.journal import Journal
-from signerd.troubles import Troubles
 
 
 def notes_of(account: Account, follower: Follower, journal: Journal, troubles: Troubles) -> Iterator[str]:

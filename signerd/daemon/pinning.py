@@ -9,8 +9,8 @@ from signerd.account.vaults import Quorum, SeenVault, Source, pin, pinnable, req
 from signerd.core.effects import Effect
 from signerd.core.text import plain, said
 from signerd.core.values import Pin
+from signerd.daemon.addresses import Showing
 from signerd.daemon.devices import FIRST, Devices
-from signerd.daemon.showing import Showing
 from signerd.errors import DeviceError, VaultDiffers
 from signerd.feed import Feed
 from signerd.journal import Journal

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from firmware_bridge import Progress
 from multisig import Fingerprint
-from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.core import events
 from signerd.core.effects import (
@@ -29,11 +28,10 @@ from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.daemon.devices import Devices, screen_of
 from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
-from signerd.feed import WAITS, Feed
+from signerd.feed import WAITS, Feed, Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
-from signerd.supervisor import Keeper
-from signerd.troubles import Troubles
+from signerd.supervisor import Backoff, Keeper
 
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.

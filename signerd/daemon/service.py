@@ -35,32 +35,29 @@ from signerd.core.states import State
 from signerd.core.text import plain, said
 from signerd.core.values import Record
 from signerd.daemon.addresses import Addresses
+from signerd.daemon.device_actions import Handling
 from signerd.daemon.devices import Devices
-from signerd.daemon.handling import Handling
 from signerd.daemon.history import ChainReader
 from signerd.daemon.holdings import Holdings
 from signerd.daemon.imported import ImportedPsbts
 from signerd.daemon.metrics import Metrics
 from signerd.daemon.notes import notes_of
 from signerd.daemon.pinning import Pinning
-from signerd.daemon.psbt_views import for_an_app
+from signerd.daemon.proposal_views import (
+    ENDED,
+    for_an_app,
+    imported_proposal_line,
+    proposal_line,
+    proposal_view,
+)
 from signerd.daemon.runner import Runner
 from signerd.daemon.settings import Settings
 from signerd.daemon.single_flight import Shared
 from signerd.daemon.unlocking import Unlocking
-from signerd.daemon.views import (
-    ENDED,
-    device_view,
-    imported_proposal_line,
-    pin_preview,
-    preview_view,
-    proposal_line,
-    proposal_view,
-    vault_view,
-)
+from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
 from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
-from signerd.feed import Feed
+from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
 from signerd.shapes import (
     AuditReport,
@@ -75,7 +72,6 @@ from signerd.shapes import (
     Status,
     VaultView,
 )
-from signerd.troubles import Troubles
 
 # Under this subject the chain and the feed say who is signed in.
 ACCOUNT = "account"

@@ -15,8 +15,8 @@ from signerd.core.signing import signing_of
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
 from signerd.errors import JournalCorrupted
 from signerd.journal import rows
+from signerd.journal.chain_books import ScreenBook
 from signerd.journal.keys import KeyBook
-from signerd.journal.screens import ScreenBook
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read, require_today
 
 

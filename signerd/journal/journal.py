@@ -32,13 +32,11 @@ from signerd.errors import JournalUnwritable, UnknownProposal
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import rows
 from signerd.journal.apps import AppBook
+from signerd.journal.chain_books import PlaceBook, ScreenBook, SpendingBook, screen_note
 from signerd.journal.figures import JournalFigures, figures_of
 from signerd.journal.imported import ImportedBook
 from signerd.journal.keys import KeyBook
-from signerd.journal.places import PlaceBook
 from signerd.journal.quota import QuotaBook
-from signerd.journal.screens import ScreenBook, screen_note
-from signerd.journal.spending import SpendingBook
 from signerd.journal.storage import open_journal
 from signerd.journal.tokens import TokenBook
 from signerd.journal.vaults import AtDevice, VaultBook, facts_of

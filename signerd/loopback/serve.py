@@ -18,11 +18,10 @@ from signerd.daemon.service import Daemon
 from signerd.endpoint import PREFIX, socket_path
 from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import Gate, PortGate, SocketGate
+from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
-from signerd.loopback.access.ports import listening_ports
 from signerd.loopback.access.rates import Rates
 from signerd.loopback.access.sessions import Sessions
-from signerd.loopback.access.sockets import private_socket
 from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
 from signerd.loopback.routes import make_app

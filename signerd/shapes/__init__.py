@@ -1,16 +1,17 @@
 """What the daemon answers, and what it takes, under ``/v1``: one file for each thing that can be spoken of."""
 
-from signerd.shapes.account import CodeRequest, SignedIn, SignInRequest, Status
-from signerd.shapes.addresses import (
-    AccountKeys,
-    AccountRequest,
-    AddressPage,
-    AddressShown,
-    AddressView,
-    Chain,
-    Count,
-    Index,
-    ShowAddressRequest,
+from signerd.shapes.account import (
+    AuditEntryView,
+    AuditPage,
+    AuditReport,
+    CodeRequest,
+    Happened,
+    LoweredView,
+    PageEntry,
+    SettingsView,
+    SignedIn,
+    SignInRequest,
+    Status,
 )
 from signerd.shapes.apps import (
     DAYS,
@@ -42,14 +43,17 @@ from signerd.shapes.devices import (
     AdvisoryView,
     DeviceView,
     KeyView,
+    QuestionAnswer,
+    QuestionView,
     Registered,
     RegisterRequest,
     RegistrationPreview,
+    UnlockStep,
 )
-from signerd.shapes.happenings import AuditEntryView, AuditPage, AuditReport, Happened
-from signerd.shapes.page import PageEntry
 from signerd.shapes.proposals import (
     ApproveRequest,
+    BroughtLine,
+    BroughtView,
     ChangeView,
     CheckView,
     CoinView,
@@ -59,20 +63,31 @@ from signerd.shapes.proposals import (
     PaymentView,
     ProposalLine,
     ProposalView,
+    PsbtRequest,
+    PsbtReview,
+    PsbtText,
     RejectRequest,
     TokenView,
 )
-from signerd.shapes.psbts import BroughtLine, BroughtView, PsbtRequest, PsbtReview, PsbtText
-from signerd.shapes.settings import LoweredView, SettingsView
-from signerd.shapes.tokens import HoldingView, TokenCallView, VaultTokens
-from signerd.shapes.unlocking import QuestionAnswer, QuestionView, UnlockStep
 from signerd.shapes.vaults import (
+    AccountKeys,
+    AccountRequest,
+    AddressPage,
+    AddressShown,
+    AddressView,
     BroughtQuorum,
+    Chain,
     CosignerView,
+    Count,
+    HoldingView,
+    Index,
     PinPreview,
     PinPreviewRequest,
     PinRequest,
+    ShowAddressRequest,
+    TokenCallView,
     UnpinRequest,
+    VaultTokens,
     VaultView,
 )
 

@@ -36,7 +36,7 @@ from signerd.shapes import (
     VaultTokens,
     VaultView,
 )
-from signerd.shapes.psbts import MAX_PSBT_BODY
+from signerd.shapes.proposals import MAX_PSBT_BODY
 
 R = TypeVar("R")
 

@@ -6,9 +6,8 @@ from itertools import pairwise
 import pytest
 
 from signerd.errors import JournalUnwritable
-from signerd.feed import Feed
+from signerd.feed import MOST_TOLD, Feed, Troubles
 from signerd.supervisor import STEADY_SECONDS, Keeper
-from signerd.troubles import MOST_TOLD, Troubles
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.anyio

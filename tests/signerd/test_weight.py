@@ -10,7 +10,7 @@ import pytest
 
 from signerd import cli
 from signerd.cli import answers, output
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 
 CONFIG = """network = "regtest"
 [platform]

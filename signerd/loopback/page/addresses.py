@@ -4,13 +4,12 @@ from starlette.responses import Response
 
 from signerd import shapes
 from signerd.callers import PAGE
-from signerd.loopback.page.asked import Asked, Fields, shaped
 from signerd.loopback.page.rendering import answer as html
 from signerd.loopback.page.rendering import render
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Asked, Fields, Row, shaped
 from signerd.loopback.page.telling import saying
 from signerd.shapes import AddressPage, Request
-from signerd.shapes.addresses import Chain, Index
+from signerd.shapes.vaults import Chain, Index
 
 COUNT = 10
 

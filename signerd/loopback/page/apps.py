@@ -6,9 +6,8 @@ from starlette.responses import Response
 
 from signerd import shapes
 from signerd.callers import RIGHT_WORDS, granted
-from signerd.loopback.page.asked import Asked, shaped
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Asked, Row, shaped
 from signerd.shapes.apps import DAYS, MAX_DAYS
 
 REQUESTS = Live("pairings", "apps/requests.html", "/apps/requests")

@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from signerd.callers import Right
 from signerd.errors import NoSuchRoute
-from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.rendering import HEADERS
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Asked, Row
 
 STATIC = Path(__file__).parent / "static"
 TYPES: Mapping[str, str] = MappingProxyType(

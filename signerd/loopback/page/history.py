@@ -8,8 +8,7 @@ from starlette.responses import Response
 from signerd.errors import InvalidRequest
 from signerd.loopback.endpoints import USUAL_ENTRIES
 from signerd.loopback.page import rendering
-from signerd.loopback.page.asked import Asked
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Asked, Row
 
 # As the interface bounds it.
 LONGEST_SEARCH = 200

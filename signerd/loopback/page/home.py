@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from signerd.loopback.page.asked import NOTES, Asked
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import NOTES, Asked, Row
 from signerd.shapes import ProposalLine
 from signerd.words import ASKED, DELIVERED, ON_THE_WAY
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from signerd.callers import Kind
 from signerd.errors import NotAllowed, NotPaired, SignerdError
 from signerd.loopback.page import rendering
-from signerd.loopback.page.asked import Asked
+from signerd.loopback.page.request import Asked
 from signerd.problems import problem, status_of
 
 # htmx says so of its own requests.

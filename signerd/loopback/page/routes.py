@@ -19,28 +19,19 @@ from signerd.loopback.page import (
     devices,
     history,
     home,
-    pinning,
     proposals,
-    registration,
     settings,
     telling,
-    tokens,
-    unlocking,
     vaults,
 )
-from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.problems import problem_answer
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Asked, Row
 
 ROWS: tuple[Row, ...] = (
     *home.ROWS,
     *proposals.ROWS,
     *devices.ROWS,
-    *unlocking.ROWS,
-    *registration.ROWS,
     *vaults.ROWS,
-    *tokens.ROWS,
-    *pinning.ROWS,
     *addresses.ROWS,
     *telling.ROWS,
     *apps.ROWS,

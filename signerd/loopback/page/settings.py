@@ -6,9 +6,8 @@ from starlette.responses import Response
 
 from signerd import shapes
 from signerd.loopback.page import rendering
-from signerd.loopback.page.asked import Asked, shaped
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Asked, Row, shaped
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
 # The same part while a code is waited for.

@@ -7,9 +7,8 @@ from starlette.responses import Response
 
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest
-from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Asked, Row
 
 # Of the newest lines, as many as tell what one operation did from its first prompt on.
 MOST_LINES = 8

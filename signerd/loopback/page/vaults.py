@@ -5,12 +5,14 @@ from typing import Any
 
 from starlette.responses import Response
 
+from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
 from signerd import shapes
-from signerd.errors import UnknownVault
-from signerd.loopback.page.asked import Asked, shaped
-from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
-from signerd.shapes import VaultView
+from signerd.errors import InvalidRequest, UnknownVault
+from signerd.loopback.page.rendering import Live, render
+from signerd.loopback.page.rendering import answer as html
+from signerd.loopback.page.request import Asked, Fields, Row, shaped
+from signerd.loopback.page.telling import saying
+from signerd.shapes import BroughtQuorum, VaultView
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
 
@@ -93,10 +95,102 @@ async def unpin(asked: Asked) -> Response:
     return asked.part(vault_part(left.view.vault_id), vault=left)
 
 
+async def tokens(asked: Asked) -> Response:
+    view = await vault_of(asked)
+    found = await asked.service.tokens.of_vault(view.vault_id)
+    return await asked.page(
+        "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, found=found
+    )
+
+
+# What a form may carry through the door (64 KiB, and "+" and "/" of base64 cost three bytes each there).
+MAX_TEXT = 40_000
+
+
+def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
+    """None: the platform's record. A vault that was read before comes back as its descriptor; ``network``: this daemon's own.
+
+    Raises InvalidRequest.
+    """
+    source = fields.one("source")
+    if source in {"", "record"}:
+        return None
+    if fields.one("descriptor"):
+        return shaped(BroughtQuorum, source=source, descriptor=fields.one("descriptor"))
+    text = fields.one("text").strip()
+    if not text.isascii() or not text or len(text) > MAX_TEXT:
+        raise InvalidRequest(
+            f"paste up to {MAX_TEXT:,} characters of plain text",
+            hint="What is larger, or no text, is given to `signerd pin --from` or `--psbt`.",
+        )
+    try:
+        vault = vault_of_psbt(Psbt.parse(text), network) if source == "psbt" else vault_of_file(text, network)
+    except MultisigError as error:
+        raise InvalidRequest(f"this has no vault that can be pinned: {error}", hint=error.hint) from error
+    return shaped(BroughtQuorum, source=source, descriptor=vault.descriptor)
+
+
+SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
+
+
+async def _compared(asked: Asked, brought: shapes.BroughtQuorum | None) -> dict[str, Any]:
+    found = await asked.service.preview_pin(asked.path_id("vault_id"), brought)
+    return {
+        "preview": found,
+        "vault": standing(found.vault),
+        "source_words": SOURCES.get(found.source, found.source),
+        "brought": brought,
+    }
+
+
+async def _brought(asked: Asked, fields: Fields) -> shapes.BroughtQuorum | None:
+    return quorum_in(fields, Network((await asked.service.status()).network))
+
+
+async def wizard(asked: Asked) -> Response:
+    """Raises what keeps the vault from being pinned, before anybody compares anything."""
+    seen = await vault_of(asked)
+    return await asked.page(
+        "vaults/pin.html",
+        title=f"Pin {seen.name}",
+        here="/vaults",
+        most=MAX_TEXT,
+        **saying(asked, seen.vault_id),
+        **await _compared(asked, None),
+    )
+
+
+async def preview(asked: Asked) -> Response:
+    """What the person brought, held against the platform's record: the two must be one vault."""
+    context = await _compared(asked, await _brought(asked, await asked.fields()))
+    return html(render("vaults/compare.html", **context))
+
+
+async def pin(asked: Asked) -> Response:
+    fields = await asked.fields()
+    said = shaped(
+        shapes.PinRequest,
+        code=fields.one("code"),
+        brought=await _brought(asked, fields),
+        without_device_address=fields.ticked("without_device_address"),
+    )
+    pinned = await asked.service.pin(
+        asked.path_id("vault_id"),
+        said.code,
+        brought=said.brought,
+        without_device_address=said.without_device_address,
+    )
+    return html(render("vaults/pinned.html", vault=standing(pinned)))
+
+
 ROWS = (
     Row("GET", "/vaults", vaults),
     Row("GET", "/parts/vaults", refreshed),
     Row("GET", "/vaults/{vault_id}", vault),
     Row("GET", "/vaults/{vault_id}/standing", vault_standing),
     Row("POST", "/vaults/{vault_id}/unpin", unpin),
+    Row("GET", "/vaults/{vault_id}/tokens", tokens),
+    Row("GET", "/vaults/{vault_id}/pin", wizard),
+    Row("POST", "/vaults/{vault_id}/pin/preview", preview),
+    Row("POST", "/vaults/{vault_id}/pin", pin),
 )

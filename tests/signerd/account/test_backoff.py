@@ -1,6 +1,6 @@
 """Longer each time, bounded, and never in step with others."""
 
-from signerd.account.backoff import Backoff
+from signerd.supervisor import Backoff
 
 
 def test_it_doubles_to_its_bound() -> None:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from signerd.cli import opening
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.loopback.access.sessions import IDLE_SECONDS, SESSION_SECONDS
 from tests.support.browser import new_code
 from tests.support.command import signerd

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.core.audit import Note
 from signerd.core.values import Limits
 from signerd.journal import Journal

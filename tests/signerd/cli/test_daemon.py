@@ -12,7 +12,7 @@ import pytest
 
 from signerd import app
 from signerd.cli import foreground
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import StateFolder

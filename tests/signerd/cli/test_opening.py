@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from signerd.cli import opening
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from tests.support.command import signerd
 from tests.support.ported import ported, secret_in
 from tests.support.served import served_script

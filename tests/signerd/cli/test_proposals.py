@@ -8,7 +8,7 @@ import pytest
 from firmware_bridge import DeviceState, RefusedByPerson
 from signerd.callers import Caller
 from signerd.cli import follow
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.core.text import amount
 from signerd.shapes import ProposalView
 from tests.support.command import is_tame, signerd

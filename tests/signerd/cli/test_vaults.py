@@ -4,7 +4,7 @@ import pytest
 
 from firmware_bridge import AddressMismatch, Disconnected, Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.errors import VaultDiffers
 from signerd.shapes import VaultView
 from tests.support.command import is_tame, signerd

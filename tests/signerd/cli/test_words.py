@@ -8,7 +8,7 @@ from signerd.cli.words import proposal_text
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, Record
-from signerd.daemon.views import proposal_view
+from signerd.daemon.proposal_views import proposal_view
 from signerd.words import STATES, network_words, state_words
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
 from tests.support.desk import NETWORK, VAULT, snapshot_of, spend, surroundings

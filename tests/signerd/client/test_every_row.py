@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from signerd.client import AsyncDaemonClient, DaemonClient, events
-from signerd.client.method import method
+from signerd.client.flow import method
 from signerd.loopback.endpoints import ROUTES
 
 STREAM = ("GET", events.PATH)

@@ -11,8 +11,8 @@ from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, pro
 from signerd.callers import PAGE, TERMINAL, Caller, Kind, Right
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
+from signerd.daemon.device_actions import MOST_A_MINUTE, Prompts
 from signerd.daemon.devices import KEEP_AWAY, PIN_AGAIN
-from signerd.daemon.prompts import MOST_A_MINUTE, Prompts
 from signerd.daemon.service import Daemon
 from signerd.errors import (
     AddressDiffers,

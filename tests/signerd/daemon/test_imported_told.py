@@ -7,7 +7,7 @@ from multisig import ChangeTo, build_psbt, sats
 from signerd.callers import TERMINAL
 from signerd.core import events
 from signerd.core.states import State
-from signerd.daemon.psbt_views import NOT_TOLD
+from signerd.daemon.proposal_views import NOT_TOLD
 from signerd.loopback.endpoints import proposal
 from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
 from tests.support.bills import bill

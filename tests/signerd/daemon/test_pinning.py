@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, Disconnected, RefusedByPerson, Unsupported
-from signerd.cli.vault_words import preview_text
+from signerd.cli.vaults import preview_text
 from signerd.core.claims import VaultClaim
 from signerd.core.states import State
 from signerd.daemon.service import Daemon

@@ -9,9 +9,8 @@ import pytest
 
 from firmware_bridge import Busy, Device, DeviceState, Locked, Question
 from signerd.daemon.devices import UNFORESEEN
-from signerd.daemon.questions import ID_BYTES, Questions
 from signerd.daemon.service import Daemon
-from signerd.daemon.unlocking import NOBODY_ANSWERED, Unlocking
+from signerd.daemon.unlocking import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
 from signerd.shapes import QuestionAnswer
 from tests.support.daemons import daemon_at, until

@@ -15,17 +15,15 @@ from signerd.core.audit import GENESIS, Note, link
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Decline, Record, Signature
+from signerd.daemon.proposal_views import ENDED, proposal_line, proposal_view
 from signerd.daemon.views import (
     ADVICE,
-    ENDED,
     UNKNOWN_FIRMWARE,
     UNPROVEN_NONCES,
     audit_report,
     device_view,
     pin_preview,
     preview_view,
-    proposal_line,
-    proposal_view,
     vault_view,
 )
 from tests.multisig.tokens.samples import PAYLOADS

@@ -16,7 +16,7 @@ from signerd.hwi.keys import MAX_ACCOUNT
 from signerd.hwi.signing import ENDS
 from signerd.loopback.endpoints import ROUTES
 from signerd.problems import leaves
-from signerd.shapes import addresses
+from signerd.shapes import vaults
 
 
 def test_every_leaf_of_our_errors_has_a_code_of_hwi():
@@ -82,7 +82,7 @@ def test_what_is_read_by_hand_stands_in_the_shapes_too():
     assert {"fingerprint", "path", "xpub"} <= set(shapes.CosignerView.model_fields)
     assert {"state", "question"} <= set(shapes.UnlockStep.model_fields)
     assert {"id", "kind", "device_id"} <= set(shapes.QuestionView.model_fields)
-    assert addresses.MAX_ACCOUNT == MAX_ACCOUNT
+    assert vaults.MAX_ACCOUNT == MAX_ACCOUNT
 
 
 def test_every_path_that_is_asked_is_a_row_of_the_api():

@@ -14,7 +14,7 @@ from signerd.client.flow import Reply, refusal
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
-from signerd.daemon.views import proposal_line, proposal_view
+from signerd.daemon.proposal_views import proposal_line, proposal_view
 from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
 from signerd.loopback.endpoints import ROUTES

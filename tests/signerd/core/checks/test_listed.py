@@ -16,7 +16,7 @@ from signerd.core.text import LONGEST_TEXT
 from signerd.core.tokens import TokenClaim
 from signerd.core.values import Pin, Record, Surroundings
 from signerd.core.verdicts import Outcome, Verdict
-from signerd.daemon.views import proposal_view
+from signerd.daemon.proposal_views import proposal_view
 from signerd.shapes import ProposalView, TokenView
 from tests.multisig.tokens.samples import HOLDERS
 from tests.support.desk import NETWORK, VAULT, make_pin, surroundings

@@ -16,8 +16,7 @@ from signerd.errors import (
     OriginRefused,
     TooManyRequests,
 )
-from signerd.loopback.access.gates import Admitted, PortGate, SocketGate
-from signerd.loopback.access.origins import hosts_at
+from signerd.loopback.access.gates import Admitted, PortGate, SocketGate, hosts_at
 from signerd.loopback.access.rates import Rates
 from signerd.loopback.access.request_head import RequestHead
 from signerd.loopback.access.sessions import IDLE_SECONDS, Sessions

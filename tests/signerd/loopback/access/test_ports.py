@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from signerd.loopback.access import ports
-from signerd.loopback.access.ports import listening_ports
+from signerd.loopback.access import listening
+from signerd.loopback.access.listening import listening_ports
 from tests.signerd.loopback.test_routes import STATUS
 from tests.support.ported import exchange, ported
 from tests.support.served import served_script
@@ -65,21 +65,21 @@ def test_a_restarted_daemon_gets_its_port_back_at_once(tmp_path):
 
 @pytest.mark.parametrize("fault", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
 def test_without_ipv6_the_first_address_is_served_and_the_status_says_so(monkeypatch, fault):
-    bound = ports._bound
+    bound = listening._bound
 
     def only_ipv4(family, host, port):
         if family == socket.AF_INET6:
             raise OSError(fault, "not here")
         return bound(family, host, port)
 
-    monkeypatch.setattr(ports, "_bound", only_ipv4)
+    monkeypatch.setattr(listening, "_bound", only_ipv4)
     with listening_ports(0) as found:
         assert addresses(found) == [("127.0.0.1", found.port)]
-        assert found.notes == (ports.NO_IPV6,)
+        assert found.notes == (listening.NO_IPV6,)
 
 
 def test_any_free_port_is_looked_for_until_both_addresses_have_it(monkeypatch):
-    bound, refused = ports._bound, []
+    bound, refused = listening._bound, []
 
     def first_taken(family, host, port):
         if family == socket.AF_INET6 and len(refused) < 3:
@@ -87,25 +87,25 @@ def test_any_free_port_is_looked_for_until_both_addresses_have_it(monkeypatch):
             raise OSError(errno.EADDRINUSE, "taken")
         return bound(family, host, port)
 
-    monkeypatch.setattr(ports, "_bound", first_taken)
+    monkeypatch.setattr(listening, "_bound", first_taken)
     with listening_ports(0) as found:
         assert found.port is not None
     assert len(refused) == 3
 
 
 def test_l12_where_the_system_does_not_name_callers_nothing_is_served(monkeypatch):
-    monkeypatch.setattr(ports, "teller", lambda _host, _uid: None)
+    monkeypatch.setattr(listening, "teller", lambda _host, _uid: None)
     with listening_ports(0) as found:
-        assert (found.sockets, found.port, found.notes) == ((), None, (ports.UNTOLD,))
+        assert (found.sockets, found.port, found.notes) == ((), None, (listening.UNTOLD,))
 
 
 def test_a_machine_that_refuses_is_told_with_its_reason(monkeypatch):
     def refuse(*_args):
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(ports, "_bound", refuse)
+    monkeypatch.setattr(listening, "_bound", refuse)
     with listening_ports(0) as found:
-        assert found.notes == (ports.REFUSED.format(reason="Too many open files"),)
+        assert found.notes == (listening.REFUSED.format(reason="Too many open files"),)
 
 
 def test_a_taken_port_is_no_reason_to_die(tmp_path):

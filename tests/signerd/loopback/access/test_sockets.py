@@ -10,10 +10,10 @@ import pytest
 from signerd.endpoint import socket_path, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, SocketUnusable, UnsafeFolder
 from signerd.loopback import serve
-from signerd.loopback.access import sockets
+from signerd.loopback.access import listening
 from signerd.loopback.access.door import MAX_BODY_BYTES
+from signerd.loopback.access.listening import private_socket
 from signerd.loopback.access.peers import peer_uid
-from signerd.loopback.access.sockets import private_socket
 from signerd.loopback.endpoints import ROUTES
 from tests.support.served import served_script
 
@@ -118,7 +118,7 @@ def test_a_socket_that_cannot_be_made_is_refused(state, monkeypatch):
     def full(*_args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(sockets.os, "fchmod", full)
+    monkeypatch.setattr(listening.os, "fchmod", full)
     with pytest.raises(SocketUnusable, match="No space left"), private_socket(state):
         pass
 

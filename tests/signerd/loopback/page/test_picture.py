@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signerd.loopback.page.picture import FULL, MOST_COINS, THINNEST, picture_of
-from signerd.loopback.page.reviewing import shares
+from signerd.loopback.page.proposals import shares
 from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
 
 ADDRESS = "bcrt1q" + "z" * 58

@@ -9,7 +9,7 @@ from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.feed import Line
-from signerd.loopback.page.reviewing import device_words, stages
+from signerd.loopback.page.proposals import device_words, stages
 from tests.support.bills import bill
 from tests.support.daemons import until_state
 from tests.support.desk import snapshot_of, spend

@@ -1,6 +1,6 @@
 """One request of the page: who asks, what the form says, and how the answer is made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeVar
@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from signerd import shapes
-from signerd.callers import STRANGER, Caller
+from signerd.callers import STRANGER, Caller, Right
 from signerd.daemon.service import Daemon
 from signerd.errors import InvalidRequest
 from signerd.loopback.access.request_head import SCOPE_KEY
@@ -107,3 +107,16 @@ def shaped(kind: type[_Shape], **values: object) -> _Shape:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InvalidRequest(f"{where}: {first['msg']}", hint="Correct it and send the form again.") from None
+
+
+Endpoint = Callable[[Asked], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """``needs`` PERSON: only a session of the page gets in. Paths hold ids in braces, as the interface's do."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    needs: Right = Right.PERSON

@@ -1,5 +1,8 @@
-"""What a device is made to do that signs nothing: show itself, tell its standard keys, give up."""
+"""What a device is made to do that signs nothing: show itself, tell its standard keys, give up; and how often an app may ask for it."""
 
+import contextlib
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from firmware_bridge import Device
@@ -8,11 +11,46 @@ from signerd.callers import Caller
 from signerd.core.text import plain
 from signerd.core.values import OwnKey
 from signerd.daemon.devices import Devices
-from signerd.daemon.prompts import Prompts
 from signerd.daemon.views import account_keys
+from signerd.errors import TooManyPrompts
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.shapes import AccountKeys
+
+# A person compares an address in ten seconds or more: who asks oftener does not want it compared.
+MOST_A_MINUTE = 6
+_WINDOW_SECONDS = 60.0
+
+
+class Prompts:
+    """One loop uses it. What it remembers is bounded by the number of paired apps."""
+
+    def __init__(self, clock: Callable[[], float], most: int = MOST_A_MINUTE) -> None:
+        self._clock = clock
+        self._most = most
+        self._open: set[str] = set()
+        self._taken: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=self._most))
+
+    @contextlib.contextmanager
+    def turn(self, caller: Caller) -> Iterator[None]:
+        """Around what asks a device for this caller. Raises TooManyPrompts: the device was not asked."""
+        if caller.app_id is None:
+            yield
+            return
+        self._admit(caller.app_id)
+        self._open.add(caller.app_id)
+        try:
+            yield
+        finally:
+            self._open.discard(caller.app_id)
+
+    def _admit(self, app_id: str) -> None:
+        if app_id in self._open:
+            raise TooManyPrompts("a device is asked for this app already")
+        taken, now = self._taken[app_id], self._clock()
+        if len(taken) == self._most and now - taken[0] < _WINDOW_SECONDS:
+            raise TooManyPrompts(f"an app may ask devices {self._most} times a minute")
+        taken.append(now)
 
 
 @dataclass(frozen=True)
