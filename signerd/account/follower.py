@@ -31,7 +31,8 @@ from signerd.errors import (
 )
 from signerd.feed import Troubles
 from signerd.journal import Journal
-from signerd.journal.journal import RECONSIDERED, Learnt
+from signerd.journal.journal import RECONSIDERED
+from signerd.journal.keys_and_vaults import Learnt
 from signerd.supervisor import Backoff, unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
