@@ -100,7 +100,7 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
         if note.step == TAKEN:
             record.unanswered = errand.digest
 
-    deadlines, inputs = talk.house.deadlines, len(psbt.inputs)
+    deadlines, inputs = talk.dependencies.deadlines, len(psbt.inputs)
     try:
         answer = await talk.call_about(
             errand.policy,

@@ -36,12 +36,12 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Keeper:
+class Supervisor:
     troubles: Troubles
     jitter: Callable[[], float]
     sleep: Sleep = asyncio.sleep
 
-    async def keep(self, subject: str, what: str, run: Callable[[], Awaitable[None]]) -> None:
+    async def supervise(self, subject: str, what: str, run: Callable[[], Awaitable[None]]) -> None:
         """Until it returns by itself. ``what`` begins the sentence that tells of a failure: "Looking for devices".
 
         Our own errors are no mistakes of somebody else's, and go on up: a journal that cannot be written ends everything.

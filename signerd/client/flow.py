@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,17 +18,13 @@ from signerd.problems import error_from
 from signerd.shapes import ID_PATTERN
 from signerd.shapes.calls import Call
 
-if TYPE_CHECKING:
-    from signerd.client.awaiting import AsyncDaemonClient
-    from signerd.client.waiting import DaemonClient
-
 T = TypeVar("T")
 
 _FIRST_ERROR: Final = 400
 
 
 @dataclass(frozen=True)
-class Asked:
+class CallArguments:
     """What a call puts into its row: ids for the path, the query (None is left out), the body as JSON.
 
     A body may hold a password or a PIN, and stays out of ``repr``.
@@ -66,7 +62,7 @@ class Wait:
 Plan = Generator[Send | Wait, Reply | None, T]
 
 
-def to_send(call: Call[Any], asked: Asked) -> Send:
+def to_send(call: Call[Any], asked: CallArguments) -> Send:
     """Raises InvalidRequest for an id that could lead elsewhere than its row."""
     path = call.path.format_map({name: segment(text) for name, text in asked.path.items()})
     query = {name: value for name, value in asked.query.items() if value is not None}
@@ -112,6 +108,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class PlainShell:
+    """Its calls return their answers: ``DaemonClient``."""
+
+
+class AwaitingShell:
+    """Its calls are awaited: ``AsyncDaemonClient``."""
+
+
 class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
     """A plan as a method. ``call``: the row of the table that it asks, where it asks a single one."""
 
@@ -121,10 +125,10 @@ class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
         self.__doc__ = plan.__doc__
 
     @overload
-    def __get__(self, client: "DaemonClient", owner: type | None = None) -> Callable[P, R]: ...
+    def __get__(self, client: "PlainShell", owner: type | None = None) -> Callable[P, R]: ...
     @overload
     def __get__(
-        self, client: "AsyncDaemonClient", owner: type | None = None
+        self, client: "AwaitingShell", owner: type | None = None
     ) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, client: Any, owner: type | None = None) -> Any:
         if client is None:
@@ -139,10 +143,10 @@ class method(Generic[P, R]):  # noqa: N801 - reads as the decorator that it is
         return bound
 
 
-def row(call: Call[R]) -> Callable[[Callable[P, Asked]], method[P, R]]:
+def row(call: Call[R]) -> Callable[[Callable[P, CallArguments]], method[P, R]]:
     """A call that is one row of the table: the function says what of its arguments goes where."""
 
-    def described(given: Callable[P, Asked]) -> method[P, R]:
+    def described(given: Callable[P, CallArguments]) -> method[P, R]:
         def plan(*args: P.args, **kwargs: P.kwargs) -> Plan[R]:
             asked = given(*args, **kwargs)
             reply = yield to_send(call, asked)

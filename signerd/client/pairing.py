@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from signerd import shapes
-from signerd.client.flow import Asked, Plan, Wait, method, read, to_send
+from signerd.client.flow import CallArguments, Plan, Wait, method, read, to_send
 from signerd.errors import NotAllowed, UnsafeFolder
 from signerd.shapes import calls
 
@@ -51,14 +51,14 @@ class PairingCalls:
 
 
 def _ask(name: str, rights: Collection[str]) -> Plan[shapes.Pairing]:
-    reply = yield to_send(calls.ASK_PAIRING, Asked(body={"name": name, "rights": sorted(rights)}))
+    reply = yield to_send(calls.ASK_PAIRING, CallArguments(body={"name": name, "rights": sorted(rights)}))
     assert reply is not None, "something was sent"
     return read(reply, calls.ASK_PAIRING)
 
 
 def _answer(asked: shapes.Pairing) -> Plan[Granted]:
     """The daemon forgets a request in time, and says so: this ends."""
-    given = Asked({"pairing_id": asked.id}, body={"secret": asked.secret})
+    given = CallArguments({"pairing_id": asked.id}, body={"secret": asked.secret})
     while True:
         reply = yield to_send(calls.COLLECT_PAIRING, given)
         assert reply is not None, "something was sent"

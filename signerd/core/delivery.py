@@ -7,7 +7,7 @@ from signerd.core.audit import Note
 from signerd.core.effects import Effect, Level, Notify, ReadKeys
 from signerd.core.following import ended
 from signerd.core.states import Move, State, advance
-from signerd.core.step import Step, go_on, standing_effects
+from signerd.core.step import Step, due_effects, go_on
 from signerd.core.text import plain
 from signerd.core.values import Record, Surroundings
 from signerd.errors import IllegalEvent
@@ -42,7 +42,7 @@ def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: 
         return _late(record, "undelivered")
     waiting = replace(record, state=advance(record.state, Move.UNDELIVERED), reason=event.sentence)
     note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
-    return Step(waiting, standing_effects(waiting, around), (note,))
+    return Step(waiting, due_effects(waiting, around), (note,))
 
 
 def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: Surroundings) -> Step:

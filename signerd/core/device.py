@@ -15,7 +15,7 @@ from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import Move, advance
-from signerd.core.step import Step, go_on, request_key, standing_effects
+from signerd.core.step import Step, due_effects, go_on, request_key
 from signerd.core.text import said
 from signerd.core.values import Record, Signature, Surroundings
 from signerd.errors import NeedsAcknowledgement, RefusedByChecks, StaleApproval
@@ -62,7 +62,7 @@ def device_returned(record: Record, event: events.DeviceReturned, around: Surrou
         "psbt_sha256": hashlib.sha256(signed).hexdigest(),
         **_places(record, signing, around),
     }
-    step = Step(stored, standing_effects(stored, around), (Note("signed", record.psbt_id, facts),))
+    step = Step(stored, due_effects(stored, around), (Note("signed", record.psbt_id, facts),))
     return go_on(step, lambda r: handed_over(r) or ended(r))
 
 

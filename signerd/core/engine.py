@@ -12,10 +12,10 @@ from signerd.core import delivery, device, events, following, imported, person
 from signerd.core.audit import Note
 from signerd.core.following import ended, receive
 from signerd.core.states import TABLE, Move, State, advance
-from signerd.core.step import Step, go_on, standing_effects
+from signerd.core.step import Step, due_effects, go_on
 from signerd.core.values import Record, Surroundings
 
-__all__ = ["HANDLERS", "Step", "decide", "receive", "standing_effects"]
+__all__ = ["HANDLERS", "Step", "decide", "due_effects", "receive"]
 
 
 def decide(record: Record, event: events.Event, around: Surroundings) -> Step:

@@ -10,7 +10,7 @@ from signerd.core.audit import Note
 from signerd.core.effects import Level, Notify
 from signerd.core.review import review
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
-from signerd.core.step import Step, go_on, standing_effects
+from signerd.core.step import Step, due_effects, go_on
 from signerd.core.values import Record, Snapshot, Surroundings
 
 ENDS = {
@@ -140,7 +140,7 @@ def judged(record: Record, around: Surroundings) -> Step:
         state = advance(state, Move.INSPECT)
     if found.allowed:
         waiting = replace(record, state=advance(state, Move.ALLOW), reason="")
-        return Step(waiting, standing_effects(waiting, around), (note,))
+        return Step(waiting, due_effects(waiting, around), (note,))
     reason = " ".join(verdict.sentence for verdict in found.refusals)
     refused = replace(record, state=advance(state, Move.REFUSE), reason=reason)
     return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, _refusal(record, reason)),), (note,))

@@ -8,7 +8,7 @@ from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.review import Review, review
 from signerd.core.states import Move, advance
-from signerd.core.step import Step, standing_effects
+from signerd.core.step import Step, due_effects
 from signerd.core.text import plain
 from signerd.core.values import Approval, Decline, Record, Surroundings
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
@@ -21,7 +21,7 @@ def approved(record: Record, event: events.Approved, around: Surroundings) -> St
     approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
     approved = replace(record, state=state, approval=approval, reason="")
     note = Note("approved", record.psbt_id, {**_shown(found, approval), **_who(event.by)})
-    return Step(approved, standing_effects(approved, around), (note,))
+    return Step(approved, due_effects(approved, around), (note,))
 
 
 def require_assent(found: Review, approval: Approval) -> None:
@@ -66,4 +66,4 @@ def refused(record: Record, event: events.Refused, around: Surroundings) -> Step
         reason=f"Declined: {plain(event.reason)}" if event.reason else "Declined.",
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
-    return Step(declined, standing_effects(declined, around), (note,))
+    return Step(declined, due_effects(declined, around), (note,))

@@ -31,7 +31,7 @@ def go_on(step: Step, then: Callable[[Record], Step | None]) -> Step:
     return Step(following.record, lasting + following.effects, step.notes + following.notes)
 
 
-def standing_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]:
+def due_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]:
     """What the record's state asks of the outside, now and again after every restart."""
     snapshot = record.snapshot
     match record.state:

@@ -31,7 +31,7 @@ from signerd.errors import DeviceError, IllegalEvent, UnknownProposal
 from signerd.feed import WAITS, Feed, Troubles
 from signerd.journal import Journal
 from signerd.journal.journal import RECONSIDERED
-from signerd.supervisor import Backoff, Keeper
+from signerd.supervisor import Backoff, Supervisor
 
 Sleep = Callable[[float], Awaitable[None]]
 # After a device said that it was not ready: its own state decides when it is asked again, but never at once.
@@ -68,7 +68,7 @@ class Runner:
         self._jitter = jitter
         self._sleep = sleep
         self._troubles = troubles
-        self._keeper = Keeper(troubles, jitter, sleep)
+        self._supervisor = Supervisor(troubles, jitter, sleep)
         self._look = asyncio.Event()
         # By master key: two devices of one seed must not be asked for the same payment at once (S6).
         self._at_device: dict[Fingerprint, asyncio.Task[None]] = {}
@@ -82,8 +82,8 @@ class Runner:
             # The configured limits may be others than those it was judged by.
             self.perform(self.journal.reconsider())
             watch = self._devices.bridge.watch
-            tasks.create_task(self._keeper.keep(DEVICES, "Looking for devices", watch))
-            tasks.create_task(self._keeper.keep(DEVICES, "Listening to devices", self._hear_devices))
+            tasks.create_task(self._supervisor.supervise(DEVICES, "Looking for devices", watch))
+            tasks.create_task(self._supervisor.supervise(DEVICES, "Listening to devices", self._hear_devices))
             tasks.create_task(self._match_devices())
             if self.journal.rules.hang_on_time:
                 tasks.create_task(self._notice_time())
@@ -177,7 +177,7 @@ class Runner:
 
     async def _offer(self, psbt_id: str) -> None:
         try:
-            (find,) = self.journal.standing_effects_of(psbt_id) or (None,)
+            (find,) = self.journal.due_effects_of(psbt_id) or (None,)
         except UnknownProposal:
             return  # Judged anew, ended and forgotten while another one's device was looked for.
         if not isinstance(find, FindDevice):
@@ -248,7 +248,7 @@ class Runner:
 
     def _to_deliver(self, psbt_id: str) -> Submit | SubmitDecline | None:
         """What stands now: a signature may have become needless, or a decline been delivered, while we waited."""
-        for effect in self.journal.standing_effects_of(psbt_id):
+        for effect in self.journal.due_effects_of(psbt_id):
             if isinstance(effect, Submit | SubmitDecline):
                 return effect
         return None

@@ -52,7 +52,7 @@ from signerd.daemon.proposal_views import (
 )
 from signerd.daemon.runner import Runner
 from signerd.daemon.settings import Settings
-from signerd.daemon.single_flight import Shared
+from signerd.daemon.single_flight import SingleFlight
 from signerd.daemon.unlocking import Unlocking
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
 from signerd.endpoint import PageAddress
@@ -110,7 +110,7 @@ class Daemon:
         # When the platform was asked for the vaults last.
         self._looked: float | None = None
         # A chain of years takes seconds, and an app that reads may ask for it again and again.
-        self._chain = Shared(self.history.verified)
+        self._chain = SingleFlight(self.history.verified)
 
     # --- running -----------------------------------------------------------------------------------------------------
 

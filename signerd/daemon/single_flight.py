@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Shared(Generic[T]):
+class SingleFlight(Generic[T]):
     """One loop uses it. Nobody gets an answer that was begun before they asked, and one is made at a time."""
 
     def __init__(self, make: Callable[[], Awaitable[T]]) -> None:

@@ -8,7 +8,7 @@ from multisig.accounts import account_of, multisig_account_path, profile_account
 from multisig.keys import HARDENED
 from signerd.endpoint import PERSON_SECONDS
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.door import Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.listing import Chosen, present
 from signerd.hwi.values import Accounts, Key, read
 
@@ -17,7 +17,7 @@ MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
 
 
-def xpub(door: Door, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def xpub(door: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     path = parsed(args.path)
     purpose, account, below = _standard(path, Network(chosen.accounts.network))
     key = ExtendedPublicKey.parse(_account_key(door, chosen, purpose, account).xpub).derive(below)
@@ -25,7 +25,7 @@ def xpub(door: Door, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     return {**answer, **_details(key)} if args.expert else answer
 
 
-def master_xpub(door: Door, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def master_xpub(door: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     require_native(args.addr_type)
     _require_account(args.account)
     return {"xpub": _account_key(door, chosen, PROFILE, args.account).xpub}
@@ -88,7 +88,7 @@ def _require_account(account: int) -> None:
         raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}", Code.BAD_ARGUMENT)
 
 
-def _account_key(door: Door, chosen: Chosen, purpose: str, account: int) -> Key:
+def _account_key(door: DaemonConnection, chosen: Chosen, purpose: str, account: int) -> Key:
     """Registered keys are known without the device."""
     known = chosen.accounts.find(purpose, account) if chosen.registered else None
     if known is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
-from signerd.hwi.door import Door
+from signerd.hwi.connection import DaemonConnection
 from signerd.hwi.values import Accounts, Device, read, read_all
 
 # HWI's words for models: our own name of the model, as the bus or the device tells it, in its spelling.
@@ -83,7 +83,7 @@ class Chosen:
             )
 
 
-def listed(door: Door, args: Namespace) -> list[dict[str, Any]]:
+def listed(door: DaemonConnection, args: Namespace) -> list[dict[str, Any]]:
     """HWI's rows. With ``--fingerprint``, that device alone: Core cannot choose between two, and gives up at an error's row."""
     try:
         devices = _devices(door)
@@ -94,7 +94,7 @@ def listed(door: Door, args: Namespace) -> list[dict[str, Any]]:
     return [_row(device) for device in devices if wanted in {None, device.fingerprint}]
 
 
-def choose(door: Door, args: Namespace) -> Chosen:
+def choose(door: DaemonConnection, args: Namespace) -> Chosen:
     """Raises HwiError."""
     if not args.fingerprint and not args.device_type:
         raise HwiError(
@@ -135,7 +135,7 @@ def model_of(device: Device) -> str:
     return f"{model}_simulator" if device.emulator else model
 
 
-def _devices(door: Door) -> tuple[Device, ...]:
+def _devices(door: DaemonConnection) -> tuple[Device, ...]:
     found = read_all(Device.read, door.get("/devices"))
     return tuple(device for device in found if device.state not in _PASSED_OVER)
 

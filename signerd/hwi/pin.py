@@ -8,7 +8,7 @@ from typing import Final
 
 from signerd.errors import DeviceFailed
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.door import Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
 from signerd.hwi.values import Device, Step, read, read_all
 
@@ -24,7 +24,9 @@ The layout:
 """
 
 
-def prompt(door: Door, chosen: Chosen, clock: Callable[[], float] = time.monotonic) -> dict[str, bool]:
+def prompt(
+    door: DaemonConnection, chosen: Chosen, clock: Callable[[], float] = time.monotonic
+) -> dict[str, bool]:
     device = _locked(chosen)
     path = f"/devices/{identifier(device.id)}/unlock"
     step = _settled(door, path, read(Step.read, door.post(path)), clock)
@@ -37,7 +39,7 @@ def prompt(door: Door, chosen: Chosen, clock: Callable[[], float] = time.monoton
 
 
 def send(
-    door: Door, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
+    door: DaemonConnection, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, bool]:
     """``success`` is false where the device says that it was wrong."""
     device = _locked(chosen)
@@ -70,7 +72,7 @@ def _unlocked() -> HwiError:
     return HwiError("The PIN has already been sent to this device", Code.DEVICE_ALREADY_UNLOCKED)
 
 
-def _open_question(door: Door, device: Device) -> str:
+def _open_question(door: DaemonConnection, device: Device) -> str:
     """Raises HwiError."""
     asked = read_all(
         lambda answer: answer["id"] if (answer["device_id"], answer["kind"]) == (device.id, "pin") else None,
@@ -82,7 +84,7 @@ def _open_question(door: Door, device: Device) -> str:
     return found
 
 
-def _settled(door: Door, path: str, step: Step, clock: Callable[[], float]) -> Step:
+def _settled(door: DaemonConnection, path: str, step: Step, clock: Callable[[], float]) -> Step:
     """Past the device's own work; each request waits for some seconds of it."""
     deadline = clock() + WORKS_SECONDS
     while step.state == "works":

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from signerd.errors import SignerdError
 from signerd.hwi.arguments import parse, state_folder
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
-from signerd.hwi.door import Door
+from signerd.hwi.connection import DaemonConnection
 from signerd.hwi.refused import NO_PASSWORDS, REFUSED, sentence
 
 # As the shell tells of a program that was interrupted.
@@ -58,13 +58,13 @@ def _answer(args: Namespace) -> Any:
         raise HwiError(sentence(args.command), Code.UNAVAILABLE_ACTION)
     from signerd.hwi import listing
 
-    door = Door(state_folder(args))
+    door = DaemonConnection(state_folder(args))
     if args.command == "enumerate":
         return listing.listed(door, args)
     return _of_a_device(args, door, listing.choose(door, args))
 
 
-def _of_a_device(args: Namespace, door: Door, chosen: Any) -> Any:
+def _of_a_device(args: Namespace, door: DaemonConnection, chosen: Any) -> Any:
     """Each command's module is imported with it: keys and descriptors need the whole of ``multisig``."""
     match args.command:
         case "signtx":
@@ -84,7 +84,7 @@ def _of_a_device(args: Namespace, door: Door, chosen: Any) -> Any:
             return _of_keys(args, door, chosen)
 
 
-def _of_keys(args: Namespace, door: Door, chosen: Any) -> Any:
+def _of_keys(args: Namespace, door: DaemonConnection, chosen: Any) -> Any:
     from signerd.hwi import keys
 
     match args.command:

@@ -26,7 +26,7 @@ from multisig.keys import HARDENED
 from signerd.endpoint import PERSON_SECONDS
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.door import Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.keys import PROFILE, parsed, require_native
 from signerd.hwi.listing import Chosen
 from signerd.hwi.values import PinnedVault, read, read_all
@@ -51,7 +51,7 @@ class KeyAt:
         return chain, index
 
 
-def address(door: Door, chosen: Chosen, args: Namespace) -> dict[str, str]:
+def address(door: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, str]:
     chosen.require_registered()
     if args.path is not None:
         require_native(args.addr_type)
@@ -59,14 +59,14 @@ def address(door: Door, chosen: Chosen, args: Namespace) -> dict[str, str]:
     return _of_descriptor(door, chosen, args.desc)
 
 
-def _of_path(door: Door, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
+def _of_path(door: DaemonConnection, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
     network, account = _profile(chosen)
     chain, index = _place_below(path, profile_account_path(network))
     expected = encode_address(p2wpkh(account.derive_public_key(chain, index)), network)
     return _shown(door, "/profile", chain, index, expected)
 
 
-def _of_descriptor(door: Door, chosen: Chosen, text: str) -> dict[str, str]:
+def _of_descriptor(door: DaemonConnection, chosen: Chosen, text: str) -> dict[str, str]:
     network = Network(chosen.accounts.network)
     try:
         body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
@@ -103,7 +103,7 @@ def _key(expression: str, network: Network) -> KeyAt:
     return KeyAt(whole, public_key)
 
 
-def _single(door: Door, chosen: Chosen, key: KeyAt) -> dict[str, str]:
+def _single(door: DaemonConnection, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if str(key.origin.fingerprint) != chosen.fingerprint:
         raise HwiError("Descriptor fingerprint does not match device", Code.BAD_ARGUMENT)
     network, account = _profile(chosen)
@@ -114,7 +114,7 @@ def _single(door: Door, chosen: Chosen, key: KeyAt) -> dict[str, str]:
 
 
 def _quorum(
-    door: Door, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
+    door: DaemonConnection, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
 ) -> dict[str, str]:
     """Matched by the whole script: the same keys in the same places, and nothing else."""
     public_keys = [key.public_key for key in keys]
@@ -159,7 +159,9 @@ def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, in
     return chain, index
 
 
-def _shown(door: Door, place: str, chain: int, index: int, expected: str | None) -> dict[str, str]:
+def _shown(
+    door: DaemonConnection, place: str, chain: int, index: int, expected: str | None
+) -> dict[str, str]:
     """What is answered is the address that was asked for: Core compares it too."""
     body = {"chain": chain, "index": index}
     told = door.post(f"{place}/addresses/show", body, seconds=PERSON_SECONDS)

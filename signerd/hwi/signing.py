@@ -10,7 +10,7 @@ from typing import Any, Final
 from signerd.core.text import amount, plain
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.door import Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.listing import Chosen
 from signerd.hwi.values import Imported, read, read_all
 
@@ -36,7 +36,7 @@ _NOW: Final = b":"
 
 
 def signed(
-    door: Door, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
+    door: DaemonConnection, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
 ) -> dict[str, Any]:
     """Raises HwiError, KeyboardInterrupt: what was brought for this call is taken back then."""
     chosen.require_registered()
@@ -54,7 +54,7 @@ def signed(
     return {"psbt": found, "signed": found != text}
 
 
-def _awaited(door: Door, brought: Imported, deadline: float, clock: Clock) -> str:
+def _awaited(door: DaemonConnection, brought: Imported, deadline: float, clock: Clock) -> str:
     if brought.signed_psbt is not None:
         return brought.signed_psbt
     _tell(brought)
@@ -82,7 +82,7 @@ def _awaited(door: Door, brought: Imported, deadline: float, clock: Clock) -> st
     )
 
 
-def _look(door: Door, brought: Imported) -> Imported:
+def _look(door: DaemonConnection, brought: Imported) -> Imported:
     return read(Imported.read, door.get(f"/psbts/{identifier(brought.psbt_id)}"))
 
 
@@ -106,7 +106,7 @@ def _tell(brought: Imported) -> None:
     sys.stderr.flush()
 
 
-def _take_back(door: Door, brought: Imported) -> None:
+def _take_back(door: DaemonConnection, brought: Imported) -> None:
     """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at last in a day."""
     with suppress(SignerdError):
         door.delete(f"/psbts/{identifier(brought.psbt_id)}")

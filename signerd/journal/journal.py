@@ -6,7 +6,7 @@ One thread uses a journal. Every public method that changes something is one tra
 from collections.abc import Sequence
 
 from signerd.core.effects import Effect
-from signerd.core.engine import Step, decide, receive, standing_effects
+from signerd.core.engine import Step, decide, due_effects, receive
 from signerd.core.events import Event, Polled, Reconsidered, Restarted
 from signerd.core.places import policy_code
 from signerd.core.review import Review, review
@@ -87,7 +87,7 @@ class Journal(KeysAndVaults):
         """Tell the proposals that were being acted on that the daemon starts; returns all that is to be done now."""
         for record in self.records(INTERRUPTIBLE):
             self.decide(record.psbt_id, Restarted())
-        return self.standing_effects()
+        return self.due_effects()
 
     def reconsider(self) -> tuple[Effect, ...]:
         """Judge anew all that waits: a pin, a registered key or a limit changed."""
@@ -102,17 +102,17 @@ class Journal(KeysAndVaults):
         record = self._find(psbt_id)
         return record is not None and record.state in RECONSIDERED
 
-    def standing_effects(self) -> tuple[Effect, ...]:
+    def due_effects(self) -> tuple[Effect, ...]:
         return tuple(
             effect
             for record in self.unsettled()
-            for effect in standing_effects(record, self.surroundings(record.snapshot))
+            for effect in due_effects(record, self.surroundings(record.snapshot))
         )
 
-    def standing_effects_of(self, psbt_id: str) -> tuple[Effect, ...]:
+    def due_effects_of(self, psbt_id: str) -> tuple[Effect, ...]:
         """What one proposal's state asks for now. Raises UnknownProposal."""
         record = self.record(psbt_id)
-        return standing_effects(record, self.surroundings(record.snapshot))
+        return due_effects(record, self.surroundings(record.snapshot))
 
     def record(self, psbt_id: str) -> Record:
         """Raises UnknownProposal."""

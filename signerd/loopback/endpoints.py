@@ -19,7 +19,7 @@ from signerd.daemon.metrics import Figure
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal
 from signerd.loopback import events
-from signerd.loopback.access.door import Refused
+from signerd.loopback.access.guard import Refused
 from signerd.loopback.access.sessions import ENTRY_SECONDS, Sessions
 from signerd.loopback.binding import In
 from signerd.loopback.events import Streams

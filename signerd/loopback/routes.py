@@ -14,7 +14,7 @@ from signerd.callers import Right
 from signerd.daemon.service import Daemon
 from signerd.endpoint import PREFIX
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
-from signerd.loopback.access.door import Refused
+from signerd.loopback.access.guard import Refused
 from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.binding import JSON, Called, bind
 from signerd.loopback.endpoints import ROUTES
@@ -39,7 +39,7 @@ def _described() -> bytes:
 
 
 def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette:
-    """The application over one daemon; an ``access.door`` stands before it."""
+    """The application over one daemon; an ``access.guard.Guard`` stands before it."""
     app = Starlette(
         routes=[
             *(_row(row.method, PREFIX + row.path, bind(row.endpoint, row.needs)) for row in ROUTES),

@@ -16,8 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from signerd.daemon.service import Daemon
 from signerd.endpoint import PREFIX, socket_path
-from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import Gate, PortGate, SocketGate
+from signerd.loopback.access.guard import Guard
 from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
 from signerd.loopback.access.rates import Rates
@@ -102,7 +102,7 @@ def _of_the_socket(connection: Any) -> int | None:
 
 def _config(app: Starlette, gate: Gate, whose: Whose) -> uvicorn.Config:
     return uvicorn.Config(
-        Door(app, gate, larger=LARGER, refused=app.state.refused),
+        Guard(app, gate, larger=LARGER, refused=app.state.refused),
         # The interface is typed as a class; a way to make one is what is called.
         http=partial(OwnerProtocol, owner=os.getuid(), whose=whose),  # type: ignore[arg-type]
         ws="none",

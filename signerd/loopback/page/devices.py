@@ -12,7 +12,7 @@ from signerd.callers import PAGE
 from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.page.rendering import Live, render
 from signerd.loopback.page.rendering import answer as html
-from signerd.loopback.page.request import Asked, Fields, Row, shaped
+from signerd.loopback.page.request import Fields, PageRequest, Row, shaped
 from signerd.loopback.page.telling import saying
 from signerd.shapes import DeviceView, UnlockStep
 
@@ -67,12 +67,12 @@ def card(view: DeviceView, registered: str | None) -> Card:
     )
 
 
-async def cards(asked: Asked) -> tuple[Card, ...]:
+async def cards(asked: PageRequest) -> tuple[Card, ...]:
     registered = (await asked.service.status()).fingerprint
     return tuple(card(view, registered) for view in await asked.service.devices())
 
 
-async def one(asked: Asked) -> Card:
+async def one(asked: PageRequest) -> Card:
     """The one that the path names. Raises NoSuchDevice."""
     device_id = asked.path_id("device_id")
     for found in await cards(asked):
@@ -81,27 +81,27 @@ async def one(asked: Asked) -> Card:
     raise NoSuchDevice("this device is not connected", hint="Connect it again, and look at the devices.")
 
 
-async def devices(asked: Asked) -> Response:
+async def devices(asked: PageRequest) -> Response:
     return await asked.page(
         "devices/devices.html", title="Devices", here="/devices", part=DEVICES, cards=await cards(asked)
     )
 
 
-async def refreshed(asked: Asked) -> Response:
+async def refreshed(asked: PageRequest) -> Response:
     return asked.part(DEVICES, cards=await cards(asked))
 
 
-async def identify(asked: Asked) -> Response:
+async def identify(asked: PageRequest) -> Response:
     await asked.service.handling.identify(asked.path_id("device_id"), PAGE)
     return await refreshed(asked)
 
 
-async def cancel(asked: Asked) -> Response:
+async def cancel(asked: PageRequest) -> Response:
     await asked.service.handling.cancel(asked.path_id("device_id"))
     return await refreshed(asked)
 
 
-async def another_address(asked: Asked) -> Response:
+async def another_address(asked: PageRequest) -> Response:
     """From a page where one is shown: on the device that holds the registered keys. Raises NoSuchDevice, AddressNotShown."""
     registered = (await asked.service.status()).fingerprint
     for view in await asked.service.devices():
@@ -132,7 +132,9 @@ def _part(device_id: str) -> Live:
     return Live("unlocking", "devices/unlocking.html", f"/devices/{device_id}/unlocking")
 
 
-async def _unlocking_context(asked: Asked, card: Card, step: UnlockStep | None = None) -> dict[str, Any]:
+async def _unlocking_context(
+    asked: PageRequest, card: Card, step: UnlockStep | None = None
+) -> dict[str, Any]:
     """``step`` None: as it stands."""
     failed: DeviceFailed | None = None
     if step is None:
@@ -144,7 +146,7 @@ async def _unlocking_context(asked: Asked, card: Card, step: UnlockStep | None =
     return {"card": card, "step": step, "failed": failed, "registered": registered, "places": PLACES}
 
 
-async def unlock(asked: Asked) -> Response:
+async def unlock(asked: PageRequest) -> Response:
     card = await one(asked)
     return await asked.page(
         "devices/unlock.html",
@@ -155,17 +157,17 @@ async def unlock(asked: Asked) -> Response:
     )
 
 
-async def unlocking_refreshed(asked: Asked) -> Response:
+async def unlocking_refreshed(asked: PageRequest) -> Response:
     card = await one(asked)
     return asked.part(_part(card.view.id), **await _unlocking_context(asked, card))
 
 
-async def start(asked: Asked) -> Response:
+async def start(asked: PageRequest) -> Response:
     step = await asked.service.unlocking.start((await one(asked)).view.id)
     return await _stepped(asked, step)
 
 
-async def answer(asked: Asked) -> Response:
+async def answer(asked: PageRequest) -> Response:
     """One use of what was typed; the form that asked for it is gone with the answer to this."""
     fields = await asked.fields()
     given = None if fields.ticked("leave") else _typed(fields)
@@ -174,7 +176,7 @@ async def answer(asked: Asked) -> Response:
     return await _stepped(asked, step)
 
 
-async def _stepped(asked: Asked, step: UnlockStep) -> Response:
+async def _stepped(asked: PageRequest, step: UnlockStep) -> Response:
     """The device as it is after the step."""
     card = await one(asked)
     return asked.part(_part(card.view.id), **await _unlocking_context(asked, card, step))
@@ -193,12 +195,12 @@ def _typed(fields: Fields) -> str:
 SUBJECT = "registration"
 
 
-async def _registration_context(asked: Asked, card: Card) -> dict[str, Any]:
+async def _registration_context(asked: PageRequest, card: Card) -> dict[str, Any]:
     status = await asked.service.status()
     return {"card": card, "registered": status.fingerprint, "signed_in": status.signed_in}
 
 
-async def register(asked: Asked) -> Response:
+async def register(asked: PageRequest) -> Response:
     card = await one(asked)
     return await asked.page(
         "devices/register.html",
@@ -209,7 +211,7 @@ async def register(asked: Asked) -> Response:
     )
 
 
-async def preview(asked: Asked) -> Response:
+async def preview(asked: PageRequest) -> Response:
     """The keys as the device gives them now. Nothing is sent anywhere."""
     card = await one(asked)
     found = await asked.service.preview_registration(card.view.id)
@@ -217,7 +219,7 @@ async def preview(asked: Asked) -> Response:
     return html(render("devices/register_keys.html", preview=found, **context))
 
 
-async def confirm(asked: Asked) -> Response:
+async def confirm(asked: PageRequest) -> Response:
     """Bound to the digest of the keys that were shown."""
     card, fields = await one(asked), await asked.fields()
     said = shaped(

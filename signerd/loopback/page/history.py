@@ -8,7 +8,7 @@ from starlette.responses import Response
 from signerd.errors import InvalidRequest
 from signerd.loopback.endpoints import USUAL_ENTRIES
 from signerd.loopback.page import rendering
-from signerd.loopback.page.request import Asked, Row
+from signerd.loopback.page.request import PageRequest, Row
 
 # As the interface bounds it.
 LONGEST_SEARCH = 200
@@ -53,7 +53,7 @@ def kind_words(kind: str) -> str:
     return KINDS.get(kind, kind.replace("-", " ").capitalize())
 
 
-async def history(asked: Asked) -> Response:
+async def history(asked: PageRequest) -> Response:
     search, before = asked.query("search").strip(), _place(asked.query("before"))
     if len(search) > LONGEST_SEARCH:
         raise InvalidRequest("search: it is too long", hint="Look for an id, an address or a word.")
@@ -78,7 +78,7 @@ def _place(text: str) -> int | None:
     return int(text)
 
 
-async def verdict(asked: Asked) -> Response:
+async def verdict(asked: PageRequest) -> Response:
     """Reading the whole chain takes longer than showing a page of it: the browser asks for it by itself."""
     report = await asked.service.verify_audit()
     return rendering.answer(rendering.render("parts/verdict.html", report=report))

@@ -14,7 +14,7 @@ from signerd.feed import Line
 from signerd.loopback.page import rendering
 from signerd.loopback.page.picture import Picture, picture_of
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.request import Asked, Row, shaped
+from signerd.loopback.page.request import PageRequest, Row, shaped
 from signerd.shapes import CheckView, MoneyView, ProposalView
 from signerd.words import ASKED, DELIVERED, ON_THE_WAY
 
@@ -152,7 +152,7 @@ def _review_part(view: ProposalView, *, changed: bool = False) -> Live:
     return Live("review", "proposals/review.html", path)
 
 
-def _parts(asked: Asked, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
+def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
     """All that the two parts of the page need."""
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
@@ -165,25 +165,25 @@ def _parts(asked: Asked, view: ProposalView, *, changed: bool = False) -> dict[s
     }
 
 
-async def proposal(asked: Asked) -> Response:
+async def proposal(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
     return await asked.page(
         "proposals/proposal.html", title=f"Proposal {view.psbt_id}", here="/", **_parts(asked, view)
     )
 
 
-async def standing(asked: Asked) -> Response:
+async def standing(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
     return asked.part(_standing_part(view.psbt_id), **_parts(asked, view))
 
 
-async def review(asked: Asked) -> Response:
+async def review(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
     changed = asked.query("changed") == "1" or asked.query("shown") != view.digest
     return asked.part(_review_part(view, changed=changed), **_parts(asked, view, changed=changed))
 
 
-async def approve(asked: Asked) -> Response:
+async def approve(asked: PageRequest) -> Response:
     """Bound to the digest that the page showed; sent twice, it is the one approval."""
     psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
     said = shaped(
@@ -201,7 +201,7 @@ async def approve(asked: Asked) -> Response:
     return await _decided(asked, psbt_id)
 
 
-async def reject(asked: Asked) -> Response:
+async def reject(asked: PageRequest) -> Response:
     psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
     said = shaped(shapes.RejectRequest, reason=fields.one("reason"))
     try:
@@ -212,12 +212,12 @@ async def reject(asked: Asked) -> Response:
     return await _decided(asked, psbt_id)
 
 
-async def _decided(asked: Asked, psbt_id: str) -> Response:
+async def _decided(asked: PageRequest, psbt_id: str) -> Response:
     view = await asked.service.proposal(psbt_id)
     return asked.part(_review_part(view), _standing_part(psbt_id), **_parts(asked, view))
 
 
-def _changed(asked: Asked, view: ProposalView) -> Response:
+def _changed(asked: PageRequest, view: ProposalView) -> Response:
     """What it is now, in the place of what was looked at; nothing was approved."""
     context = _parts(asked, view, changed=True)
     html, _mark = rendering.live_part(_review_part(view, changed=True), context)

@@ -46,7 +46,7 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PageRequest:
     """``service``: the port behind the page."""
 
     request: Request
@@ -109,7 +109,7 @@ def shaped(kind: type[_Shape], **values: object) -> _Shape:
         raise InvalidRequest(f"{where}: {first['msg']}", hint="Correct it and send the form again.") from None
 
 
-Endpoint = Callable[[Asked], Awaitable[Response]]
+Endpoint = Callable[[PageRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True)

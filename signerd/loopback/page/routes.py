@@ -25,7 +25,7 @@ from signerd.loopback.page import (
     vaults,
 )
 from signerd.loopback.page.problems import problem_answer
-from signerd.loopback.page.request import Asked, Row
+from signerd.loopback.page.request import PageRequest, Row
 
 ROWS: tuple[Row, ...] = (
     *home.ROWS,
@@ -59,7 +59,7 @@ def make_page(service: Daemon) -> Starlette:
 
 def _route(row: Row, service: Daemon) -> Route:
     async def call(request: Request) -> Response:
-        asked = Asked(request, service)
+        asked = PageRequest(request, service)
         _let_in(asked.caller, row.needs)
         return await row.endpoint(asked)
 
@@ -79,7 +79,7 @@ def _let_in(caller: Caller, needs: Right) -> None:
 def _known(service: Daemon) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, SignerdError)
-        return await problem_answer(Asked(request, service), error)
+        return await problem_answer(PageRequest(request, service), error)
 
     return handle
 
@@ -87,7 +87,7 @@ def _known(service: Daemon) -> _Handler:
 def _not_served(service: Daemon) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        asked = Asked(request, service)
+        asked = PageRequest(request, service)
         if asked.caller.kind is not Kind.PAGE:
             # A window that goes to an address sends no session: the page asks again with it, and is told then.
             told: SignerdError = NotPaired("this page is open to the person at this machine alone")
@@ -105,6 +105,6 @@ def _unknown(service: Daemon) -> _Handler:
 
     async def handle(request: Request, _error: Exception) -> Response:
         bug = DaemonFailed("the daemon met an error that it has no name for")
-        return await problem_answer(Asked(request, service), bug)
+        return await problem_answer(PageRequest(request, service), bug)
 
     return handle

@@ -7,14 +7,14 @@ from starlette.responses import Response
 from signerd import shapes
 from signerd.loopback.page import rendering
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.request import Asked, Row, shaped
+from signerd.loopback.page.request import PageRequest, Row, shaped
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
 # The same part while a code is waited for.
 CODE = Live("account", "settings/account.html", "/settings/account?code=1")
 
 
-async def settings(asked: Asked) -> Response:
+async def settings(asked: PageRequest) -> Response:
     shown = await asked.service.settings.shown()
     return await asked.page(
         "settings/settings.html",
@@ -26,7 +26,7 @@ async def settings(asked: Asked) -> Response:
     )
 
 
-async def account(asked: Asked) -> Response:
+async def account(asked: PageRequest) -> Response:
     status = await asked.service.status()
     if asked.query("code") and not status.signed_in:
         # A code is being typed: only that it is over is news.
@@ -34,31 +34,31 @@ async def account(asked: Asked) -> Response:
     return asked.part(ACCOUNT, status=status, code_for=None)
 
 
-async def sign_in(asked: Asked) -> Response:
+async def sign_in(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(shapes.SignInRequest, email=fields.one("email").strip(), password=fields.one("password"))
     found = await asked.service.sign_in(said.email, said.password)
     return await _account(asked, code_for=found.email if found.code_needed else None)
 
 
-async def confirm(asked: Asked) -> Response:
+async def confirm(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(shapes.CodeRequest, code=fields.one("code"))
     await asked.service.confirm_sign_in(said.code)
     return await _account(asked)
 
 
-async def sign_out(asked: Asked) -> Response:
+async def sign_out(asked: PageRequest) -> Response:
     await asked.service.sign_out()
     return await _account(asked)
 
 
-async def _account(asked: Asked, code_for: str | None = None) -> Response:
+async def _account(asked: PageRequest, code_for: str | None = None) -> Response:
     live = ACCOUNT if code_for is None else CODE
     return asked.part(live, status=await asked.service.status(), code_for=code_for)
 
 
-async def help_page(asked: Asked) -> Response:
+async def help_page(asked: PageRequest) -> Response:
     return await asked.page("help.html", title="Help", here="/help")
 
 

@@ -10,7 +10,7 @@ from signerd import shapes
 from signerd.errors import InvalidRequest, UnknownVault
 from signerd.loopback.page.rendering import Live, render
 from signerd.loopback.page.rendering import answer as html
-from signerd.loopback.page.request import Asked, Fields, Row, shaped
+from signerd.loopback.page.request import Fields, PageRequest, Row, shaped
 from signerd.loopback.page.telling import saying
 from signerd.shapes import BroughtQuorum, VaultView
 
@@ -44,7 +44,7 @@ def _words(view: VaultView) -> tuple[str, str]:
     return "pinned", "waits"
 
 
-async def vault_of(asked: Asked) -> VaultView:
+async def vault_of(asked: PageRequest) -> VaultView:
     """The one that the path names. Raises UnknownVault."""
     vault_id = asked.path_id("vault_id")
     for found in await asked.service.vaults():
@@ -57,21 +57,21 @@ def vault_part(vault_id: str) -> Live:
     return Live("vault", "vaults/standing.html", f"/vaults/{vault_id}/standing")
 
 
-async def vaults(asked: Asked) -> Response:
+async def vaults(asked: PageRequest) -> Response:
     return await asked.page(
         "vaults/vaults.html", title="Vaults", here="/vaults", part=VAULTS, **await _listed(asked)
     )
 
 
-async def refreshed(asked: Asked) -> Response:
+async def refreshed(asked: PageRequest) -> Response:
     return asked.part(VAULTS, **await _listed(asked))
 
 
-async def _listed(asked: Asked) -> dict[str, Any]:
+async def _listed(asked: PageRequest) -> dict[str, Any]:
     return {"vaults": tuple(standing(view) for view in await asked.service.vaults())}
 
 
-async def vault(asked: Asked) -> Response:
+async def vault(asked: PageRequest) -> Response:
     found = standing(await vault_of(asked))
     return await asked.page(
         "vaults/vault.html",
@@ -82,12 +82,12 @@ async def vault(asked: Asked) -> Response:
     )
 
 
-async def vault_standing(asked: Asked) -> Response:
+async def vault_standing(asked: PageRequest) -> Response:
     found = standing(await vault_of(asked))
     return asked.part(vault_part(found.view.vault_id), vault=found)
 
 
-async def unpin(asked: Asked) -> Response:
+async def unpin(asked: PageRequest) -> Response:
     """By the code under which it was pinned; nothing of it is signed afterwards."""
     fields = await asked.fields()
     said = shaped(shapes.UnpinRequest, code=fields.one("code"))
@@ -95,7 +95,7 @@ async def unpin(asked: Asked) -> Response:
     return asked.part(vault_part(left.view.vault_id), vault=left)
 
 
-async def tokens(asked: Asked) -> Response:
+async def tokens(asked: PageRequest) -> Response:
     view = await vault_of(asked)
     found = await asked.service.tokens.of_vault(view.vault_id)
     return await asked.page(
@@ -133,7 +133,7 @@ def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
 SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
 
 
-async def _compared(asked: Asked, brought: shapes.BroughtQuorum | None) -> dict[str, Any]:
+async def _compared(asked: PageRequest, brought: shapes.BroughtQuorum | None) -> dict[str, Any]:
     found = await asked.service.preview_pin(asked.path_id("vault_id"), brought)
     return {
         "preview": found,
@@ -143,11 +143,11 @@ async def _compared(asked: Asked, brought: shapes.BroughtQuorum | None) -> dict[
     }
 
 
-async def _brought(asked: Asked, fields: Fields) -> shapes.BroughtQuorum | None:
+async def _brought(asked: PageRequest, fields: Fields) -> shapes.BroughtQuorum | None:
     return quorum_in(fields, Network((await asked.service.status()).network))
 
 
-async def wizard(asked: Asked) -> Response:
+async def wizard(asked: PageRequest) -> Response:
     """Raises what keeps the vault from being pinned, before anybody compares anything."""
     seen = await vault_of(asked)
     return await asked.page(
@@ -160,13 +160,13 @@ async def wizard(asked: Asked) -> Response:
     )
 
 
-async def preview(asked: Asked) -> Response:
+async def preview(asked: PageRequest) -> Response:
     """What the person brought, held against the platform's record: the two must be one vault."""
     context = await _compared(asked, await _brought(asked, await asked.fields()))
     return html(render("vaults/compare.html", **context))
 
 
-async def pin(asked: Asked) -> Response:
+async def pin(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(
         shapes.PinRequest,

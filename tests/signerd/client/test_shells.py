@@ -99,7 +99,7 @@ def test_l10_a_token_goes_to_this_machine_only(shell, url):
 
 def test_l10_a_token_does_not_show_when_it_is_printed():
     with DaemonClient.at("http://127.0.0.1:9", "secret-token") as client:
-        assert "secret-token" not in repr(client.door) + str(client.door) + repr(client)
+        assert "secret-token" not in repr(client.address) + str(client.address) + repr(client)
 
 
 @SHELLS

@@ -18,7 +18,7 @@ from signerd.core.effects import (
     Submit,
     SubmitDecline,
 )
-from signerd.core.engine import Step, decide, receive, standing_effects
+from signerd.core.engine import Step, decide, due_effects, receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Limits, Neighbour, Record, Snapshot, Surroundings
@@ -135,7 +135,7 @@ def test_s24_another_transaction_under_the_same_id_is_quarantined() -> None:
     assert step.record.state is State.QUARANTINED
     assert step.record.approval is None
     assert [e.level for e in step.effects if isinstance(e, Notify)] == [Level.ALARM]
-    assert standing_effects(step.record, AROUND) == ()
+    assert due_effects(step.record, AROUND) == ()
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_declining_tells_the_platform_once() -> None:
     assert isinstance(effect, SubmitDecline)
     assert effect.reason == "wrong invoice"
     delivered = decide(step.record, events.DeclineDelivered(), AROUND).record
-    assert standing_effects(delivered, AROUND) == ()
+    assert due_effects(delivered, AROUND) == ()
 
 
 @pytest.mark.parametrize("record", [SIGNED, SUBMITTING, SUBMITTED], ids=lambda r: r.state)
@@ -234,7 +234,7 @@ def test_a_refusal_at_the_device_asks_the_person_again() -> None:
     step = decide(SIGNING, events.DeviceFailed("refused-by-person", "Refused.", asked=True), AROUND)
     assert step.record.state is State.INTERRUPTED
     assert step.record.approval is None
-    assert standing_effects(step.record, AROUND) == (AskPerson("p-1"),)
+    assert due_effects(step.record, AROUND) == (AskPerson("p-1"),)
     assert run(approval(), start=step.record).state is State.WAITING_DEVICE
 
 
@@ -295,7 +295,7 @@ def test_a_proposal_that_ended_while_the_device_was_locked_is_not_asked_about_ag
 
 def test_an_undelivered_signature_is_sent_again_as_it_is() -> None:
     step = decide(SUBMITTING, events.SubmitUndelivered("no answer"), AROUND)
-    assert step.effects == standing_effects(SIGNED, AROUND)
+    assert step.effects == due_effects(SIGNED, AROUND)
     (effect,) = step.effects
     assert isinstance(effect, Submit)
     assert SIGNED.signature is not None
@@ -393,7 +393,7 @@ def test_a_lie_that_comes_later_refuses_what_waited() -> None:
 def test_an_end_that_the_platform_tells_closes_what_waited(status: ProposalStatus, state: State) -> None:
     step = decide(APPROVED, events.Polled(replace(HONEST, status=status)), AROUND)
     assert step.record.state is state
-    assert standing_effects(step.record, AROUND) == ()
+    assert due_effects(step.record, AROUND) == ()
 
 
 def test_met_by_the_others_does_not_stop_a_signature_on_its_way() -> None:

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
 from signerd.core.effects import Effect, SignOnDevice, Submit, SubmitDecline
-from signerd.core.engine import decide, receive, standing_effects
+from signerd.core.engine import decide, due_effects, receive
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Imported, Record, Surroundings
@@ -148,7 +148,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def daemon_performs_what_stands(self) -> None:
-        self.look_at(standing_effects(self.record, self.around))
+        self.look_at(due_effects(self.record, self.around))
 
     @invariant()
     def one_signature_under_one_key(self) -> None:

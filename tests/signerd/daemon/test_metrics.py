@@ -9,7 +9,7 @@ from firmware_bridge import DeviceState
 from signerd.core.states import State
 from signerd.daemon.metrics import Figure
 from signerd.errors import UnknownProposal
-from signerd.loopback.access.door import Refused
+from signerd.loopback.access.guard import Refused
 from signerd.loopback.metrics_text import exposition
 from tests.support.served import make_outer, served_daemon
 

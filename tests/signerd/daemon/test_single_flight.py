@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from signerd.daemon.single_flight import Shared
+from signerd.daemon.single_flight import SingleFlight
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ async def turns():
 
 async def test_l11_any_number_at_once_cost_two():
     slow = Slow()
-    shared = Shared(slow)
+    shared = SingleFlight(slow)
     first = asyncio.create_task(shared.get())
     await turns()
     later = [asyncio.create_task(shared.get()) for _ in range(50)]
@@ -48,7 +48,7 @@ async def test_l11_any_number_at_once_cost_two():
 
 async def test_one_that_fails_or_goes_away_is_not_the_others():
     slow = Slow()
-    shared = Shared(slow)
+    shared = SingleFlight(slow)
     slow.made = 2
     slow.going.set()
     found = await asyncio.gather(*(shared.get() for _ in range(2)), return_exceptions=True)

@@ -10,7 +10,8 @@ from firmware_bridge.usb_models import USB_MODELS
 from signerd import errors as e
 from signerd import shapes
 from signerd.core.states import State
-from signerd.hwi import codes, door, listing, signing, values
+from signerd.hwi import codes, listing, signing, values
+from signerd.hwi import connection as door
 from signerd.hwi.codes import Code, code_of
 from signerd.hwi.keys import MAX_ACCOUNT
 from signerd.hwi.signing import ENDS

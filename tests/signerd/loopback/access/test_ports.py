@@ -114,7 +114,7 @@ def test_a_taken_port_is_no_reason_to_die(tmp_path):
         with ported(tmp_path / "s", at=port, status=STATUS) as found, found.daemon.client() as client:
             assert client.status() == STATUS
             reach = found.daemon.service.page_address
-            assert reach.page_url is None
+            assert reach.url is None
             assert "taken" in reach.notes[0]
 
 

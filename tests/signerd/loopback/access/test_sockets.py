@@ -11,7 +11,7 @@ from signerd.endpoint import socket_path, trusted_socket
 from signerd.errors import DaemonFailed, DaemonNotRunning, SocketUnusable, UnsafeFolder
 from signerd.loopback import serve
 from signerd.loopback.access import listening
-from signerd.loopback.access.door import MAX_BODY_BYTES
+from signerd.loopback.access.guard import MAX_BODY_BYTES
 from signerd.loopback.access.listening import private_socket
 from signerd.loopback.access.peers import peer_uid
 from signerd.loopback.endpoints import ROUTES

@@ -33,7 +33,7 @@ class Refused:
         self.counts[code] = self.counts.get(code, 0) + 1
 
 
-class Door:
+class Guard:
     """One for each way in: the socket's and the port's differ by their ``gate`` only."""
 
     def __init__(

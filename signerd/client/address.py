@@ -20,7 +20,7 @@ MAX_PORT = 65_535
 
 
 @dataclass(frozen=True)
-class Door:
+class DaemonAddress:
     """``url``: up to the host and port. ``socket``: None over TCP."""
 
     url: str

@@ -44,7 +44,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 @dataclass(frozen=True)
-class Door:
+class DaemonConnection:
     """``state``: the state folder of the daemon. Each method raises DaemonNotRunning, DaemonFailed, UnsafeFolder, and the
     leaf of SignerdError that the daemon answers with.
     """

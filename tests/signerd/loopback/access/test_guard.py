@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from signerd.callers import Caller, Kind, Right
-from signerd.loopback.access.door import Door
 from signerd.loopback.access.gates import SocketGate
+from signerd.loopback.access.guard import Guard
 from signerd.loopback.access.rates import AT_ONCE, Rates
 from tests.support.served import ScriptedTokens
 
@@ -42,7 +42,7 @@ async def test_l11_a_body_that_never_comes_is_given_up():
         raise AssertionError
 
     sent = Sent()
-    await Door(never_reached, GATE, body_seconds=0.01)(scope(), nothing_comes, sent)
+    await Guard(never_reached, GATE, body_seconds=0.01)(scope(), nothing_comes, sent)
     assert sent.status == 408
 
 
@@ -54,7 +54,7 @@ async def test_a_caller_that_goes_in_the_middle_is_not_answered():
         return messages.pop(0)
 
     sent = Sent()
-    await Door(never_reached, GATE)(scope(), receive, sent)
+    await Guard(never_reached, GATE)(scope(), receive, sent)
     assert sent.messages == []
 
 
@@ -73,7 +73,7 @@ async def test_the_application_gets_the_body_once_and_then_the_connections_word(
     async def app(_scope: dict, receive, _send) -> None:
         got.extend([await receive(), await receive()])
 
-    await Door(app, GATE)(scope(), receive, Sent())
+    await Guard(app, GATE)(scope(), receive, Sent())
     assert got == [{"type": "http.request", "body": b"abcd", "more_body": False}, {"type": "http.disconnect"}]
 
 
@@ -84,7 +84,7 @@ async def test_what_is_no_http_passes_by_the_door():
     async def app(given: dict, _receive, _send) -> None:
         seen.append(given["type"])
 
-    await Door(app, GATE)({"type": "lifespan"}, never_reached, never_reached)
+    await Guard(app, GATE)({"type": "lifespan"}, never_reached, never_reached)
     assert seen == ["lifespan"]
 
 
@@ -98,7 +98,7 @@ async def test_l13_what_ended_while_its_body_came_does_nothing():
         return {"type": "http.request", "body": b"{}"}
 
     sent = Sent()
-    await Door(never_reached, gate)(scope(authorization="Bearer program"), receive, sent)
+    await Guard(never_reached, gate)(scope(authorization="Bearer program"), receive, sent)
     assert sent.status == 401
 
 
@@ -115,7 +115,7 @@ async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read(
         read[0] += 1
         return {"type": "http.request", "body": b"{}"}
 
-    door = Door(app, gate)
+    door = Guard(app, gate)
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(door, scope(authorization="Bearer program"), receive, Sent())
@@ -142,7 +142,7 @@ async def test_l13_an_app_that_was_revoked_while_its_request_waited_gets_nothing
     async def receive() -> dict:
         return {"type": "http.request", "body": b"{}"}
 
-    door = Door(app, gate)
+    door = Guard(app, gate)
     async with anyio.create_task_group() as tasks:
         for one in sent:
             tasks.start_soon(door, scope(authorization="Bearer program"), receive, one)
