@@ -17,11 +17,11 @@ from signerd.core.signing import Signing, signing_of
 from signerd.core.states import Move, advance
 from signerd.core.step import Step, due_effects, go_on, request_key
 from signerd.core.text import said
-from signerd.core.values import Record, Signature, Surroundings
+from signerd.core.values import Record, ReviewContext, Signature
 from signerd.errors import NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
-def device_found(record: Record, event: events.DeviceFound, around: Surroundings) -> Step:
+def device_found(record: Record, event: events.DeviceFound, around: ReviewContext) -> Step:
     """The last look before the device is asked: the approval must still be to what would be shown now."""
     state = advance(record.state, Move.ASK_DEVICE)
     found, signing = review(record.snapshot, around), signing_of(record.snapshot, around)
@@ -37,7 +37,7 @@ def device_found(record: Record, event: events.DeviceFound, around: Surroundings
     return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
 
 
-def _asked_again(record: Record, around: Surroundings) -> Step:
+def _asked_again(record: Record, around: ReviewContext) -> Step:
     sentence = "The proposal changed after you approved it: look at it again."
     note = Note("approval-lapsed", record.psbt_id)
     again = reconsidered(record, events.Reconsidered(), around)
@@ -45,7 +45,7 @@ def _asked_again(record: Record, around: Surroundings) -> Step:
     return Step(again.record, (*again.effects, told), (note, *again.notes))
 
 
-def device_returned(record: Record, event: events.DeviceReturned, around: Surroundings) -> Step:
+def device_returned(record: Record, event: events.DeviceReturned, around: ReviewContext) -> Step:
     """S19: only signatures are taken from what came back, each is verified, and every input must have ours."""
     verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
     signing = signing_of(record.snapshot, around)
@@ -76,7 +76,7 @@ def _with_verified_signatures(record: Record, returned: bytes, signing: Signing)
     return signed.to_bytes()
 
 
-def _places(record: Record, signing: Signing, around: Surroundings) -> dict[str, Any]:
+def _places(record: Record, signing: Signing, around: ReviewContext) -> dict[str, Any]:
     """S29: the addresses that are known to be used from now on."""
     code = policy_code(signing.policy)
     inspection = inspect(Psbt.parse(record.snapshot.psbt), signing.policy, network=around.network)
@@ -93,7 +93,7 @@ def _verify_failed(verifying: Record, why: str) -> Step:
     return go_on(step, ended)
 
 
-def device_failed(record: Record, event: events.DeviceFailed, _around: Surroundings) -> Step:
+def device_failed(record: Record, event: events.DeviceFailed, _around: ReviewContext) -> Step:
     facts = {"asked": event.asked, "code": event.code, "sentence": event.sentence}
     if not event.asked:
         waiting = replace(record, state=advance(record.state, Move.DEVICE_NOT_READY), reason=event.sentence)

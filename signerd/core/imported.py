@@ -15,7 +15,7 @@ from signerd.core.audit import Note
 from signerd.core.signing import PROFILE
 from signerd.core.states import AT_THE_DEVICE, UNDECIDED, Move, State, advance
 from signerd.core.step import Step
-from signerd.core.values import Imported, OwnKey, Pin, Record, Snapshot, Surroundings
+from signerd.core.values import Imported, OwnKey, Pin, Record, ReviewContext, Snapshot
 from signerd.errors import IllegalEvent
 
 # The person is asked for so long. Proposals of the platform live for days, for others sign as well; whoever brings a
@@ -109,7 +109,7 @@ def handed_over(record: Record) -> Step | None:
     return Step(ready, notes=(Note(State.HANDED_OVER.value, record.psbt_id, facts),))
 
 
-def taken_back(record: Record, _event: events.TakenBack, _around: Surroundings) -> Step:
+def taken_back(record: Record, _event: events.TakenBack, _around: ReviewContext) -> Step:
     """Raises IllegalEvent where a device is being asked, or it is decided: a signature cannot be asked back."""
     if record.snapshot.brought is None or record.state not in UNDECIDED:
         raise IllegalEvent(f"what is {record.state} cannot be taken back")
@@ -119,7 +119,7 @@ def taken_back(record: Record, _event: events.TakenBack, _around: Surroundings) 
     return Step(gone, notes=(Note("taken-back", record.psbt_id),))
 
 
-def lapsed(record: Record, _event: events.Lapsed, _around: Surroundings) -> Step:
+def lapsed(record: Record, _event: events.Lapsed, _around: ReviewContext) -> Step:
     """Nothing where it is decided, or a device is being asked: what that gives counts, and is looked at after it."""
     if record.snapshot.brought is None or record.state in AT_THE_DEVICE or record.state not in UNDECIDED:
         return Step(record)

@@ -10,11 +10,11 @@ from signerd.core.review import Review, review
 from signerd.core.states import Move, advance
 from signerd.core.step import Step, due_effects
 from signerd.core.text import plain
-from signerd.core.values import Approval, Decline, Record, Surroundings
+from signerd.core.values import Approval, Decline, Record, ReviewContext
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
-def approved(record: Record, event: events.Approved, around: Surroundings) -> Step:
+def approved(record: Record, event: events.Approved, around: ReviewContext) -> Step:
     state = advance(record.state, Move.APPROVE)
     found = review(record.snapshot, around)
     require_assent(found, Approval(event.digest, event.acknowledged))
@@ -54,7 +54,7 @@ def _who(by: str) -> dict[str, str]:
     return {"by": by} if by else {}
 
 
-def refused(record: Record, event: events.Refused, around: Surroundings) -> Step:
+def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
     if record.signature is not None:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     declined = replace(

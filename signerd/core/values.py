@@ -206,7 +206,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ReviewContext:
     """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today.
 
     ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.

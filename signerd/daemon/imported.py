@@ -144,7 +144,7 @@ class ImportedPsbts:
             self._news.clear()
             waiting = self.journal.imported.open()
             for record in waiting:
-                if self.journal.surroundings(record.snapshot).lapsed:
+                if self.journal.review_context(record.snapshot).lapsed:
                     self.runner.decide(record.psbt_id, events.Lapsed())
             if waiting:
                 await self.sleep(LOOK_SECONDS)
@@ -259,7 +259,7 @@ class ImportedPsbts:
 
     def _final(self, snapshot: Snapshot, signed: Psbt) -> str | None:
         """None where others have to sign as well, or the vault is not pinned any more: nothing of it is proven then."""
-        signing = signing_of(snapshot, self.journal.surroundings(snapshot))
+        signing = signing_of(snapshot, self.journal.review_context(snapshot))
         if signing is None:
             return None
         try:

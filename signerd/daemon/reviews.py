@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from signerd.core.review import Review, review
-from signerd.core.values import Record, Snapshot, Surroundings
+from signerd.core.values import Record, ReviewContext, Snapshot
 from signerd.journal import Journal
 
 # A review is some times as large as its PSBT: of usual ones two thousand, of the largest four.
@@ -28,7 +28,7 @@ class Reviews:
         self._looks = 0
 
     def of(self, record: Record) -> Review:
-        around = self._journal.surroundings(record.snapshot)
+        around = self._journal.review_context(record.snapshot)
         known = self._known.pop(record.psbt_id, None)
         if known is None or (known.snapshot, known.around) != (record.snapshot, around):
             known = _Judged(record.snapshot, around, review(record.snapshot, around))
@@ -55,7 +55,7 @@ class _Judged:
     """``look``: which look at any of them asked for it last."""
 
     snapshot: Snapshot
-    around: Surroundings
+    around: ReviewContext
     found: Review
     look: int = 0
 

@@ -13,7 +13,7 @@ from signerd.core.review import Review, review
 from signerd.core.rules.spending import NO_QUORUM
 from signerd.core.signing import PROFILE
 from signerd.core.states import TABLE, UNDECIDED, Move, State
-from signerd.core.values import Neighbour, OwnKey, Pin, Record, Snapshot, Surroundings
+from signerd.core.values import Neighbour, OwnKey, Pin, Record, ReviewContext, Snapshot
 from signerd.errors import UnknownProposal
 from signerd.journal import rows
 from signerd.journal.keys_and_vaults import KeysAndVaults
@@ -48,8 +48,8 @@ class Journal(KeysAndVaults):
                 if forgotten is not None:
                     self._append(forgotten)
                 self._begin_record(snapshot)
-                return self._stored(None, receive(snapshot, self.surroundings(snapshot)))
-            return self._stored(known, decide(known, Polled(snapshot), self.surroundings(snapshot)))
+                return self._stored(None, receive(snapshot, self.review_context(snapshot)))
+            return self._stored(known, decide(known, Polled(snapshot), self.review_context(snapshot)))
 
     def preview(self, snapshot: Snapshot) -> Review:
         """What the person would be shown of something that is not here. Nothing is stored."""
@@ -57,7 +57,7 @@ class Journal(KeysAndVaults):
         try:
             # Its neighbours are found by the coins of rows: they are written, and never committed.
             self._begin_record(snapshot)
-            return review(snapshot, self.surroundings(snapshot))
+            return review(snapshot, self.review_context(snapshot))
         finally:
             self._db.execute("ROLLBACK")
 
@@ -65,7 +65,7 @@ class Journal(KeysAndVaults):
         """Store what somebody brings, judged at once. ``snapshot.psbt_id`` is fresh: sqlite3.IntegrityError is a bug above."""
         with self._transaction("Brought"):
             self._begin_record(snapshot)
-            return self._stored(None, receive(snapshot, self.surroundings(snapshot)))
+            return self._stored(None, receive(snapshot, self.review_context(snapshot)))
 
     def _begin_record(self, snapshot: Snapshot) -> None:
         quorum = self._quorum_now(snapshot)
@@ -81,7 +81,7 @@ class Journal(KeysAndVaults):
         """
         with self._transaction(type(event).__name__):
             record = self.record(psbt_id)
-            return self._stored(record, decide(record, event, self.surroundings(record.snapshot)))
+            return self._stored(record, decide(record, event, self.review_context(record.snapshot)))
 
     def restart(self) -> tuple[Effect, ...]:
         """Tell the proposals that were being acted on that the daemon starts; returns all that is to be done now."""
@@ -106,13 +106,13 @@ class Journal(KeysAndVaults):
         return tuple(
             effect
             for record in self.unsettled()
-            for effect in due_effects(record, self.surroundings(record.snapshot))
+            for effect in due_effects(record, self.review_context(record.snapshot))
         )
 
     def due_effects_of(self, psbt_id: str) -> tuple[Effect, ...]:
         """What one proposal's state asks for now. Raises UnknownProposal."""
         record = self.record(psbt_id)
-        return due_effects(record, self.surroundings(record.snapshot))
+        return due_effects(record, self.review_context(record.snapshot))
 
     def record(self, psbt_id: str) -> Record:
         """Raises UnknownProposal."""
@@ -142,7 +142,7 @@ class Journal(KeysAndVaults):
     def review(self, psbt_id: str) -> Review:
         """What the person is shown now, and the hash to approve it by. Raises UnknownProposal."""
         snapshot = self.record(psbt_id).snapshot
-        return review(snapshot, self.surroundings(snapshot))
+        return review(snapshot, self.review_context(snapshot))
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Journal(KeysAndVaults):
             effect
             for record in (self.records(UNSIGNED) if records is None else records)
             for effect in self._stored(
-                record, decide(record, Reconsidered(), self.surroundings(record.snapshot))
+                record, decide(record, Reconsidered(), self.review_context(record.snapshot))
             ).effects
         )
 
@@ -200,14 +200,14 @@ class Journal(KeysAndVaults):
         kept, claim = rows.read_quorum(self._db, snapshot.psbt_id), self._vaults.claim(snapshot.vault_id)
         return rows.code_of(claim.descriptor, self.network) if kept is None and claim is not None else kept
 
-    def surroundings(self, snapshot: Snapshot) -> Surroundings:
+    def review_context(self, snapshot: Snapshot) -> ReviewContext:
         """What this machine knows that bears on a proposal."""
         pin, brought = self.pin_of(snapshot), snapshot.brought
         # The platform shows no proposal of what was brought: its word about the vault is that under which it was pinned.
         claim = self._vaults.claim(snapshot.vault_id if brought is None or pin is None else pin.vault_id)
         revoked, token = self.keys.revocation(), self.tokens.named_by(snapshot)
         own_keys = self.own_keys()
-        return Surroundings(
+        return ReviewContext(
             network=self.network,
             limits=self.limits,
             pin=pin,

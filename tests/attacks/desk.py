@@ -81,7 +81,7 @@ class Desk:
         return self.served.on_loop(self._screen)
 
     def _screen(self) -> Screen | None:
-        return self.served.service.journal.surroundings(sound().snapshot()).screen
+        return self.served.service.journal.review_context(sound().snapshot()).screen
 
     def cut_off(self, view: ProposalView) -> set[str]:
         """The hold where the device shows too little of a token's data: of the makes here a Trezor One alone does."""

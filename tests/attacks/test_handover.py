@@ -99,7 +99,7 @@ def at_the_device(answer) -> Record:
 @pytest.mark.parametrize("answer", ANSWERS, ids=str)
 def test_s19_nothing_else_of_it_becomes_the_daemons(answer):
     step = device_returned(
-        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().surroundings()
+        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()
     )
     if answer.outcome is None:
         assert step.record.state is State.SIGNED
@@ -116,6 +116,6 @@ def test_s19_without_the_guard_the_device_s_word_would_be_kept(answer, monkeypat
         "signerd.core.device._with_verified_signatures", lambda _record, returned, *_rest: returned
     )
     step = device_returned(
-        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().surroundings()
+        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()
     )
     assert step.record.signature.psbt == answer.bytes("answer")

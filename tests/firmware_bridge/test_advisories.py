@@ -19,8 +19,8 @@ from firmware_bridge.advisories import (
     has_anti_exfil,
     known_flaws,
     load_list,
+    reading,
 )
-from firmware_bridge.advisories import reading
 from firmware_bridge.advisories.nonces import ANTI_EXFIL
 from firmware_bridge.advisories.reading import MAX_BYTES, MAX_SERIAL, packaged, parse_list
 from firmware_bridge.advisories.version import Version

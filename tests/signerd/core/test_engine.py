@@ -21,13 +21,13 @@ from signerd.core.effects import (
 from signerd.core.engine import Step, decide, due_effects, receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Limits, Neighbour, Record, Snapshot, Surroundings
+from signerd.core.values import Limits, Neighbour, Record, ReviewContext, Snapshot
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
-from tests.support.desk import signed_by, snapshot_of, spend, surroundings
+from tests.support.desk import review_context, signed_by, snapshot_of, spend
 from tests.support.wallets import ALICE, BOB, MALLORY
 
 HONEST = snapshot_of(spend())
-AROUND = surroundings()
+AROUND = review_context()
 
 
 def kinds(effects: Iterable[Effect]) -> list[type]:
@@ -38,11 +38,11 @@ def note_kinds(step: Step) -> list[str]:
     return [note.kind for note in step.notes]
 
 
-def approval(snapshot: Snapshot = HONEST, around: Surroundings = AROUND) -> events.Approved:
+def approval(snapshot: Snapshot = HONEST, around: ReviewContext = AROUND) -> events.Approved:
     return events.Approved(review(snapshot, around).digest)
 
 
-def run(*steps: events.Event, start: Record | None = None, around: Surroundings = AROUND) -> Record:
+def run(*steps: events.Event, start: Record | None = None, around: ReviewContext = AROUND) -> Record:
     record = start or receive(HONEST, around).record
     for event in steps:
         record = decide(record, event, around).record
@@ -65,27 +65,27 @@ def test_received_is_judged_and_asks_the_person() -> None:
 
 
 def test_a_refused_proposal_asks_nobody_and_says_why() -> None:
-    step = receive(HONEST, surroundings(pin=None))
+    step = receive(HONEST, review_context(pin=None))
     assert step.record.state is State.REFUSED
     assert kinds(step.effects) == [Notify]
     assert "not pinned" in step.record.reason
 
 
 def test_pinning_the_vault_brings_a_refused_proposal_back() -> None:
-    refused = receive(HONEST, surroundings(pin=None)).record
+    refused = receive(HONEST, review_context(pin=None)).record
     assert decide(refused, events.Reconsidered(), AROUND).record.state is State.WAITING_PERSON
 
 
 def test_judged_anew_as_before_asks_and_notes_nothing() -> None:
     waiting = receive(HONEST, AROUND).record
     assert decide(waiting, events.Reconsidered(), AROUND) == Step(waiting)
-    refused = receive(HONEST, surroundings(pin=None)).record
-    assert decide(refused, events.Reconsidered(), surroundings(pin=None)) == Step(refused)
+    refused = receive(HONEST, review_context(pin=None)).record
+    assert decide(refused, events.Reconsidered(), review_context(pin=None)) == Step(refused)
 
 
 def test_tighter_limits_refuse_what_waited() -> None:
     waiting = receive(HONEST, AROUND).record
-    tighter = surroundings(limits=replace(Limits(), max_fee=sats(999)))
+    tighter = review_context(limits=replace(Limits(), max_fee=sats(999)))
     assert decide(waiting, events.Reconsidered(), tighter).record.state is State.REFUSED
 
 
@@ -170,7 +170,7 @@ def test_s24_another_transaction_after_the_signature_alarms_once_and_is_not_foll
 
 def test_an_approval_of_what_is_refused_now_is_refused() -> None:
     waiting = receive(HONEST, AROUND).record
-    changed = surroundings(claimed_descriptor=None)
+    changed = review_context(claimed_descriptor=None)
     with pytest.raises(RefusedByChecks, match="vault-unchanged"):
         decide(waiting, approval(around=changed), changed)
 
@@ -183,7 +183,7 @@ def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
         outpoints=frozenset(),
         payments=frozenset((o.script_pubkey, int(o.amount)) for o in spend().outputs),
     )
-    around = surroundings(neighbours=(paid,))
+    around = review_context(neighbours=(paid,))
     waiting = receive(HONEST, around).record
     with pytest.raises(NeedsAcknowledgement, match="paid-twice"):
         decide(waiting, approval(around=around), around)
@@ -201,7 +201,7 @@ def test_s6_a_hold_that_appears_after_the_approval_is_asked_about() -> None:
         outpoints=frozenset(i.outpoint for i in spend().inputs),
         payments=frozenset(),
     )
-    step = decide(APPROVED, events.DeviceFound("trezor-1"), surroundings(neighbours=(paid,)))
+    step = decide(APPROVED, events.DeviceFound("trezor-1"), review_context(neighbours=(paid,)))
     assert step.record.state is State.WAITING_PERSON
 
 

@@ -28,7 +28,16 @@ from signerd.daemon.views import (
 )
 from tests.multisig.tokens.samples import PAYLOADS
 from tests.support.command import is_tame
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend, surroundings
+from tests.support.desk import (
+    NETWORK,
+    VAULT,
+    VAULT_ID,
+    make_pin,
+    own_keys,
+    review_context,
+    snapshot_of,
+    spend,
+)
 from tests.support.tokens import call, gold, token_snapshot
 from tests.support.wallets import ALICE, BOB, CAROL, foreign_script, fund, pay
 
@@ -36,7 +45,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2
 
 
 def shown(snapshot, around=None, **record):
-    found = review(snapshot, around or surroundings())
+    found = review(snapshot, around or review_context())
     return proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK)
 
 
@@ -66,7 +75,7 @@ def test_where_the_money_goes_adds_up():
 
 def test_s24_the_digest_is_the_one_that_an_approval_is_checked_against():
     snapshot = snapshot_of(spend())
-    assert shown(snapshot).digest == review(snapshot, surroundings()).digest
+    assert shown(snapshot).digest == review(snapshot, review_context()).digest
 
 
 def test_s13_the_platforms_figures_are_not_what_is_shown():
@@ -80,14 +89,14 @@ def test_s13_the_platforms_figures_are_not_what_is_shown():
 def test_l8_nothing_from_the_platform_moves_a_cursor(pinned):
     snapshot = snapshot_of(spend(), description=HOSTILE, created_by=HOSTILE, txid=HOSTILE)
     pin = replace(make_pin(), name=HOSTILE) if pinned else None
-    view = shown(snapshot, surroundings(pin=pin), reason=HOSTILE, alarm=HOSTILE)
+    view = shown(snapshot, review_context(pin=pin), reason=HOSTILE, alarm=HOSTILE)
     texts = every_text(view.model_dump(mode="json"))
     assert any("owned" in text for text in texts)
     assert all(is_tame(text) and "\n" not in text for text in texts)
 
 
 def test_s16_a_proposal_of_a_vault_that_is_not_pinned_shows_no_figure():
-    view = shown(snapshot_of(spend()), surroundings(pin=None))
+    view = shown(snapshot_of(spend()), review_context(pin=None))
     assert (view.money, view.vault_name, view.paid_sats, view.fee_sats, view.allowed) == (
         None,
         None,
@@ -135,7 +144,7 @@ def test_a_second_payload_is_told_in_no_tokens_decimals():
     first, second = gold(whitelist=(foreign_script("friend"),)), gold(decimals=0)
     data = [TxOut(sats(0), token_script(token.deployment)) for token in (first, second)]
     psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [*data, ChangeTo(sats(99_000), RECEIVE, 0)], 0)
-    view = shown(token_snapshot(first.deployment, psbt), surroundings(token=first))
+    view = shown(token_snapshot(first.deployment, psbt), review_context(token=first))
     assert not view.allowed
     assert view.money is not None
     tokens = [found.token for found in view.money.data]
@@ -154,8 +163,8 @@ def test_other_data_is_no_tokens():
 def test_a_line_of_the_list_says_what_the_whole_says():
     snapshot = snapshot_of(spend())
     record = Record(snapshot, State.DECLINED, "t", decline=Decline("no"), reason="Declined: no")
-    line = proposal_line(record, review(snapshot, surroundings()), NETWORK)
-    whole = proposal_view(record, review(snapshot, surroundings()), NETWORK)
+    line = proposal_line(record, review(snapshot, review_context()), NETWORK)
+    whole = proposal_view(record, review(snapshot, review_context()), NETWORK)
     assert line.model_dump() == {name: getattr(whole, name) for name in type(line).model_fields}
 
 
@@ -175,7 +184,7 @@ def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another(payload
     def line(around):
         return proposal_line(record, review(record.snapshot, around), NETWORK)
 
-    assert (line(surroundings(token=gold())).token, line(surroundings()).token) == (told, None)
+    assert (line(review_context(token=gold())).token, line(review_context()).token) == (told, None)
 
 
 def test_a_signature_of_ours_is_told():

@@ -21,7 +21,7 @@ from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.routes import interface
 from signerd.problems import leaves
 from tests.signerd.test_problems import made
-from tests.support.desk import snapshot_of, spend, surroundings
+from tests.support.desk import review_context, snapshot_of, spend
 from tests.support.served import served_script
 
 DIGEST = "ab" * 32
@@ -44,11 +44,11 @@ def record() -> Record:
 
 
 def view() -> shapes.ProposalView:
-    return proposal_view(record(), review(record().snapshot, surroundings()), Network.REGTEST)
+    return proposal_view(record(), review(record().snapshot, review_context()), Network.REGTEST)
 
 
 def line() -> shapes.ProposalLine:
-    return proposal_line(record(), review(record().snapshot, surroundings()), Network.REGTEST)
+    return proposal_line(record(), review(record().snapshot, review_context()), Network.REGTEST)
 
 
 STATUS = shapes.Status(
