@@ -12,7 +12,6 @@ from signerd.cli import (
     audit,
     completion,
     daemon,
-    demo,
     devices,
     doctor,
     opening,
@@ -73,7 +72,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(rules.app, name="rules")
 app.add_typer(virtual.app, name="device")
 app.command("open")(opening.open_page)
-app.command()(demo.demo)
+app.command()(virtual.demo)
 
 
 def program() -> NoReturn:

@@ -37,11 +37,8 @@ from signerd.core.values import Record
 from signerd.daemon.addresses import Addresses
 from signerd.daemon.device_actions import Handling
 from signerd.daemon.devices import Devices
-from signerd.daemon.history import ChainReader
 from signerd.daemon.holdings import Holdings
 from signerd.daemon.imported import ImportedPsbts
-from signerd.daemon.metrics import Metrics
-from signerd.daemon.notes import notes_of
 from signerd.daemon.pinning import Pinning
 from signerd.daemon.proposal_views import (
     ENDED,
@@ -50,8 +47,8 @@ from signerd.daemon.proposal_views import (
     proposal_line,
     proposal_view,
 )
+from signerd.daemon.reports import ChainReader, Metrics, Settings, notes_of
 from signerd.daemon.runner import Runner
-from signerd.daemon.settings import Settings
 from signerd.daemon.single_flight import SingleFlight
 from signerd.daemon.unlocking import Unlocking
 from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view

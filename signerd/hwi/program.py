@@ -7,10 +7,9 @@ from argparse import Namespace
 from typing import Any, NoReturn
 
 from signerd.errors import SignerdError
-from signerd.hwi.arguments import parse, state_folder
+from signerd.hwi.arguments import NO_PASSWORDS, REFUSED, parse, sentence, state_folder
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
 from signerd.hwi.connection import DaemonConnection
-from signerd.hwi.refused import NO_PASSWORDS, REFUSED, sentence
 
 # As the shell tells of a program that was interrupted.
 INTERRUPTED = 130

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from multisig import RECEIVE
 from signerd import shapes
 from signerd.callers import Caller, Kind, Right
-from signerd.daemon.metrics import Figure
+from signerd.daemon.reports import Figure
 from signerd.daemon.service import Daemon
 from signerd.errors import NotAllowed, PageNotServed, UnknownProposal
 from signerd.loopback import events

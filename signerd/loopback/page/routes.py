@@ -17,7 +17,6 @@ from signerd.loopback.page import (
     apps,
     assets,
     devices,
-    history,
     home,
     proposals,
     settings,
@@ -35,7 +34,6 @@ ROWS: tuple[Row, ...] = (
     *addresses.ROWS,
     *telling.ROWS,
     *apps.ROWS,
-    *history.ROWS,
     *settings.ROWS,
     *assets.ROWS,
 )

@@ -15,8 +15,8 @@ from multisig import Psbt, multisig_account_path, profile_account_path, signer_p
 from signerd.core.audit import Note
 from signerd.core.values import Limits
 from signerd.hwi import signing
+from signerd.hwi.arguments import REFUSED
 from signerd.hwi.codes import Code
-from signerd.hwi.refused import REFUSED
 from signerd.journal import Journal
 from tests.support.bills import PROFILE, PROFILE_KEY, bill
 from tests.support.daemons import prepare

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from signerd.core.audit import Note
 from signerd.core.values import Limits
-from signerd.daemon import history
-from signerd.daemon.history import ChainReader
+from signerd.daemon import reports as history
+from signerd.daemon.reports import ChainReader
 from signerd.daemon.views import audit_report
 from signerd.journal import Journal, StateFolder
 from tests.support.desk import NETWORK

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from firmware_bridge import DeviceState
 from signerd.core.states import State
-from signerd.daemon.metrics import Figure
+from signerd.daemon.reports import Figure
 from signerd.errors import UnknownProposal
 from signerd.loopback.access.guard import Refused
 from signerd.loopback.metrics_text import exposition
