@@ -1,10 +1,29 @@
-"""People and workspaces."""
+"""Requests for an organisation; workspaces, members, roles and invitations."""
 
 from pydantic import TypeAdapter
 
-from custody.client.flow import Core, Plan, call, read
-from custody.client.method import idempotency, method
-from custody.schemas.common import Done, Many
+from custody.client.method import Sent, row
+from custody.schemas.common import Done, Few, Many
+from custody.schemas.invitations import (
+    Invitation,
+    InviteResponse,
+    InviteToWorkspaceRequest,
+    RevokeInviteRequest,
+)
+from custody.schemas.onboarding import (
+    OnboardingRequest,
+    OnboardingStatus,
+    ReviewOnboardingRequest,
+    SubmitOnboardingRequest,
+)
+from custody.schemas.roles import (
+    AddPermissionRequest,
+    CreateRoleRequest,
+    DeleteRoleRequest,
+    RemovePermissionRequest,
+    RoleDetails,
+    UpdateRoleRequest,
+)
 from custody.schemas.users import (
     AddWorkspaceToUserRequest,
     AllocationResponse,
@@ -21,81 +40,150 @@ from custody.schemas.users import (
     WorkspaceInfo,
 )
 
+_PATH = "/api/v1/onboarding-requests"
+_REQUESTS = TypeAdapter(Few[OnboardingRequest])
 _MEMBERS = TypeAdapter(Many[Member])
+_ROLES = TypeAdapter(Few[RoleDetails])
+_INVITATIONS = TypeAdapter(Few[Invitation])
+
+
+class OnboardingCalls:
+    @row("POST", _PATH, OnboardingRequest)
+    @staticmethod
+    def submit_onboarding_request(
+        body: SubmitOnboardingRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("GET", _PATH, _REQUESTS, repeatable=True)
+    @staticmethod
+    def onboarding_requests(
+        *, status: OnboardingStatus | None = None, after: int | None = None, limit: int | None = None
+    ) -> Sent:
+        """One page, the oldest first; go on ``after`` the last ``uid``."""
+        return Sent(query={"status": status, "after": after, "limit": limit})
+
+    @row("POST", _PATH + "/{uid}/review", OnboardingRequest)
+    @staticmethod
+    def review_onboarding_request(
+        uid: int, body: ReviewOnboardingRequest, *, idempotency_key: str | None = None
+    ) -> Sent:
+        return Sent(body, path={"uid": uid}, key=idempotency_key)
 
 
 class PeopleCalls:
-    @method
+    @row("GET", "/api/v1/get-user-info", User, repeatable=True)
     @staticmethod
-    def user_info(core: Core) -> Plan[User]:
-        """``GET /api/v1/get-user-info``."""
-        return read(
-            (yield from call(core, core.build("GET", "/api/v1/get-user-info"), repeatable=True)), User
-        )
+    def user_info() -> Sent:
+        return Sent()
 
-    @method
+    @row("GET", "/api/v1/get-users-from-workspace", _MEMBERS, repeatable=True)
     @staticmethod
-    def members(core: Core, workspace_id: int) -> Plan[list[Member]]:
-        """``GET /api/v1/get-users-from-workspace``."""
-        request = core.build("GET", "/api/v1/get-users-from-workspace", query={"workspace_id": workspace_id})
-        return read((yield from call(core, request, repeatable=True)), _MEMBERS)
+    def members(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
 
-    @method
+    @row("POST", "/api/v1/add-workspace-to-user", AllocationResponse)
     @staticmethod
-    def add_workspace_to_user(core: Core, body: AddWorkspaceToUserRequest) -> Plan[AllocationResponse]:
-        """``POST /api/v1/add-workspace-to-user``."""
-        request = core.build("POST", "/api/v1/add-workspace-to-user", body)
-        return read((yield from call(core, request, repeatable=False)), AllocationResponse)
+    def add_workspace_to_user(body: AddWorkspaceToUserRequest) -> Sent:
+        return Sent(body)
 
-    @method
+    @row("POST", "/api/v1/change-user-role", Member)
     @staticmethod
-    def change_user_role(core: Core, body: ChangeUserRoleRequest) -> Plan[Member]:
-        """``POST /api/v1/change-user-role``."""
-        request = core.build("POST", "/api/v1/change-user-role", body)
-        return read((yield from call(core, request, repeatable=False)), Member)
+    def change_user_role(body: ChangeUserRoleRequest) -> Sent:
+        return Sent(body)
 
-    @method
+    @row("POST", "/api/v1/remove-user-from-workspace", Done)
     @staticmethod
-    def remove_user_from_workspace(core: Core, body: RemoveUserRequest) -> Plan[Done]:
-        """``POST /api/v1/remove-user-from-workspace``."""
-        request = core.build("POST", "/api/v1/remove-user-from-workspace", body)
-        return read((yield from call(core, request, repeatable=False)), Done)
+    def remove_user_from_workspace(body: RemoveUserRequest) -> Sent:
+        return Sent(body)
 
-    @method
+    @row("POST", "/api/v1/leave-workspace", Done)
     @staticmethod
-    def leave_workspace(core: Core, workspace_id: int, *, force: bool = False) -> Plan[Done]:
-        """``POST /api/v1/leave-workspace``."""
-        body = LeaveWorkspaceRequest(workspace_id=workspace_id, force=force)
-        request = core.build("POST", "/api/v1/leave-workspace", body)
-        return read((yield from call(core, request, repeatable=False)), Done)
+    def leave_workspace(workspace_id: int, *, force: bool = False) -> Sent:
+        return Sent(LeaveWorkspaceRequest(workspace_id=workspace_id, force=force))
 
-    @method
+    @row("POST", "/api/v1/update-user-info", User)
     @staticmethod
-    def update_user_info(core: Core, body: UpdateUserInfoRequest) -> Plan[User]:
-        """``POST /api/v1/update-user-info``."""
-        request = core.build("POST", "/api/v1/update-user-info", body)
-        return read((yield from call(core, request, repeatable=False)), User)
+    def update_user_info(body: UpdateUserInfoRequest) -> Sent:
+        return Sent(body)
 
-    @method
+    @row("POST", "/api/v1/set-default-workspace", User)
     @staticmethod
-    def set_default_workspace(core: Core, workspace_id: int) -> Plan[User]:
-        """``POST /api/v1/set-default-workspace``."""
-        body = SetDefaultWorkspaceRequest(workspace_id=workspace_id)
-        request = core.build("POST", "/api/v1/set-default-workspace", body)
-        return read((yield from call(core, request, repeatable=False)), User)
+    def set_default_workspace(workspace_id: int) -> Sent:
+        return Sent(SetDefaultWorkspaceRequest(workspace_id=workspace_id))
 
-    @method
+    @row("POST", "/api/v1/create-workspace", WorkspaceEntry)
     @staticmethod
-    def create_workspace(
-        core: Core, body: CreateWorkspaceRequest, *, idempotency_key: str | None = None
-    ) -> Plan[WorkspaceEntry]:
-        """``POST /api/v1/create-workspace``."""
-        request = core.build("POST", "/api/v1/create-workspace", body, headers=idempotency(idempotency_key))
-        return read((yield from call(core, request, repeatable=idempotency_key is not None)), WorkspaceEntry)
+    def create_workspace(body: CreateWorkspaceRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
 
-    @method
+    @row("POST", "/api/v1/update-workspace", WorkspaceInfo)
     @staticmethod
-    def update_workspace(core: Core, body: UpdateWorkspaceRequest) -> Plan[WorkspaceInfo]:
-        """``POST /api/v1/update-workspace``."""
-        request = core.build("POST", "/api/v1/update-workspace", body)
-        return read((yield from call(core, request, repeatable=False)), WorkspaceInfo)
+    def update_workspace(body: UpdateWorkspaceRequest) -> Sent:
+        return Sent(body)
+
+
+class RoleCalls:
+    @row("GET", "/api/v1/get-roles-and-perms-detailed", _ROLES, repeatable=True)
+    @staticmethod
+    def roles(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @row("POST", "/api/v1/create-role", RoleDetails)
+    @staticmethod
+    def create_role(body: CreateRoleRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("POST", "/api/v1/update-role", RoleDetails)
+    @staticmethod
+    def update_role(body: UpdateRoleRequest) -> Sent:
+        return Sent(body)
+
+    @row("POST", "/api/v1/delete-role", Done)
+    @staticmethod
+    def delete_role(body: DeleteRoleRequest) -> Sent:
+        return Sent(body)
+
+    @row("POST", "/api/v1/add-perm-to-role", RoleDetails)
+    @staticmethod
+    def add_permission_to_role(body: AddPermissionRequest) -> Sent:
+        return Sent(body)
+
+    @row("POST", "/api/v1/remove-perm-from-role", RoleDetails)
+    @staticmethod
+    def remove_permission_from_role(body: RemovePermissionRequest) -> Sent:
+        return Sent(body)
+
+
+class InvitationCalls:
+    @row("POST", "/api/v1/invite-to-workspace", InviteResponse)
+    @staticmethod
+    def invite_to_workspace(body: InviteToWorkspaceRequest, *, idempotency_key: str | None = None) -> Sent:
+        return Sent(body, key=idempotency_key)
+
+    @row("GET", "/api/v1/get-pending-workspace-invites", _INVITATIONS, repeatable=True)
+    @staticmethod
+    def workspace_invitations(workspace_id: int) -> Sent:
+        return Sent(query={"workspace_id": workspace_id})
+
+    @row("GET", "/api/v1/get-invites-pending", _INVITATIONS, repeatable=True)
+    @staticmethod
+    def own_invitations() -> Sent:
+        return Sent()
+
+    @row("GET", "/api/v1/accept-invite", Invitation)
+    @staticmethod
+    def accept_invite(invite_id: str) -> Sent:
+        """Not repeated: it is answered once."""
+        return Sent(query={"invite_id": invite_id, "accept": "true"})
+
+    @row("GET", "/api/v1/accept-invite", Invitation)
+    @staticmethod
+    def decline_invite(invite_id: str) -> Sent:
+        """Not repeated: it is answered once."""
+        return Sent(query={"invite_id": invite_id, "accept": "false"})
+
+    @row("POST", "/api/v1/revoke-invite", Invitation)
+    @staticmethod
+    def revoke_invite(body: RevokeInviteRequest) -> Sent:
+        return Sent(body)

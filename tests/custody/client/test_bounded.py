@@ -10,7 +10,7 @@ import pytest
 
 from custody.client import BadAnswer, Client, Session
 from custody.client.body import MAX_ANSWER_VALUES, Body
-from custody.client.calls import logs, purchases
+from custody.client.calls import records
 from custody.schemas.logs import ExportedLogs
 from tests.custody.client.test_clients import FRESH, client
 from tests.support import bomb
@@ -95,7 +95,7 @@ ENDLESS_LOGS = {
 
 @pytest.mark.parametrize("kind", ENDLESS_LOGS)
 def test_f_pages_of_logs_without_an_end_come_to_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "MOST_ENTRIES", 2_000)
+    monkeypatch.setattr(records, "MOST_ENTRIES", 2_000)
     asked: list[int] = []
 
     def answer(_request: httpx.Request) -> httpx.Response:
@@ -138,7 +138,7 @@ ENDLESS_PURCHASES = {
 
 @pytest.mark.parametrize("kind", ENDLESS_PURCHASES)
 def test_f_pages_of_purchases_without_an_end_come_to_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(purchases, "MOST_LISTED", 2_000)
+    monkeypatch.setattr(records, "MOST_LISTED", 2_000)
     asked: list[int] = []
 
     def answer(_request: httpx.Request) -> httpx.Response:

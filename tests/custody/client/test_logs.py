@@ -94,7 +94,7 @@ def test_ones_own_purchases(alice: Client, bought: int) -> None:
 
 
 def test_all_of_ones_purchases(alice: Client, bought: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custody.client.calls.purchases.MAX_PURCHASES", 1)
+    monkeypatch.setattr("custody.client.calls.records.MAX_PURCHASES", 1)
     assert [each.id for each in alice.every_purchase()] == ["p2", "p1", "p0"]
 
 

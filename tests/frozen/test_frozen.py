@@ -1,0 +1,79 @@
+"""What must not change while the code moves: both OpenAPI documents byte for byte, stored words, journals, hashes, exit statuses.
+
+A change that is meant replaces the file beside this one: ``python -m tests.frozen`` writes all but the journal.
+"""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from custody.server.domain.audit import GENESIS, AuditRow, event_hash
+from signerd.core.audit import first_fault
+from signerd.core.review import review
+from signerd.core.values import Limits
+from signerd.journal import Journal
+from signerd.journal.storage import BORN, JOURNAL
+from tests.frozen.documents import loopback_document, platform_document
+from tests.frozen.words import words
+from tests.support.desk import NETWORK, snapshot_of, spend, surroundings
+
+FROZEN = Path(__file__).parent
+
+
+def test_the_platforms_openapi_document_is_what_it_was(tmp_path):
+    assert platform_document(tmp_path) == (FROZEN / "platform.openapi.json").read_text(encoding="utf-8")
+
+
+def test_the_loopbacks_openapi_document_is_what_it_was():
+    assert loopback_document() == (FROZEN / "loopback.openapi.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("what", sorted(words()))
+def test_no_word_that_is_stored_or_relied_on_is_gone_or_another(what):
+    known, today = json.loads((FROZEN / "words.json").read_text(encoding="utf-8"))[what], words()[what]
+    if isinstance(known, dict):
+        assert {name: json.loads(json.dumps(today)).get(name) for name in known} == known
+    else:
+        assert set(known) <= set(today)
+
+
+def test_what_an_approval_is_bound_to_hashes_as_it_did():
+    found = review(snapshot_of(spend()), surroundings())
+    assert found.digest == "d946a09734c9a8720801fb00f50efc5605ebbdfca482da5b9a985df84860ebf5"
+
+
+def test_the_platforms_audit_chain_hashes_as_it_did():
+    row = AuditRow(
+        event_uid="event-1",
+        chain_id="workspace:7",
+        position=1,
+        org_uid="3",
+        workspace_uid="7",
+        timestamp="2026-01-02T03:04:05.678Z",
+        category="SIGNING",
+        action="SIGNATURE_SUBMITTED",
+        description="A signature of „p-1“ was submitted",
+        user_uuid=5,
+        user_name="Alice",
+        role_uid="2",
+        trace_id="trace",
+    )
+    assert (
+        event_hash(GENESIS, row).hex() == "0daacac427bdf919246ca18fff429d1bf0acf32909850faa2aed2df216cf9e45"
+    )
+
+
+def test_a_journal_of_a_daemon_that_signed_and_saw_it_confirmed_opens_whole(tmp_path):
+    """Written by the demo's first signer: registered, pinned, six proposals approved and signed, five of them confirmed."""
+    with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection:
+        connection.executescript((FROZEN / "journal.sql").read_text(encoding="utf-8"))
+    (tmp_path / BORN).write_text("2026-01-02T03:04:05+00:00\n")
+    with Journal(tmp_path, network=NETWORK, limits=Limits()) as journal:
+        assert first_fault(journal.audit()) is None
+        assert journal.head()[0] == 58
+        states = [record.state.value for record in journal.records()]
+        assert states == ["confirmed", "confirmed", "confirmed", "confirmed", "confirmed", "broadcast"]
+        assert [pin.name for pin in journal.pins()] == ["Cold reserve"]

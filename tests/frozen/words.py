@@ -1,0 +1,48 @@
+"""The words that databases, journals, logs and scripts hold, as the source has them today."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from signerd.cli.exits import STATUSES, Exit
+from signerd.core.checks.table import CHECKS
+from signerd.core.states import State
+
+ROOT = Path(__file__).parents[2]
+# What the platform stores and says is written like this: actions of the audit log, statuses, codes of errors.
+_STORED = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]*)+")
+
+
+@cache
+def words() -> dict[str, object]:
+    return {
+        "checks": {name: [list(check.attacks), check.lowered] for name, check in sorted(CHECKS.items())},
+        "exit_statuses": {status.name: status.value for status in Exit},
+        "exit_statuses_of_errors": {kind.__name__: status.name for kind, status in STATUSES.items()},
+        "signerd_states": sorted(State),
+        "signerd_notes": sorted(_note_kinds()),
+        "platform": sorted(_literals("custody", _STORED)),
+    }
+
+
+def _constants(folder: str) -> Iterator[str]:
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def _literals(folder: str, form: re.Pattern[str]) -> set[str]:
+    return {text for text in _constants(folder) if form.fullmatch(text)}
+
+
+def _note_kinds() -> Iterator[str]:
+    """The kinds of entries in a signer's chain of decisions."""
+    for file in sorted((ROOT / "signerd").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Note":
+                kind = node.args[0]
+                if isinstance(kind, ast.Constant):
+                    yield str(kind.value)
