@@ -4,7 +4,7 @@
 
     SignerdError
     ├── DecisionError        IllegalEvent · UnknownProposal · StaleApproval · RefusedByChecks · NeedsAcknowledgement
-    │                        AlreadyProposed · TooManyImported
+    │                        AlreadyProposed · TooManyBrought
     ├── VaultError           UnknownVault · NotOurVault · VaultDiffers · WrongCode · AccountReused · NotPinned
     │                        AddressDiffers
     ├── RegistrationError    NoRegisteredKey · RegistrationStale
@@ -75,7 +75,7 @@ class AlreadyProposed(DecisionError):
     default_hint = "Decide about the proposal instead: `signerd show` shows it."
 
 
-class TooManyImported(DecisionError):
+class TooManyBrought(DecisionError):
     """A person who is asked again and again says yes in the end (L6). Nothing was stored."""
 
     code = "too-many-brought"

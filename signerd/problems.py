@@ -19,7 +19,7 @@ STATUSES: Mapping[type[e.SignerdError], HTTPStatus] = MappingProxyType(
         e.RefusedByChecks: HTTPStatus.CONFLICT,
         e.NeedsAcknowledgement: HTTPStatus.CONFLICT,
         e.AlreadyProposed: HTTPStatus.CONFLICT,
-        e.TooManyImported: HTTPStatus.TOO_MANY_REQUESTS,
+        e.TooManyBrought: HTTPStatus.TOO_MANY_REQUESTS,
         e.UnknownVault: HTTPStatus.NOT_FOUND,
         e.NotOurVault: HTTPStatus.CONFLICT,
         e.VaultDiffers: HTTPStatus.CONFLICT,

@@ -21,7 +21,7 @@ from signerd.core.values import Imported, Record, Snapshot
 from signerd.daemon.proposal_views import imported_line, psbt_review, refusal_words
 from signerd.daemon.reviews import Reviews
 from signerd.daemon.runner import Runner
-from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyImported, UnknownProposal
+from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
 from signerd.journal import Journal
 from signerd.journal.imported import ImportedEntry
 from signerd.shapes import BroughtLine, BroughtView, PsbtReview
@@ -76,7 +76,7 @@ class ImportedPsbts:
     # --- asked --------------------------------------------------------------------------------------------------------
 
     async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
-        """What the person would be asked. Raises InvalidRequest (no base64), TooManyImported."""
+        """What the person would be asked. Raises InvalidRequest (no base64), TooManyBrought."""
         self._admit(caller)
         snapshot = self._snapshot(_decoded(psbt), caller)
         self._weigh(snapshot, caller)
@@ -87,7 +87,7 @@ class ImportedPsbts:
         """Store it and ask the person. The same transaction by the same caller is the one that it brought before.
 
         Raises:
-            InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyImported: nothing was stored.
+            InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyBrought: nothing was stored.
         """
         self._admit(caller)
         snapshot = self._snapshot(_decoded(psbt), caller)
@@ -180,30 +180,30 @@ class ImportedPsbts:
         return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee))
 
     def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
-        """L6. Raises TooManyImported."""
+        """L6. Raises TooManyBrought."""
         waiting = self.journal.imported.waiting()
         if len(waiting) >= MOST_OPEN:
-            raise TooManyImported(f"{MOST_OPEN} brought PSBTs wait for the person already")
+            raise TooManyBrought(f"{MOST_OPEN} brought PSBTs wait for the person already")
         if caller.app_id is None:
             return
         apps = [entry for entry in waiting if entry.brought.app_id is not None]
         own = [entry for entry in apps if entry.brought.app_id == caller.app_id]
         if len(own) >= MOST_OPEN_OF_AN_APP:
-            raise TooManyImported(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
+            raise TooManyBrought(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
         for others, most, whose in (
             (own, MOST_OPEN_BYTES_OF_AN_APP, "this app"),
             (apps, MOST_OPEN_BYTES, "apps"),
         ):
             if others and sum(entry.size for entry in others) + len(snapshot.psbt) > most:
-                raise TooManyImported(
+                raise TooManyBrought(
                     f"what {whose} brought and waits for the person may have {most >> 20} MiB together"
                 )
         oldest = self.journal.imported.expiry_of(caller.app_id, MOST_A_DAY)
         if oldest is not None and oldest > self.journal.now().timestamp():
-            raise TooManyImported(f"an app may bring {MOST_A_DAY} PSBTs in a day, whatever became of them")
+            raise TooManyBrought(f"an app may bring {MOST_A_DAY} PSBTs in a day, whatever became of them")
 
     def _admit(self, caller: Caller) -> None:
-        """L6: judging costs too. The person's own programs are not bounded. Raises TooManyImported."""
+        """L6: judging costs too. The person's own programs are not bounded. Raises TooManyBrought."""
         if caller.app_id is None:
             return
         now, taken = self.clock(), self._asked[caller.app_id]
@@ -211,18 +211,18 @@ class ImportedPsbts:
             taken.popleft()
         if len(taken) >= MOST_A_MINUTE:
             hint = "Wait a minute."
-            raise TooManyImported(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
+            raise TooManyBrought(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
         taken.append(_Judging(now))
 
     def _weigh(self, snapshot: Snapshot, caller: Caller) -> None:
-        """L6, before it is judged: a few large ones would keep everybody waiting. Raises TooManyImported."""
+        """L6, before it is judged: a few large ones would keep everybody waiting. Raises TooManyBrought."""
         if caller.app_id is None:
             return
         *before, this = self._asked[caller.app_id]
         parts, judged = _parts_of(snapshot.psbt), sum(look.parts for look in before)
         if judged and judged + parts > MOST_PARTS_A_MINUTE:
             hint = "Wait a minute."
-            raise TooManyImported(
+            raise TooManyBrought(
                 f"an app may have {MOST_PARTS_A_MINUTE} inputs and outputs looked at in a minute", hint=hint
             )
         this.parts = parts

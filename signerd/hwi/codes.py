@@ -51,7 +51,7 @@ CODES: Mapping[type[e.SignerdError], Code] = MappingProxyType(
         e.RefusedByChecks: Code.INVALID_TX,
         e.NeedsAcknowledgement: Code.UNAVAILABLE_ACTION,
         e.AlreadyProposed: Code.UNAVAILABLE_ACTION,
-        e.TooManyImported: Code.DEVICE_BUSY,
+        e.TooManyBrought: Code.DEVICE_BUSY,
         e.UnknownVault: Code.BAD_ARGUMENT,
         e.NotOurVault: Code.BAD_ARGUMENT,
         e.VaultDiffers: Code.BAD_ARGUMENT,

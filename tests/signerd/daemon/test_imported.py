@@ -21,7 +21,7 @@ from signerd.errors import (
     NotAllowed,
     RefusedByChecks,
     StaleApproval,
-    TooManyImported,
+    TooManyBrought,
     UnknownProposal,
 )
 from signerd.journal import Journal
@@ -323,7 +323,7 @@ async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
         for number in range(imported.MOST_OPEN_OF_AN_APP):
             await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
-        with pytest.raises(TooManyImported):
+        with pytest.raises(TooManyBrought):
             await daemon.imported.bring(bill(30).to_base64(), WALLET)
         assert len(await daemon.proposals(ended=False)) == imported.MOST_OPEN_OF_AN_APP
         # Another one has its own, and the first has room again when the person has decided.
@@ -339,7 +339,7 @@ async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridg
         daemon.imported.clock = lambda: now
         for _ in range(imported.MOST_A_MINUTE):
             await daemon.imported.inspect(bill().to_base64(), WALLET)
-        with pytest.raises(TooManyImported):
+        with pytest.raises(TooManyBrought):
             await daemon.imported.inspect(bill().to_base64(), WALLET)
         await daemon.imported.inspect(bill().to_base64(), OTHER)
         await daemon.imported.inspect(bill().to_base64(), TERMINAL)
