@@ -17,18 +17,18 @@ MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
 
 
-def xpub(door: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     path = parsed(args.path)
     purpose, account, below = _standard(path, Network(chosen.accounts.network))
-    key = ExtendedPublicKey.parse(_account_key(door, chosen, purpose, account).xpub).derive(below)
+    key = ExtendedPublicKey.parse(_account_key(daemon, chosen, purpose, account).xpub).derive(below)
     answer: dict[str, Any] = {"xpub": str(key)}
     return {**answer, **_details(key)} if args.expert else answer
 
 
-def master_xpub(door: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def master_xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     require_native(args.addr_type)
     _require_account(args.account)
-    return {"xpub": _account_key(door, chosen, PROFILE, args.account).xpub}
+    return {"xpub": _account_key(daemon, chosen, PROFILE, args.account).xpub}
 
 
 def descriptors(chosen: Chosen, args: Namespace) -> dict[str, list[str]]:
@@ -88,13 +88,13 @@ def _require_account(account: int) -> None:
         raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}", Code.BAD_ARGUMENT)
 
 
-def _account_key(door: DaemonConnection, chosen: Chosen, purpose: str, account: int) -> Key:
+def _account_key(daemon: DaemonConnection, chosen: Chosen, purpose: str, account: int) -> Key:
     """Registered keys are known without the device."""
     known = chosen.accounts.find(purpose, account) if chosen.registered else None
     if known is not None:
         return known
     device = identifier(present(chosen).id)
-    told = door.post(f"/devices/{device}/accounts", {"account": account}, seconds=PERSON_SECONDS)
+    told = daemon.post(f"/devices/{device}/accounts", {"account": account}, seconds=PERSON_SECONDS)
     key = read(Accounts.read, told).find(purpose, account)
     if key is None:
         raise InvalidPath(f"The device told no key of account {account}.")

@@ -36,25 +36,25 @@ _NOW: Final = b":"
 
 
 def signed(
-    door: DaemonConnection, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
+    daemon: DaemonConnection, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
 ) -> dict[str, Any]:
     """Raises HwiError, KeyboardInterrupt: what was brought for this call is taken back then."""
     chosen.require_registered()
     text = "".join(psbt.split())
-    before = read_all(lambda line: line["psbt_id"], door.get("/psbts"))
-    brought = read(Imported.read, door.post("/psbts", {"psbt": text}))
+    before = read_all(lambda line: line["psbt_id"], daemon.get("/psbts"))
+    brought = read(Imported.read, daemon.post("/psbts", {"psbt": text}))
     # Somebody else of the same person may wait for the same transaction.
     ours = brought.psbt_id not in before
     try:
-        found = _awaited(door, brought, clock() + seconds, clock)
+        found = _awaited(daemon, brought, clock() + seconds, clock)
     except BaseException:
         if ours:
-            _take_back(door, brought)
+            _take_back(daemon, brought)
         raise
     return {"psbt": found, "signed": found != text}
 
 
-def _awaited(door: DaemonConnection, brought: Imported, deadline: float, clock: Clock) -> str:
+def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock: Clock) -> str:
     if brought.signed_psbt is not None:
         return brought.signed_psbt
     _tell(brought)
@@ -63,13 +63,13 @@ def _awaited(door: DaemonConnection, brought: Imported, deadline: float, clock: 
     while clock() < deadline:
         try:
             # Opened before the first look, so that nothing happens in between.
-            with door.happenings(brought.psbt_id) as lines:
+            with daemon.happenings(brought.psbt_id) as lines:
                 for line in chain((_NOW,), lines):
                     if clock() >= deadline:
                         break
                     if not line.startswith(_NEWS):
                         continue
-                    now = _look(door, brought)
+                    now = _look(daemon, brought)
                     attempted = attempted or line.startswith(_HAPPENED) or now.state != _INTERRUPTED
                     if (found := _outcome(now, attempted=attempted)) is not None:
                         return found
@@ -82,8 +82,8 @@ def _awaited(door: DaemonConnection, brought: Imported, deadline: float, clock: 
     )
 
 
-def _look(door: DaemonConnection, brought: Imported) -> Imported:
-    return read(Imported.read, door.get(f"/psbts/{identifier(brought.psbt_id)}"))
+def _look(daemon: DaemonConnection, brought: Imported) -> Imported:
+    return read(Imported.read, daemon.get(f"/psbts/{identifier(brought.psbt_id)}"))
 
 
 def _outcome(now: Imported, *, attempted: bool) -> str | None:
@@ -106,7 +106,7 @@ def _tell(brought: Imported) -> None:
     sys.stderr.flush()
 
 
-def _take_back(door: DaemonConnection, brought: Imported) -> None:
+def _take_back(daemon: DaemonConnection, brought: Imported) -> None:
     """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at last in a day."""
     with suppress(SignerdError):
-        door.delete(f"/psbts/{identifier(brought.psbt_id)}")
+        daemon.delete(f"/psbts/{identifier(brought.psbt_id)}")
