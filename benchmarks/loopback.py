@@ -89,7 +89,7 @@ async def bare() -> None:
 async def daemon(folder: Path, endpoint: str) -> None:
     """Does what it reads: ``line`` adds one to the feed, ``sign`` begins to sign without an end, ``rest`` stops that, ``plug`` is the system's word."""
     from signerd.loopback.access.rates import Rates
-    from signerd.loopback.page.sessions import Sessions
+    from signerd.loopback.access.sessions import Sessions
     from signerd.loopback.serve import serving
     from tests.support.daemons import daemon_at, prepare
     from tests.support.served import make_outer
@@ -117,7 +117,7 @@ async def daemon(folder: Path, endpoint: str) -> None:
         await service.apps.accept(asked.id, asked.code, rights=None, days=1)
         token = (await service.apps.collect(asked.id, asked.secret)).token
         cookie = sessions.enter(sessions.entry()).token
-        how = {"port": service.reach.port, "token": token, "cookie": cookie, "socket": str(path)}
+        how = {"port": service.page_address.port, "token": token, "cookie": cookie, "socket": str(path)}
         print(json.dumps(how), flush=True)
         await _obey(service, bridge, told)
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from firmware_bridge import answers, arguments, handover, presence, signing
-from firmware_bridge.conversation import Ask, Conversation, House, OnProgress
+from firmware_bridge import answers, arguments, presence, sanitised_psbt, signing
+from firmware_bridge.conversation import Ask, Conversation, Dependencies, OnProgress
 from firmware_bridge.errors import BadDeviceSignature
 from firmware_bridge.families import maker_of
 from firmware_bridge.lane import Lane
@@ -75,7 +75,7 @@ class Bridge:
             turn=turn,
         )
         kept = RegistrationsInMemory() if registrations is None else registrations
-        self._house = House(network, deadlines, self._roster, kept)
+        self._dependencies = Dependencies(network, deadlines, self._roster, kept)
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,7 +159,7 @@ class Bridge:
 
         :raises WrongApp: the device is set to another kind of network.
         """
-        network = self._house.network
+        network = self._dependencies.network
         paths = [make(network, number) for number in numbers for make in _ACCOUNT_PATHS]
         keys = iter(await self.xpubs(device_id, paths))
         return tuple(Account(number, vault, profile) for number, vault, profile in zip(numbers, keys, keys))  # noqa: B905 - one iterator, taken from twice
@@ -277,7 +277,7 @@ class Bridge:
         :raises BadDeviceSignature: a signature that came back does not verify.
         """
         self._require_network(policy)
-        handover.require_sound(psbt, policy)
+        sanitised_psbt.require_sound(psbt, policy)
         async with self._talk(device_id, on_progress) as talk:
             return await signing.sign(talk, psbt, policy, signer)
 
@@ -290,7 +290,7 @@ class Bridge:
 
         :raises WrongNetwork: the policy is not for the kind of network that the devices are told.
         """
-        network = self._house.network
+        network = self._dependencies.network
         if policy.network.kind != network.kind:
             raise WrongNetwork(f"The devices are used for {network}, and this is for {policy.network}.")
 
@@ -299,7 +299,7 @@ class Bridge:
         self, device_id: str, on_progress: OnProgress | None = None, ask: Ask | None = None
     ) -> AsyncIterator[Conversation]:
         async with self._roster.using(device_id) as record:
-            yield Conversation(self._house, record, on_progress, ask)
+            yield Conversation(self._dependencies, record, on_progress, ask)
 
 
 _ACCOUNT_PATHS: Final = (multisig_account_path, profile_account_path)

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class House:
+class Dependencies:
     """What every operation of one bridge shares."""
 
     network: Network
@@ -37,9 +37,13 @@ class Conversation:
     """What one operation says to the device of `record`, which it has to itself."""
 
     def __init__(
-        self, house: House, record: Record, on_progress: OnProgress | None = None, ask: Ask | None = None
+        self,
+        dependencies: Dependencies,
+        record: Record,
+        on_progress: OnProgress | None = None,
+        ask: Ask | None = None,
     ) -> None:
-        self.house = house
+        self.dependencies = dependencies
         self.record = record
         self._on_progress = on_progress
         self._ask = ask
@@ -69,7 +73,7 @@ class Conversation:
             _tell(self._on_progress, Progress(self.record.device.id, step, text))
 
     async def read_fingerprint(self) -> Fingerprint:
-        answer = await self.call("fingerprint", deadline=self.house.deadlines.read)
+        answer = await self.call("fingerprint", deadline=self.dependencies.deadlines.read)
         return answers.fingerprint(answer)
 
     async def read_signer(self, policy: Policy, wanted: Fingerprint | None = None) -> Fingerprint:
@@ -79,7 +83,7 @@ class Conversation:
         """
         known = self.record.device.fingerprint
         fingerprint = await self.read_fingerprint()
-        self.house.roster.identify(self.record, fingerprint)
+        self.dependencies.roster.identify(self.record, fingerprint)
         if known is not None and known != fingerprint:
             raise WrongDevice(f"This device was {known} before and is {fingerprint} now.")
         if wanted is not None and wanted != fingerprint:
@@ -92,22 +96,22 @@ class Conversation:
         answer = await self.call(
             "xpubs",
             {"paths": [str(path) for path in paths]},
-            deadline=self.house.deadlines.reading(len(paths)),
+            deadline=self.dependencies.deadlines.reading(len(paths)),
         )
         fingerprint, texts = answers.xpubs(answer, len(paths))
-        self.house.roster.identify(self.record, fingerprint)
+        self.dependencies.roster.identify(self.record, fingerprint)
         pairs = zip(paths, texts, strict=True)
-        network = self.house.network
+        network = self.dependencies.network
         return tuple(answers.origin_key(fingerprint, path, text, network) for path, text in pairs)
 
     def registration(self, signer: Fingerprint, policy: Policy) -> Registration | None:
         if not isinstance(policy, Vault):
             return None
-        return self.house.registrations.find(signer, policy.verification_code)
+        return self.dependencies.registrations.find(signer, policy.verification_code)
 
     async def ask_person(self, op: str, args: Mapping[str, Any] | None = None) -> Any:
         """A call by which the device asks its person something that is short to load and to answer."""
-        deadlines = self.house.deadlines
+        deadlines = self.dependencies.deadlines
         return await self.call(op, args, deadline=deadlines.work, person=deadlines.person)
 
     async def call_about(
@@ -134,13 +138,13 @@ class Conversation:
                 self.record.unknown_vaults.add((signer, policy.verification_code))
             if known is not None:
                 with _unkept():
-                    self.house.registrations.forget(known)
+                    self.dependencies.registrations.forget(known)
             raise
 
     def keep(self, registration: Registration) -> None:
         """The person has approved it on the device: that it could not be kept must not take that back."""
         with _unkept():
-            self.house.registrations.keep(registration)
+            self.dependencies.registrations.keep(registration)
 
     def _on_note(self, listen: OnNote | None) -> OnNote | None:
         on_progress = self._on_progress

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from firmware_bridge import answers
-from firmware_bridge.aftermath import after_answer, after_probe
 from firmware_bridge.answers import Probed
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.families import maker_of
 from firmware_bridge.holders import FindHolder
 from firmware_bridge.model import Deadlines, DeviceState, Happening
+from firmware_bridge.outcomes import after_answer, after_probe
 from firmware_bridge.record import Record
 from firmware_bridge.turns import Turn
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Final
 
 from firmware_bridge import errors
-from firmware_bridge.aftermath import after_operation, back_to, no_permission, tells_nothing
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.events import Hub
 from firmware_bridge.families import clean_detail, maker_of
@@ -19,6 +18,7 @@ from firmware_bridge.holders import FindHolder, holder_of
 from firmware_bridge.lane import Lane
 from firmware_bridge.lookout import Lookout
 from firmware_bridge.model import Deadlines, Device, DeviceEvent, DeviceState, Endpoint, Happening
+from firmware_bridge.outcomes import after_operation, back_to, no_permission, tells_nothing
 from firmware_bridge.probing import ASK_AGAIN, Clock, Prober, is_working
 from firmware_bridge.record import Record, Use
 from firmware_bridge.sighting import Listing, Sighting

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge import arguments, handover, protocol
+from firmware_bridge import arguments, protocol, sanitised_psbt
 from firmware_bridge.conversation import Conversation
 from firmware_bridge.errors import (
     BadDeviceSignature,
@@ -47,9 +47,9 @@ async def sign(talk: Conversation, psbt: Psbt, policy: Policy, wanted: Fingerpri
     signer = await talk.read_signer(policy, wanted)
     if signer_progress(psbt, policy, signer).is_complete:
         return psbt
-    errand = _Errand(psbt, policy, signer, handover.for_device(psbt, policy))
+    errand = _Errand(psbt, policy, signer, sanitised_psbt.for_device(psbt, policy))
     answer = _earlier_answer(talk, errand) or await _fresh_answer(talk, errand)
-    signed = handover.take_back(psbt, answer, policy, signer)
+    signed = sanitised_psbt.take_back(psbt, answer, policy, signer)
     _tell_missing(talk, errand, signed)
     return signed
 
@@ -83,7 +83,7 @@ async def _fresh_answer(talk: Conversation, errand: _Errand) -> str:
 def _remember(talk: Conversation, errand: _Errand, answer: str) -> None:
     """A person has approved it: that is not asked for twice because of a loose cable. What is worth nothing is forgotten."""
     with contextlib.suppress(BadDeviceSignature, DeviceFault):
-        if handover.take_back(errand.psbt, answer, errand.policy, errand.signer) != errand.psbt:
+        if sanitised_psbt.take_back(errand.psbt, answer, errand.policy, errand.signer) != errand.psbt:
             talk.record.answered = Answered(errand.digest, errand.signer, answer)
 
 
@@ -100,7 +100,7 @@ async def _ask_person(talk: Conversation, errand: _Errand) -> str:
         if note.step == TAKEN:
             record.unanswered = errand.digest
 
-    deadlines, inputs = talk.house.deadlines, len(psbt.inputs)
+    deadlines, inputs = talk.dependencies.deadlines, len(psbt.inputs)
     try:
         answer = await talk.call_about(
             errand.policy,

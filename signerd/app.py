@@ -30,21 +30,18 @@ from signerd.account.secrets import (
     credential_passphrase,
 )
 from signerd.account.session import Account
-from signerd.addresses import Addresses
 from signerd.apps import PairedApps
-from signerd.brought import BroughtPsbts
-from signerd.daemon import Daemon
-from signerd.devices import DeviceBridge, Devices
+from signerd.daemon.addresses import Addresses
+from signerd.daemon.device_actions import Handling, Prompts
+from signerd.daemon.devices import DeviceBridge, Devices
+from signerd.daemon.imported import ImportedPsbts
+from signerd.daemon.runner import Runner
+from signerd.daemon.service import Daemon
+from signerd.daemon.unlocking import Questions, Unlocking
 from signerd.errors import RegistrationsUnreadable
 from signerd.faults import FaultPoint, no_fault
-from signerd.feed import Feed
-from signerd.handling import Handling
+from signerd.feed import Feed, Troubles
 from signerd.journal import Journal
-from signerd.prompts import Prompts
-from signerd.questions import Questions
-from signerd.runner import Runner
-from signerd.troubles import Troubles
-from signerd.unlocking import Unlocking
 
 REGISTRATIONS_FILE = "registrations.json"
 """The proofs that Ledgers returned for the vaults that they know."""
@@ -219,5 +216,5 @@ def _wire(
         Handling(journal, devices, feed, prompts),
         Addresses(journal, devices, feed, prompts),
         PairedApps(journal, feed, outside.clock, outside.entropy),
-        BroughtPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep),
+        ImportedPsbts(journal, runner, outside.clock, outside.entropy, outside.sleep),
     )

@@ -12,7 +12,7 @@ from benchmarks.devices import bare
 from benchmarks.devices.command import hwi, named
 from benchmarks.devices.desk import Desk, Device
 from benchmarks.measure import rivals_ms
-from firmware_bridge import Bridge, DeviceState, handover
+from firmware_bridge import Bridge, DeviceState, sanitised_psbt
 from firmware_bridge.registrations import Registrations
 from multisig import Psbt, Vault, multisig_account_path
 from tests.support.virtual import NETWORK, spend
@@ -67,7 +67,7 @@ class Rivals:
 
 def spend_text(vault: Vault, inputs: int) -> str:
     """Each input at an address of its own: in a vault of sorted keys they then stand in different orders."""
-    return base64.b64encode(handover.for_device(spend(vault, inputs=inputs), vault)).decode()
+    return base64.b64encode(sanitised_psbt.for_device(spend(vault, inputs=inputs), vault)).decode()
 
 
 async def sign(bridge: Bridge, device_id: str, text: str, vault: Vault) -> str:

@@ -2,14 +2,9 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
-from functools import cache
-from importlib.resources import files
-from typing import Final
 
 from firmware_bridge.advisories.version import MAIN, Version
 from firmware_bridge.model import Device, Family
-
-PACKAGED: Final = "known_flaws.toml"
 
 
 @unique
@@ -76,22 +71,6 @@ class Advisories:
         order = list(Severity)
         found = [entry for entry in self.entries if entry.concerns(device)]
         return tuple(sorted(found, key=lambda entry: order.index(entry.severity)))
-
-
-@cache
-def packaged() -> Advisories:
-    """The list that comes with the package, and needs no signature of its own."""
-    from firmware_bridge.advisories.reading import parse_list
-
-    return parse_list(files("firmware_bridge.advisories").joinpath(PACKAGED).read_bytes())
-
-
-def known_flaws(device: Device, listed: Advisories | None = None) -> tuple[Advisory, ...]:
-    """What is known to be wrong with this device's firmware, the worst first. Nothing is asked of the device or anybody else.
-
-    None found is not none there: `firmware_known` tells whether its version could be looked up at all.
-    """
-    return (packaged() if listed is None else listed).about(device)
 
 
 def firmware_known(device: Device) -> bool:

@@ -3,14 +3,17 @@
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final, TypeVar
 
 from firmware_bridge.advisories.advisory import Advisories, Advisory, Severity, Span
 from firmware_bridge.advisories.version import lines_of, numbers
-from firmware_bridge.model import Family
+from firmware_bridge.model import Device, Family
 
 T = TypeVar("T")
 
+PACKAGED: Final = "known_flaws.toml"
 # The packaged list has 18 kB; ten times that is no list of flaws any more.
 MAX_BYTES: Final = 200_000
 MAX_ENTRIES: Final = 500
@@ -153,3 +156,17 @@ def _one_of(kind: type[E], value: Any, where: str) -> E:
         return kind(value)
     except ValueError:
         raise MalformedList(f"{where} is none of {', '.join(kind)}") from None
+
+
+@cache
+def packaged() -> Advisories:
+    """The list that comes with the package, and needs no signature of its own."""
+    return parse_list(files("firmware_bridge.advisories").joinpath(PACKAGED).read_bytes())
+
+
+def known_flaws(device: Device, listed: Advisories | None = None) -> tuple[Advisory, ...]:
+    """What is known to be wrong with this device's firmware, the worst first. Nothing is asked of the device or anybody else.
+
+    None found is not none there: `firmware_known` tells whether its version could be looked up at all.
+    """
+    return (packaged() if listed is None else listed).about(device)

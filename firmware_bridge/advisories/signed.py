@@ -6,8 +6,14 @@ so that nothing is read of a file that is not theirs.
 
 from typing import Final
 
-from firmware_bridge.advisories.advisory import Advisories, packaged
-from firmware_bridge.advisories.reading import MAX_BYTES, AdvisoryListError, MalformedList, parse_list
+from firmware_bridge.advisories.advisory import Advisories
+from firmware_bridge.advisories.reading import (
+    MAX_BYTES,
+    AdvisoryListError,
+    MalformedList,
+    packaged,
+    parse_list,
+)
 
 KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64

@@ -1,6 +1,6 @@
-"""What leaves without a cable, and what is taken back: the doors of `handover`, with an answer's usual mistakes told apart."""
+"""What leaves without a cable, and what is taken back: the doors of `sanitised_psbt`, with an answer's usual mistakes told apart."""
 
-from firmware_bridge import handover
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.airgap import psbt_text
 from firmware_bridge.airgap.outcomes import NothingSigned, OtherTransaction, Unreadable
 from firmware_bridge.airgap.transfer import MAX_BYTES, Transfer
@@ -24,8 +24,8 @@ def request_bytes(psbt: Psbt, policy: Policy) -> bytes:
     :raises MultisigError: an input is not proven to be a coin of the policy, or a signature in it is bad; or it is larger than any
         device takes.
     """
-    handover.require_sound(psbt, policy)
-    content = handover.for_device(psbt, policy)
+    sanitised_psbt.require_sound(psbt, policy)
+    content = sanitised_psbt.for_device(psbt, policy)
     if len(content) > MAX_BYTES:
         raise PsbtTooLarge(f"The PSBT has {len(content)} bytes; no device takes more than {MAX_BYTES}.")
     return content
@@ -54,7 +54,7 @@ def take_signed(answer: bytes | Transfer, psbt: Psbt, policy: Policy, signer: Fi
 
 def _take_back(found: bytes, psbt: Psbt, policy: Policy, signer: Fingerprint) -> Psbt:
     try:
-        return handover.take_back(psbt, found, policy, signer)
+        return sanitised_psbt.take_back(psbt, found, policy, signer)
     except BadDeviceSignature as error:
         if isinstance(error.__cause__, ForeignSignature) and _is_by_cosigners(found, psbt, policy):
             raise WrongDevice(

@@ -1,4 +1,4 @@
-"""The only part of the house that knows HWI, and the makers' libraries inside it. It runs in workers.
+"""The only part of the dependencies that knows HWI, and the makers' libraries inside it. It runs in workers.
 
 HWI's own clients are built for one endpoint; `hwilib.commands` is never called, because it opens every device of seven makers.
 """

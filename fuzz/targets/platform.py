@@ -21,7 +21,7 @@ import httpx
 from fuzz.json_mutator import mutate
 from fuzz.target import Target, require
 from signerd.client import AsyncDaemonClient
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, SignerdError
 from signerd.loopback.serve import serving
 from tests.support.daemons import MemoryStore, daemon_at, prepare, until

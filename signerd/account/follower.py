@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
-from signerd.account.backoff import Backoff
 from signerd.account.listing import UNFORESEEN, Listed, Unreadable
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
@@ -32,10 +31,11 @@ from signerd.errors import (
     SignedOut,
     SignerdError,
 )
+from signerd.feed import Troubles
 from signerd.journal import Journal
-from signerd.journal.journal import RECONSIDERED, Learnt
-from signerd.keeping import unforeseen
-from signerd.troubles import Troubles
+from signerd.journal.journal import RECONSIDERED
+from signerd.journal.keys_and_vaults import Learnt
+from signerd.supervisor import Backoff, unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]

@@ -12,18 +12,17 @@ from datetime import datetime
 
 from custody.schemas.keys import Key
 from multisig import Fingerprint
-from signerd.account.backoff import Backoff
 from signerd.account.platform import Platform
 from signerd.account.sink import Sink
 from signerd.core.accounts import Accounts
 from signerd.core.effects import REGISTRATION
-from signerd.core.standing import ListedKey, revocation_of
+from signerd.core.key_status import ListedKey, revocation_of
 from signerd.core.text import said
 from signerd.core.values import OwnKey
 from signerd.errors import PlatformAnswersWrongly, PlatformError, PlatformRefused, SignedOut, SignerdError
+from signerd.feed import Troubles
 from signerd.journal import Journal
-from signerd.keeping import unforeseen
-from signerd.troubles import Troubles
+from signerd.supervisor import Backoff, unforeseen
 
 Sleep = Callable[[float], Awaitable[None]]
 KEYS_EVERY_SECONDS = 600.0

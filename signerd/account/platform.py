@@ -44,7 +44,7 @@ from signerd.errors import (
     SignerdError,
 )
 from signerd.faults import FaultPoint, no_fault
-from signerd.keeping import unforeseen
+from signerd.supervisor import unforeseen
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,7 +1,7 @@
 """Pinning: the person compares a vault with the other signers, and from then on this machine knows it (S16).
 
 Never in the same step as a spend: a proposal of a vault that is not pinned is refused until the person comes here, and
-neither pinning nor unpinning carries a yes to anything. What the device does about it is ``signerd.pinning``'s.
+neither pinning nor unpinning carries a yes to anything. What the device does about it is ``signerd.daemon.pinning``'s.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from signerd.core.audit import Note
 from signerd.core.checks.vault import former_key_of, own_key_of, same_quorum
 from signerd.core.claims import VaultClaim, contradictions, differences, impostor
 from signerd.core.effects import Effect
-from signerd.core.standing import made_with_former
+from signerd.core.key_status import made_with_former
 from signerd.core.text import said
 from signerd.core.values import OwnKey, Pin
 from signerd.errors import (

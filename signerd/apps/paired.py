@@ -1,4 +1,4 @@
-"""The use cases of pairing, behind the port ``loopback.ports.apps``: each change is recorded, and then told."""
+"""The use cases of pairing: each change is recorded, and then told. A method that raises has changed nothing."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Set as AbstractSet
@@ -6,18 +6,65 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hmac import compare_digest
 
-from signerd.apps.names import clean_name, folded
-from signerd.apps.origins import exact_origin
-from signerd.apps.requests import LIFE_SECONDS, Answer, Asked, Clock, Entropy, Requests, Stage
+from signerd.apps.names import clean_name, exact_origin, folded, warning_of
+from signerd.apps.requests import LIFE_SECONDS, Answer, Clock, Entropy, PairingRequest, Requests, Stage
 from signerd.apps.tokens import PREFIX, Tokens, token_hash
-from signerd.apps.views import app_view, collected, open_pairing, origin_view, stamp
+from signerd.callers import Caller, Kind, app_words, granted
 from signerd.errors import InvalidRequest, NameTaken, NotAllowed, NotPaired, UnknownApp, WrongPairingCode
 from signerd.feed import Feed
 from signerd.journal import Journal
 from signerd.journal.apps import App, answer_note
-from signerd.loopback.callers import Caller, Kind, app_words
-from signerd.loopback.rights_words import granted
-from signerd.loopback.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
+from signerd.shapes.apps import AppView, Collected, Me, OpenPairing, OriginView, Pairing
+
+
+def open_pairing(asked: PairingRequest, seconds_left: int) -> OpenPairing:
+    accepted = asked.stage is Stage.ACCEPTED
+    return OpenPairing(
+        id=asked.pairing_id,
+        name=asked.name,
+        origin=asked.origin,
+        rights=granted(asked.granted if accepted else asked.rights),
+        state="accepted" if accepted else "waiting",
+        code=asked.code,
+        seconds_left=seconds_left,
+        tries_left=asked.tries_left,
+        warning=warning_of(asked.origin),
+    )
+
+
+def collected(app: App, token: str) -> Collected:
+    return Collected(
+        state="accepted",
+        token=token,
+        app_id=app.app_id,
+        rights=granted(app.rights),
+        expires=stamp(app.expires),
+    )
+
+
+def app_view(app: App, now: datetime) -> AppView:
+    return AppView(
+        id=app.app_id,
+        name=app.name,
+        origin=app.origin,
+        rights=granted(app.rights),
+        state="revoked" if app.revoked is not None else "expired" if now >= app.expires else "live",
+        created=stamp(app.created),
+        expires=stamp(app.expires),
+        revoked=None if app.revoked is None else stamp(app.revoked),
+        last_used=None if app.used is None else app.used.isoformat(),
+    )
+
+
+def origin_view(origin: str, until: datetime | None, apps: tuple[str, ...]) -> OriginView:
+    told = None if until is None else stamp(until)
+    return OriginView(origin=origin, until=told, apps=apps, warning=warning_of(origin))
+
+
+def stamp(at: datetime) -> str:
+    """RFC 3339, to the second: a person reads it."""
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
 
 # What the feed calls all of this.
 PAIRING = "pairing"
@@ -36,18 +83,25 @@ class PairedApps:
     # --- for the doors -----------------------------------------------------------------------------------------------
 
     def caller(self, token: str, origin: str | None) -> Caller:
+        """Whose token this is. ``origin``: the request's ``Origin``, to the byte; None where it has none.
+
+        Raises NotPaired, in the same words for a token that is unknown, over, or another origin's (L13).
+        """
         return self._tokens.caller(token, origin)
 
     def origins(self) -> AbstractSet[str]:
+        """Those that may send requests from a browser now: let in by the person, with an open request, or with a live app."""
         # Whoever asked while it was let in may hear the answer.
         return self._tokens.origins() | self._requests.origins()
 
     async def gone(self, app_id: str) -> None:
+        """Returns as soon as the app may ask nothing any more: revoked, or over. What it left open ends with it."""
         await self._tokens.gone(app_id)
 
     # --- for an app --------------------------------------------------------------------------------------------------
 
     async def ask(self, name: str, rights: AbstractSet[str], origin: str | None) -> Pairing:
+        """Raises InvalidRequest (the name), NotAllowed (an origin that the person has not let in), AlreadyAsking, NameTaken, TooManyPairings."""
         if origin is not None and origin not in self._tokens.let_in_now():
             raise NotAllowed(
                 "the person has not let this site in",
@@ -61,6 +115,7 @@ class PairedApps:
         return Pairing(id=asked.pairing_id, secret=_text(secret), code=asked.code, seconds=int(LIFE_SECONDS))
 
     async def collect(self, pairing_id: str, secret: str) -> Collected:
+        """The person's answer; a token once. Raises UnknownPairing, also for another secret."""
         asked = self._requests.to_collect(pairing_id, _bytes(secret))
         if asked.stage is Stage.WAITING:
             return Collected(state="waiting")
@@ -76,6 +131,7 @@ class PairedApps:
         return collected(app, token)
 
     async def me(self, caller: Caller) -> Me:
+        """Raises NotPaired for a stranger."""
         if caller.kind is Kind.STRANGER:
             raise NotPaired("nobody let you in")
         app = None if caller.app_id is None else self._app(caller.app_id)
@@ -92,11 +148,13 @@ class PairedApps:
     # --- for the person: requests ------------------------------------------------------------------------------------
 
     async def open_requests(self) -> tuple[OpenPairing, ...]:
+        """Those that wait for the person, and those that were accepted and not collected yet."""
         return tuple(self._view(asked) for asked in self._requests.open())
 
     async def accept(
         self, pairing_id: str, code: str, *, rights: AbstractSet[str] | None, days: int
     ) -> OpenPairing:
+        """Grant what was asked for, or less. Raises UnknownPairing, InvalidRequest (more rights), WrongPairingCode."""
         asked = self._requests.to_answer(pairing_id, Answer.YES)
         given = asked.rights if rights is None else frozenset(granted(rights))
         if not given or not given <= asked.rights:
@@ -111,6 +169,7 @@ class PairedApps:
         return self._view(accepted)
 
     async def refuse(self, pairing_id: str) -> OpenPairing:
+        """Also one that was accepted, until the app has collected its token. Raises UnknownPairing."""
         asked = self._requests.to_answer(pairing_id, Answer.NO)
         self._journal.note(answer_note("app-refused", pairing_id, asked.name, asked.origin, asked.rights))
         self._tell("info", f"'{asked.name}' was refused.")
@@ -119,10 +178,12 @@ class PairedApps:
     # --- for the person: apps and origins ----------------------------------------------------------------------------
 
     async def list(self) -> tuple[AppView, ...]:
+        """Every app that was ever paired, the oldest first."""
         now = self._journal.now()
         return tuple(app_view(app, now) for app in self._journal.apps.all())
 
     async def revoke(self, app_id: str) -> AppView:
+        """Its token is worth nothing from now on. Raises UnknownApp; one that is revoked already stays so."""
         app = self._app(app_id)
         if app.revoked is None:
             self._journal.apps.revoke(app, self._now())
@@ -134,6 +195,7 @@ class PairedApps:
         return tuple(self._origin(origin) for origin in sorted(self._tokens.origins()))
 
     async def let_in(self, origin: str, minutes: int) -> OriginView:
+        """The origin's pages may ask for so long. Raises InvalidRequest for what is no exact origin."""
         exact = exact_origin(origin)
         self._journal.apps.let_in(exact, self._now() + timedelta(minutes=minutes))
         self._tokens.refresh()
@@ -141,6 +203,7 @@ class PairedApps:
         return self._origin(exact)
 
     async def shut_out(self, origin: str) -> OriginView:
+        """Its pages may not ask any more, and its apps are revoked. Raises InvalidRequest."""
         exact = exact_origin(origin)
         self._journal.apps.shut_out(exact, self._now())
         self._requests.drop(exact)
@@ -156,7 +219,7 @@ class PairedApps:
         if any(origin is None or app.origin != origin for app in taken):
             raise NameTaken(f"an app '{name}' is paired already")
 
-    def _require_code(self, asked: Asked, code: str) -> None:
+    def _require_code(self, asked: PairingRequest, code: str) -> None:
         """Raises WrongPairingCode; the third time the request is over, and the app is told that it was refused."""
         typed = code.replace(" ", "").encode()
         if compare_digest(typed, asked.code.encode()):
@@ -169,7 +232,7 @@ class PairedApps:
         self._tell("attention", f"'{asked.name}' was refused: its code was given wrongly too often.")
         raise WrongPairingCode("this is not the code that it shows: the request is over")
 
-    def _granted(self, asked: Asked, token: str) -> App:
+    def _granted(self, asked: PairingRequest, token: str) -> App:
         now = self._now()
         return App(
             app_id=self._entropy(16).hex(),
@@ -194,7 +257,7 @@ class PairedApps:
         apps = tuple(app.app_id for app in live if app.origin == origin)
         return origin_view(origin, self._tokens.let_in_now().get(origin), apps)
 
-    def _view(self, asked: Asked) -> OpenPairing:
+    def _view(self, asked: PairingRequest) -> OpenPairing:
         return open_pairing(asked, self._requests.seconds_left(asked))
 
     def _now(self) -> datetime:

@@ -50,7 +50,7 @@ TABLE = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class PairingRequest:
     """``until``: by the monotonic clock. ``granted`` and ``days``: of an accepted one."""
 
     pairing_id: str
@@ -77,13 +77,13 @@ class Requests:
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
         self._entropy = entropy
-        self._kept: dict[str, Asked] = {}
+        self._kept: dict[str, PairingRequest] = {}
         self._lately: deque[tuple[float, str]] = deque()
 
-    def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[Asked, bytes]:
+    def ask(self, name: str, rights: frozenset[str], origin: str | None) -> tuple[PairingRequest, bytes]:
         """A new request and its secret. Raises AlreadyAsking, NameTaken, TooManyPairings."""
         secret = self._entropy(32)
-        asked = Asked(
+        asked = PairingRequest(
             pairing_id=self._entropy(16).hex(),
             name=name,
             origin=origin,
@@ -98,17 +98,17 @@ class Requests:
         self._lately.append((self._clock(), asked.asker))
         return asked, secret
 
-    def waiting(self) -> tuple[Asked, ...]:
+    def waiting(self) -> tuple[PairingRequest, ...]:
         """Those that the person has not answered, the oldest first."""
         self._forget_what_is_over()
         return tuple(asked for asked in self._kept.values() if asked.stage is Stage.WAITING)
 
-    def open(self) -> tuple[Asked, ...]:
+    def open(self) -> tuple[PairingRequest, ...]:
         """Those out of which a token may still come, the oldest first: also accepted ones that were not collected yet."""
         self._forget_what_is_over()
         return tuple(asked for asked in self._kept.values() if asked.stage is not Stage.REFUSED)
 
-    def to_answer(self, pairing_id: str, given: Answer) -> Asked:
+    def to_answer(self, pairing_id: str, given: Answer) -> PairingRequest:
         """Raises UnknownPairing, also for one that cannot be answered so any more."""
         self._forget_what_is_over()
         found = self._kept.get(pairing_id)
@@ -116,7 +116,7 @@ class Requests:
             raise _unknown()
         return found
 
-    def to_collect(self, pairing_id: str, secret: bytes) -> Asked:
+    def to_collect(self, pairing_id: str, secret: bytes) -> PairingRequest:
         """Raises UnknownPairing, in the same words for an unknown id and another secret."""
         self._forget_what_is_over()
         found = self._kept.get(pairing_id)
@@ -124,22 +124,22 @@ class Requests:
             raise _unknown()
         return found
 
-    def mistyped(self, asked: Asked) -> Asked:
+    def mistyped(self, asked: PairingRequest) -> PairingRequest:
         """A wrong code was given; the last one ends the request."""
         counted = replace(asked, tries_left=asked.tries_left - 1)
         self._kept[asked.pairing_id] = counted
         return counted if counted.tries_left else self.answer(counted, Answer.MISTYPED_TOO_OFTEN)
 
     def answer(
-        self, asked: Asked, given: Answer, *, granted: frozenset[str] = frozenset(), days: int = 0
-    ) -> Asked:
+        self, asked: PairingRequest, given: Answer, *, granted: frozenset[str] = frozenset(), days: int = 0
+    ) -> PairingRequest:
         """The app has its time anew, to hear it."""
         stage, until = TABLE[asked.stage, given], self._clock() + LIFE_SECONDS
         answered = replace(asked, stage=stage, granted=granted, days=days, until=until)
         self._kept[asked.pairing_id] = answered
         return answered
 
-    def forget(self, asked: Asked) -> None:
+    def forget(self, asked: PairingRequest) -> None:
         del self._kept[asked.pairing_id]
 
     def drop(self, origin: str) -> None:
@@ -151,7 +151,7 @@ class Requests:
         self._forget_what_is_over()
         return {asked.origin for asked in self._kept.values() if asked.origin is not None}
 
-    def seconds_left(self, asked: Asked) -> int:
+    def seconds_left(self, asked: PairingRequest) -> int:
         return max(0, int(asked.until - self._clock()))
 
     def _require_room(self, asker: str) -> None:
@@ -168,7 +168,7 @@ class Requests:
         if len(self._lately) >= MAX_PER_MINUTE:
             raise TooManyPairings(f"apps asked {MAX_PER_MINUTE} times within a minute")
 
-    def _require_new(self, asked: Asked) -> None:
+    def _require_new(self, asked: PairingRequest) -> None:
         """L8: a site may ask again under its name, which nobody else can use. Raises NameTaken."""
         kept = (one for one in self._kept.values() if one.stage is not Stage.REFUSED)
         taken = (one for one in kept if folded(one.name) == folded(asked.name))

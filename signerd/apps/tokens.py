@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
+from signerd.callers import Caller, Kind, Right, granted
 from signerd.errors import NotPaired
 from signerd.journal import Journal
 from signerd.journal.apps import App
-from signerd.loopback.callers import Caller, Kind, Right
-from signerd.loopback.rights_words import granted
 
 # So that what leaks into a log or a repository is known for what it is.
 PREFIX = "signerd_"

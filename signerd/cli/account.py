@@ -9,7 +9,7 @@ import typer
 from signerd.cli.answers import Answers
 from signerd.cli.desk import Desk, Json, desk_of
 from signerd.cli.output import answer, say
-from signerd.loopback.shapes import SignedIn
+from signerd.shapes import SignedIn
 
 if TYPE_CHECKING:
     from signerd.account.config import Config
@@ -88,7 +88,7 @@ def _credentials(answers: Answers) -> tuple[str, str]:
 def _directly(desk: Desk) -> SignedIn:
     from signerd.account.config import find_config, load_config
     from signerd.app import Outside, open_account, open_journal
-    from signerd.cli.secrets import opened_store
+    from signerd.cli.setup import opened_store
     from signerd.core.audit import Note
     from signerd.journal.folder import StateFolder
 
@@ -124,7 +124,7 @@ def logout(context: typer.Context, as_json: Json = False) -> None:
 def _leave(desk: Desk) -> None:
     from signerd.account.config import find_config, load_config
     from signerd.app import Outside, open_account, open_journal
-    from signerd.cli.secrets import opened_store
+    from signerd.cli.setup import opened_store
     from signerd.core.audit import Note
     from signerd.journal.folder import StateFolder
 

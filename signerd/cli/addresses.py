@@ -6,11 +6,11 @@ import typer
 
 from signerd.cli.desk import Json, desk_of
 from signerd.cli.output import answer, aside, say
-from signerd.loopback.words import network_words
+from signerd.words import network_words
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
-    from signerd.loopback.shapes import AccountKeys, AddressPage, AddressShown
+    from signerd.shapes import AccountKeys, AddressPage, AddressShown
 
 PROFILE = "profile"
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say
-from signerd.loopback.shapes import AuditReport
+from signerd.cli.output import Exit, answer, aside, say
+from signerd.shapes import AuditReport
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -78,8 +77,8 @@ def _chain(journal: "Connection") -> AuditReport:
     """What the chain says of itself; of one that cannot be read, nothing: the journal's own fault stands then."""
     from sqlite3 import DatabaseError
 
+    from signerd.daemon.views import audit_report
     from signerd.journal.rows import audit_entries
-    from signerd.loopback.views import audit_report
 
     try:
         return audit_report(tuple(audit_entries(journal)))

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say, table
+from signerd.cli.output import Exit, answer, aside, say, table
 from signerd.errors import NoSuchDevice
-from signerd.loopback.words import network_words
+from signerd.words import network_words
 
 if TYPE_CHECKING:
-    from signerd.loopback.shapes import DeviceView, RegistrationPreview
+    from signerd.shapes import DeviceView, RegistrationPreview
 
 DeviceId = Annotated[
     str | None, typer.Argument(metavar="[ID]", help="As `signerd devices` lists it; where there are several.")

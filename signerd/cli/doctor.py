@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import typer
 
 from signerd.cli.desk import Desk, Json, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say
+from signerd.cli.output import Exit, answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.doctor.finding import Finding
-    from signerd.loopback.shapes import Status
+    from signerd.shapes import Status
 
 _MARKS = {"well": "ok", "note": "note", "trouble": "TROUBLE", "unknown": "?"}
 

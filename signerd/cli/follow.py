@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from signerd.errors import DaemonNotRunning, SignerdError
-from signerd.loopback.shapes import Happened, ProposalView
-from signerd.loopback.words import ON_THE_WAY, state_words
+from signerd.shapes import Happened, ProposalView
+from signerd.words import ON_THE_WAY, state_words
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient, Following

@@ -13,13 +13,13 @@ from signerd.account.secrets import SecretStore
 from signerd.app import open_daemon
 from signerd.cli.answers import Answers
 from signerd.cli.output import put, say
-from signerd.cli.secrets import opened_store
-from signerd.daemon import Daemon
+from signerd.cli.setup import opened_store
+from signerd.daemon.service import Daemon
 from signerd.feed import Line
 from signerd.journal.folder import StateFolder
 from signerd.loopback.serve import serving
-from signerd.loopback.words import network_words, state_words
 from signerd.notifying.notifier import notifying
+from signerd.words import network_words, state_words
 
 # Told of what happens: the subject, the kind of line, the text.
 Log = Callable[[str, str, str], None]
@@ -42,8 +42,8 @@ async def _serve(config: Config, state: Path, store: SecretStore, log: Log) -> N
     port = config.loopback.port_to_serve()
     async with open_daemon(config, state, store) as daemon, serving(daemon, state, port=port) as socket:
         log("signerd", "state", f"serves {socket}, {network_words(str(config.network))}")
-        if daemon.reach.page_url is not None:
-            log("signerd", "state", f"serves the page at {daemon.reach.page_url}: `signerd open` opens it")
+        if daemon.page_address.url is not None:
+            log("signerd", "state", f"serves the page at {daemon.page_address.url}: `signerd open` opens it")
         for note in (await daemon.status()).notes:
             log("signerd", "attention", note)
         async with notifying(daemon.feed, config.notifications.show):

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from signerd.cli.desk import Json, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say
+from signerd.cli.output import Exit, answer, aside, say
 
 if TYPE_CHECKING:
     from signerd.client import DaemonClient
     from signerd.client.waiting import Following
-    from signerd.loopback.shapes import PageEntry
+    from signerd.shapes import PageEntry
 
 # It posts itself; where scripts are off, the button does.
 _FORM = """<!doctype html>

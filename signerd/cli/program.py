@@ -12,7 +12,6 @@ from signerd.cli import (
     audit,
     completion,
     daemon,
-    demo,
     devices,
     doctor,
     opening,
@@ -24,8 +23,7 @@ from signerd.cli import (
 )
 from signerd.cli.answers import answers
 from signerd.cli.desk import Desk
-from signerd.cli.exits import Exit
-from signerd.cli.output import end_with
+from signerd.cli.output import Exit, end_with
 
 EPILOGUE = "Exit status: " + ", ".join(
     f"{status.value} {status.name.lower().replace('_', ' ')}" for status in Exit
@@ -74,7 +72,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(rules.app, name="rules")
 app.add_typer(virtual.app, name="device")
 app.command("open")(opening.open_page)
-app.command()(demo.demo)
+app.command()(virtual.demo)
 
 
 def program() -> NoReturn:

@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from signerd.cli.desk import Desk, Json, Yes, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, say, table
+from signerd.cli.output import Exit, answer, aside, say, table
 from signerd.cli.words import proposal_text, standing_words
 from signerd.core.text import amount
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks
-from signerd.loopback.words import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
+from signerd.words import ASKED, DELIVERED, ON_THE_WAY, network_words, state_words
 
 if TYPE_CHECKING:
     from signerd.cli.follow import Tell
     from signerd.client import DaemonClient
-    from signerd.loopback.shapes import ProposalLine, ProposalView
+    from signerd.shapes import ProposalLine, ProposalView
 
 PsbtId = Annotated[str, typer.Argument(metavar="ID", help="The proposal, as `signerd proposals` lists it.")]
 

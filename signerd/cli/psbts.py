@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from signerd.cli.desk import Json, Yes, desk_of
-from signerd.cli.exits import Exit
-from signerd.cli.output import answer, aside, put, say
+from signerd.cli.output import Exit, answer, aside, put, say
 from signerd.cli.proposals import decided, status_of
 from signerd.cli.words import psbt_text
 from signerd.errors import AnswerMissing, InvalidRequest
 
 if TYPE_CHECKING:
-    from signerd.loopback.shapes import BroughtView
+    from signerd.shapes import BroughtView
 
 STANDARD = "-"
 MAGIC = b"psbt\xff"
@@ -117,7 +116,7 @@ def _read(file: str) -> str:
 
 def _bytes(file: str) -> bytes:
     """No more than could be a PSBT."""
-    from signerd.loopback.shapes.psbts import MAX_PSBT_BODY
+    from signerd.shapes.proposals import MAX_PSBT_BODY
 
     try:
         if file == STANDARD:

@@ -1,9 +1,13 @@
-"""Writing the configuration at the first sign-in."""
+"""What a first sign-in and every start need: the configuration, written and found, and the secret store, opened."""
 
 import json
+import os
 from pathlib import Path
 
 from signerd.account.config import FILE, Config, find_config, load_config
+from signerd.account.secrets import SECRETS_FILE, SecretStore, credential_passphrase
+from signerd.app import secret_store
+from signerd.cli.answers import Answers
 from signerd.errors import AlreadyConfigured, ConfigInvalid
 from signerd.journal.folder import make_private, write_private
 
@@ -67,3 +71,19 @@ def _text(platform: str, network: str, endpoints: list[str], label: str | None, 
 def _quoted(text: str) -> str:
     """A JSON string that is not forced into ASCII is a TOML basic string, but for the one control character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def opened_store(config: Config, state: Path, answers: Answers) -> SecretStore:
+    """As configured. Raises SecretsLocked where a passphrase is wrong, AnswerMissing where nobody gives one."""
+    if config.secrets.store != "file" or _handed_over():
+        return secret_store(config, state, lambda: None)
+    fresh = not (state / SECRETS_FILE).exists()
+    question = "Choose a passphrase for the secrets file" if fresh else "Passphrase of the secrets file"
+    given = answers.secret(question, fresh=fresh)
+    store = secret_store(config, state, lambda: given)
+    store.load()
+    return store
+
+
+def _handed_over() -> bool:
+    return credential_passphrase(os.environ.get("CREDENTIALS_DIRECTORY")) is not None

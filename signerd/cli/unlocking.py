@@ -9,7 +9,7 @@ from signerd.errors import AnswerMissing, DaemonFailed
 if TYPE_CHECKING:
     from signerd.cli.answers import Answers
     from signerd.client import DaemonClient
-    from signerd.loopback.shapes import DeviceView, QuestionView, UnlockStep
+    from signerd.shapes import DeviceView, QuestionView, UnlockStep
 
 Tell = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""device virtual: run a virtual signing device, for trying things out and for tests."""
+"""device virtual, demo: virtual signing devices, for trying things out and for tests."""
 
 import sys
 from enum import StrEnum
@@ -67,3 +67,12 @@ def virtual(
     settings = Settings(network=Network(network.value), listen=listen, wallets_file=wallets_file)
     options = Options(settings, seed_file=seed_file, auto=None if auto is None else auto.value, json=as_json)
     raise typer.Exit(run(model.Family(family.value), options, sys.stdin, sys.stdout))
+
+
+def demo(
+    auto: Annotated[bool, typer.Option("--auto", help="Press every button without a person.")] = False,
+) -> None:
+    """Run the main job end to end on this machine: the platform, three signers, three virtual devices."""
+    from signerd.demo import story
+
+    raise typer.Exit(story.main(auto=auto))

@@ -1,7 +1,7 @@
 """A proposal in words: where the money goes, and each check in a sentence. Amounts in both units, the network on top."""
 
 from signerd.core.text import amount, place_words
-from signerd.loopback.shapes import (
+from signerd.shapes import (
     CheckView,
     DataView,
     MoneyView,
@@ -10,7 +10,7 @@ from signerd.loopback.shapes import (
     PsbtReview,
     TokenView,
 )
-from signerd.loopback.words import ASKED, network_words, state_words
+from signerd.words import ASKED, network_words, state_words
 
 PROFILE = "your own profile"
 # The check that compares with what is replaced.

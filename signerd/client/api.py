@@ -1,33 +1,345 @@
-"""Every call, described once. ``DaemonClient`` and ``AsyncDaemonClient`` inherit these as plain and as awaitable methods."""
+"""Every call, described once: which of its arguments goes where. ``DaemonClient`` and ``AsyncDaemonClient`` inherit these."""
 
-from signerd.client.calls.account import AccountCalls
-from signerd.client.calls.addresses import AddressCalls
-from signerd.client.calls.apps import AppCalls
-from signerd.client.calls.devices import DeviceCalls
-from signerd.client.calls.happenings import HappeningCalls
-from signerd.client.calls.metrics import MetricCalls
-from signerd.client.calls.page import PageCalls
-from signerd.client.calls.proposals import ProposalCalls
-from signerd.client.calls.psbts import PsbtCalls
-from signerd.client.calls.settings import SettingsCalls
-from signerd.client.calls.unlocking import UnlockingCalls
-from signerd.client.calls.vaults import VaultCalls
+from collections.abc import Collection
+
+from signerd import shapes
+from signerd.client.flow import CallArguments, row
 from signerd.client.pairing import PairingCalls
+from signerd.shapes import calls
 
 
-class Api(
-    AccountCalls,
-    DeviceCalls,
-    UnlockingCalls,
-    VaultCalls,
-    AddressCalls,
-    ProposalCalls,
-    PsbtCalls,
-    SettingsCalls,
-    HappeningCalls,
-    AppCalls,
-    PairingCalls,
-    PageCalls,
-    MetricCalls,
-):
+class Api(PairingCalls):
     """The calls. Each raises DaemonNotRunning, DaemonFailed, and the leaves of SignerdError that the daemon answers with."""
+
+    # --- status, and the account at the platform ---------------------------------------------------------------------
+
+    @row(calls.STATUS)
+    @staticmethod
+    def status() -> CallArguments:
+        return CallArguments()
+
+    @row(calls.SIGN_IN)
+    @staticmethod
+    def sign_in(email: str, password: str) -> CallArguments:
+        return CallArguments(body={"email": email, "password": password})
+
+    @row(calls.CONFIRM_SIGN_IN)
+    @staticmethod
+    def confirm_sign_in(code: str) -> CallArguments:
+        return CallArguments(body={"code": code})
+
+    @row(calls.SIGN_OUT)
+    @staticmethod
+    def sign_out() -> CallArguments:
+        return CallArguments()
+
+    # --- devices, what they do by hand, and registering the keys of one ----------------------------------------------
+
+    @row(calls.DEVICES)
+    @staticmethod
+    def devices() -> CallArguments:
+        return CallArguments()
+
+    @row(calls.IDENTIFY_DEVICE)
+    @staticmethod
+    def identify_device(device_id: str) -> CallArguments:
+        """Have it show itself."""
+        return CallArguments({"device_id": device_id})
+
+    @row(calls.CANCEL_DEVICE)
+    @staticmethod
+    def cancel_device(device_id: str) -> CallArguments:
+        """Give up what runs on it."""
+        return CallArguments({"device_id": device_id})
+
+    @row(calls.ANOTHER_ADDRESS)
+    @staticmethod
+    def another_address(device_id: str) -> CallArguments:
+        """Say that it shows another address than this machine."""
+        return CallArguments({"device_id": device_id})
+
+    @row(calls.DEVICE_ACCOUNTS)
+    @staticmethod
+    def device_accounts(device_id: str, account: int = 0) -> CallArguments:
+        """Read the keys of a standard account; some devices ask the person first."""
+        return CallArguments({"device_id": device_id}, body={"account": account})
+
+    @row(calls.PREVIEW_REGISTRATION)
+    @staticmethod
+    def preview_registration(device_id: str | None = None) -> CallArguments:
+        return CallArguments(query={"device": device_id})
+
+    @row(calls.REGISTER)
+    @staticmethod
+    def register(device_id: str, digest: str, *, replace: bool = False) -> CallArguments:
+        """Answers when the person has confirmed on the device; ``follow`` "registration" meanwhile."""
+        return CallArguments(body={"device_id": device_id, "digest": digest, "replace": replace})
+
+    # --- unlocking a device, and what it asks the person meanwhile ---------------------------------------------------
+
+    @row(calls.START_UNLOCKING)
+    @staticmethod
+    def start_unlocking(device_id: str) -> CallArguments:
+        """Begin, or join what has begun. Answer what the step asks, and ask for the next one while the device works."""
+        return CallArguments({"device_id": device_id})
+
+    @row(calls.UNLOCKING_STEP)
+    @staticmethod
+    def unlocking_step(device_id: str) -> CallArguments:
+        return CallArguments({"device_id": device_id})
+
+    @row(calls.QUESTIONS)
+    @staticmethod
+    def questions() -> CallArguments:
+        return CallArguments()
+
+    @row(calls.ANSWER_QUESTION)
+    @staticmethod
+    def answer_question(question_id: str, answer: str | None) -> CallArguments:
+        """None leaves it to the device where that can be, and else gives up."""
+        return CallArguments({"question_id": question_id}, body={"answer": answer})
+
+    # --- vaults and their pins ---------------------------------------------------------------------------------------
+
+    @row(calls.VAULTS)
+    @staticmethod
+    def vaults() -> CallArguments:
+        return CallArguments()
+
+    @row(calls.VAULT_TOKENS)
+    @staticmethod
+    def vault_tokens(vault_id: str) -> CallArguments:
+        return CallArguments({"vault_id": vault_id})
+
+    @row(calls.PREVIEW_PIN)
+    @staticmethod
+    def preview_pin(vault_id: str, brought: shapes.BroughtQuorum | None = None) -> CallArguments:
+        """What to compare before pinning; a vault brought from elsewhere must be the one in the platform's record."""
+        return CallArguments({"vault_id": vault_id}, body={"brought": _dumped(brought)})
+
+    @row(calls.PIN)
+    @staticmethod
+    def pin(
+        vault_id: str,
+        code: str,
+        brought: shapes.BroughtQuorum | None = None,
+        *,
+        without_device_address: bool = False,
+    ) -> CallArguments:
+        """Answers when the device knows the vault and has shown its first address; follow the vault's id meanwhile."""
+        body = {
+            "code": code,
+            "brought": _dumped(brought),
+            "without_device_address": without_device_address,
+        }
+        return CallArguments({"vault_id": vault_id}, body=body)
+
+    @row(calls.UNPIN)
+    @staticmethod
+    def unpin(vault_id: str, code: str) -> CallArguments:
+        return CallArguments({"vault_id": vault_id}, body={"code": code})
+
+    # --- accounts and addresses of this signer, and their addresses on the device's screen ---------------------------
+
+    @row(calls.ACCOUNTS)
+    @staticmethod
+    def accounts() -> CallArguments:
+        """The registered keys. No device is needed."""
+        return CallArguments()
+
+    @row(calls.VAULT_ADDRESSES)
+    @staticmethod
+    def vault_addresses(
+        vault_id: str, chain: int | None = None, start: int | None = None, count: int | None = None
+    ) -> CallArguments:
+        """Of a pinned vault. ``chain``: 0 for receiving, 1 for change."""
+        return CallArguments({"vault_id": vault_id}, {"chain": chain, "start": start, "count": count})
+
+    @row(calls.PROFILE_ADDRESSES)
+    @staticmethod
+    def profile_addresses(
+        chain: int | None = None, start: int | None = None, count: int | None = None
+    ) -> CallArguments:
+        return CallArguments(query={"chain": chain, "start": start, "count": count})
+
+    @row(calls.SHOW_VAULT_ADDRESS)
+    @staticmethod
+    def show_vault_address(vault_id: str, index: int, chain: int = 0) -> CallArguments:
+        """Answers when the device has shown it, and the same one as this machine derives; follow the vault's id meanwhile."""
+        return CallArguments({"vault_id": vault_id}, body={"chain": chain, "index": index})
+
+    @row(calls.SHOW_PROFILE_ADDRESS)
+    @staticmethod
+    def show_profile_address(index: int, chain: int = 0) -> CallArguments:
+        """As ``show_vault_address``; what happens meanwhile is told under the device's id."""
+        return CallArguments(body={"chain": chain, "index": index})
+
+    # --- proposals: seen, approved, declined -------------------------------------------------------------------------
+
+    @row(calls.PROPOSALS)
+    @staticmethod
+    def proposals(*, ended: bool = False) -> CallArguments:
+        return CallArguments(query={"ended": "true" if ended else None})
+
+    @row(calls.PROPOSAL)
+    @staticmethod
+    def proposal(psbt_id: str) -> CallArguments:
+        return CallArguments({"psbt_id": psbt_id})
+
+    @row(calls.APPROVE)
+    @staticmethod
+    def approve(psbt_id: str, digest: str, acknowledged: Collection[str] = ()) -> CallArguments:
+        """Say yes to what ``proposal`` showed under this digest, naming the warnings that were read."""
+        return CallArguments(
+            {"psbt_id": psbt_id}, body={"digest": digest, "acknowledged": sorted(acknowledged)}
+        )
+
+    @row(calls.REJECT)
+    @staticmethod
+    def reject(psbt_id: str, reason: str = "") -> CallArguments:
+        return CallArguments({"psbt_id": psbt_id}, body={"reason": reason})
+
+    # --- pSBTs that a program brings: looked at, asked about, fetched signed -----------------------------------------
+
+    @row(calls.INSPECT_PSBT)
+    @staticmethod
+    def inspect_psbt(psbt: str) -> CallArguments:
+        """What signing this PSBT (base64) would do. Nobody is asked."""
+        return CallArguments(body={"psbt": psbt})
+
+    @row(calls.BRING_PSBT)
+    @staticmethod
+    def bring_psbt(psbt: str) -> CallArguments:
+        """Ask the person to sign it; the same transaction again is the same one again."""
+        return CallArguments(body={"psbt": psbt})
+
+    @row(calls.BROUGHT_PSBTS)
+    @staticmethod
+    def brought_psbts() -> CallArguments:
+        return CallArguments()
+
+    @row(calls.BROUGHT_PSBT)
+    @staticmethod
+    def brought_psbt(psbt_id: str) -> CallArguments:
+        """How it stands, and the signed PSBT once it is there."""
+        return CallArguments({"psbt_id": psbt_id})
+
+    @row(calls.WITHDRAW_PSBT)
+    @staticmethod
+    def withdraw_psbt(psbt_id: str) -> CallArguments:
+        """Take back what this program brought, where nobody has decided about it."""
+        return CallArguments({"psbt_id": psbt_id})
+
+    # --- pairing: asking and collecting, for an app; answering, for the person; who is paired, and which sites may ask ---
+
+    @row(calls.ASK_PAIRING)
+    @staticmethod
+    def ask_pairing(name: str, rights: Collection[str]) -> CallArguments:
+        """Show the answer's ``code``, and collect with its ``id`` and ``secret``."""
+        return CallArguments(body={"name": name, "rights": sorted(rights)})
+
+    @row(calls.COLLECT_PAIRING)
+    @staticmethod
+    def collect_pairing(pairing_id: str, secret: str) -> CallArguments:
+        """The person's answer; ask again in a second while it is "waiting". The token comes once."""
+        return CallArguments({"pairing_id": pairing_id}, body={"secret": secret})
+
+    @row(calls.PAIRINGS)
+    @staticmethod
+    def pairings() -> CallArguments:
+        """The requests that wait for the person."""
+        return CallArguments()
+
+    @row(calls.ACCEPT_PAIRING)
+    @staticmethod
+    def accept_pairing(
+        pairing_id: str, code: str, rights: Collection[str] | None = None, days: int = shapes.DAYS
+    ) -> CallArguments:
+        """``rights``: fewer than were asked for; None grants all of them."""
+        given = None if rights is None else sorted(rights)
+        return CallArguments({"pairing_id": pairing_id}, body={"code": code, "rights": given, "days": days})
+
+    @row(calls.REFUSE_PAIRING)
+    @staticmethod
+    def refuse_pairing(pairing_id: str) -> CallArguments:
+        return CallArguments({"pairing_id": pairing_id})
+
+    @row(calls.ME)
+    @staticmethod
+    def me() -> CallArguments:
+        """Who asks, with which rights, and until when."""
+        return CallArguments()
+
+    @row(calls.APPS)
+    @staticmethod
+    def apps() -> CallArguments:
+        """Every app that was ever paired."""
+        return CallArguments()
+
+    @row(calls.REVOKE_APP)
+    @staticmethod
+    def revoke_app(app_id: str) -> CallArguments:
+        return CallArguments({"app_id": app_id})
+
+    @row(calls.ORIGINS)
+    @staticmethod
+    def origins() -> CallArguments:
+        """The sites that may send requests from a browser now."""
+        return CallArguments()
+
+    @row(calls.LET_IN)
+    @staticmethod
+    def let_in(origin: str, minutes: int = shapes.LET_IN_MINUTES) -> CallArguments:
+        """Its pages may ask to be paired for so long."""
+        return CallArguments(body={"origin": origin, "minutes": minutes})
+
+    @row(calls.SHUT_OUT)
+    @staticmethod
+    def shut_out(origin: str) -> CallArguments:
+        """Its pages may not ask any more, and its apps are revoked."""
+        return CallArguments(query={"origin": origin})
+
+    # --- what this machine was told to do ----------------------------------------------------------------------------
+
+    @row(calls.SETTINGS)
+    @staticmethod
+    def settings() -> CallArguments:
+        return CallArguments()
+
+    # --- what happened. What happens is a stream, and each shell's own: ``follow`` and ``events`` --------------------
+
+    @row(calls.VERIFY_AUDIT)
+    @staticmethod
+    def verify_audit() -> CallArguments:
+        return CallArguments()
+
+    @row(calls.AUDIT_ENTRIES)
+    @staticmethod
+    def audit_entries(
+        after: int | None = None,
+        before: int | None = None,
+        search: str | None = None,
+        limit: int | None = None,
+    ) -> CallArguments:
+        """The newest first, from below ``before`` where given; with ``after`` in the chain's order from there."""
+        return CallArguments(query={"after": after, "before": before, "search": search, "limit": limit})
+
+    # --- the way to the page -----------------------------------------------------------------------------------------
+
+    @row(calls.ENTER_PAGE)
+    @staticmethod
+    def enter_page() -> CallArguments:
+        """A code to enter the page with, good once and for half a minute. Over the private socket alone."""
+        return CallArguments()
+
+    # --- figures -----------------------------------------------------------------------------------------------------
+
+    @row(calls.METRICS)
+    @staticmethod
+    def metrics() -> CallArguments:
+        """As Prometheus reads them (its text format, 0.0.4)."""
+        return CallArguments()
+
+
+def _dumped(brought: shapes.BroughtQuorum | None) -> dict[str, object] | None:
+    return None if brought is None else brought.model_dump(mode="json")

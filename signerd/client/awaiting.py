@@ -10,29 +10,32 @@ from typing import Self, TypeVar
 import httpx
 
 from signerd.client import events
+from signerd.client.address import DaemonAddress, timeout
 from signerd.client.api import Api
-from signerd.client.door import Door, timeout
 from signerd.client.events import Resumption
-from signerd.client.flow import QUICK_SECONDS, Plan, Reply, Send, Wait, refusal
+from signerd.client.flow import AwaitingShell, Plan, Reply, Send, Wait, refusal
+from signerd.endpoint import QUICK_SECONDS
 from signerd.errors import SignerdError
-from signerd.loopback.shapes import Happened
+from signerd.shapes import Happened
 
 R = TypeVar("R")
 
 
-class AsyncDaemonClient(Api):
+class AsyncDaemonClient(Api, AwaitingShell):
     """One connection pool to one daemon. Use as an async context manager. Otherwise as ``DaemonClient``."""
 
-    def __init__(self, at: Path | Door, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    def __init__(
+        self, at: Path | DaemonAddress, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
         """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that somebody else could have made."""
-        self.door = at if isinstance(at, Door) else Door.of_folder(at)
+        self.address = at if isinstance(at, DaemonAddress) else DaemonAddress.of_folder(at)
         self._sleep = sleep
-        self._http = _connection(self.door, QUICK_SECONDS)
+        self._http = _connection(self.address, QUICK_SECONDS)
 
     @classmethod
     def at(cls, url: str, token: str | None = None) -> Self:
         """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another machine."""
-        return cls(Door.of_address(url, token))
+        return cls(DaemonAddress.of_address(url, token))
 
     async def __aenter__(self) -> Self:
         return self
@@ -64,10 +67,10 @@ class AsyncDaemonClient(Api):
                     await self._sleep(seconds)
 
     async def _perform(self, send: Send) -> Reply:
-        with self.door.translated():
+        with self.address.translated():
             answer = await self._http.request(
                 send.verb,
-                self.door.base + send.path,
+                self.address.base + send.path,
                 params=dict(send.query),
                 json=send.body,
                 timeout=timeout(send.seconds),
@@ -76,7 +79,7 @@ class AsyncDaemonClient(Api):
 
     def follow(self, *, after: int | None = None, subject: str | None = None) -> "AsyncFollowing":
         """What happens after the position ``after`` (None: from now on). Use the answer as an async context manager."""
-        return AsyncFollowing(self.door, events.asked(after, subject))
+        return AsyncFollowing(self.address, events.asked(after, subject))
 
     async def changes(
         self, subject: str, *, patience: float = events.PATIENCE_SECONDS
@@ -107,7 +110,9 @@ class AsyncDaemonClient(Api):
         while True:
             trouble: SignerdError | None = None
             try:
-                async with AsyncFollowing(self.door, events.asked(None, subject), place.headers()) as lines:
+                async with AsyncFollowing(
+                    self.address, events.asked(None, subject), place.headers()
+                ) as lines:
                     yield None
                     async for line in lines:
                         place.hear(line)
@@ -122,18 +127,18 @@ class AsyncFollowing:
     """An open stream on a connection of its own. Yields, ends and raises as ``Following``; leave it to stop it."""
 
     def __init__(
-        self, door: Door, query: Mapping[str, str | int], headers: Mapping[str, str] | None = None
+        self, address: DaemonAddress, query: Mapping[str, str | int], headers: Mapping[str, str] | None = None
     ) -> None:
-        self._door = door
+        self._address = address
         self._query = dict(query)
         self._headers = dict(headers or {})
         self._exit = contextlib.AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        http = await self._exit.enter_async_context(_connection(self._door, events.SILENCE_SECONDS))
+        http = await self._exit.enter_async_context(_connection(self._address, events.SILENCE_SECONDS))
         async with self._exit:
-            with self._door.translated():
-                url = self._door.base + events.PATH
+            with self._address.translated():
+                url = self._address.base + events.PATH
                 stream = http.stream("GET", url, params=self._query, headers=self._headers)
                 self._answer = await self._exit.enter_async_context(stream)
                 if self._answer.is_error:
@@ -151,15 +156,15 @@ class AsyncFollowing:
         await self._exit.aclose()
 
     async def __aiter__(self) -> AsyncIterator[Happened | None]:
-        with self._door.translated():
+        with self._address.translated():
             async for line in self._answer.aiter_lines():
                 if events.is_news(line):
                     yield events.heard(line)
 
 
-def _connection(door: Door, seconds: float) -> httpx.AsyncClient:
+def _connection(address: DaemonAddress, seconds: float) -> httpx.AsyncClient:
     # As the waiting shell has it: to the daemon or nowhere.
-    transport = httpx.AsyncHTTPTransport(uds=None if door.socket is None else str(door.socket))
+    transport = httpx.AsyncHTTPTransport(uds=None if address.socket is None else str(address.socket))
     return httpx.AsyncClient(
-        transport=transport, timeout=timeout(seconds), headers=dict(door.headers), trust_env=False
+        transport=transport, timeout=timeout(seconds), headers=dict(address.headers), trust_env=False
     )

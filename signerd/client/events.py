@@ -6,9 +6,9 @@ from typing import Final
 from pydantic import ValidationError
 
 from signerd.errors import DaemonFailed, DaemonNotRunning, SignerdError
-from signerd.loopback.shapes import Happened
+from signerd.shapes import Happened, calls
 
-PATH: Final = "/events"
+PATH: Final = calls.EVENTS.path
 # Twice the daemon's heartbeat, and some.
 SILENCE_SECONDS: Final = 35.0
 # A daemon that is started anew asks its keyring and its devices first.

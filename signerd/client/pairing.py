@@ -5,15 +5,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from signerd.client.flow import QUICK_SECONDS, Asked, Plan, Send, Wait, read, to_send
-from signerd.client.method import method
+from signerd import shapes
+from signerd.client.flow import CallArguments, Plan, Wait, method, read, to_send
 from signerd.errors import NotAllowed, UnsafeFolder
-from signerd.loopback import shapes
+from signerd.shapes import calls
 
 # Somebody looks for the page and compares six digits: a second more is not noticed.
 ASK_AGAIN_SECONDS = 1.0
 PRIVATE_FILE = 0o600
-_ASK, _COLLECT = "/pairings", "/pairings/{pairing_id}/collect"
 
 
 @dataclass(frozen=True)
@@ -52,18 +51,18 @@ class PairingCalls:
 
 
 def _ask(name: str, rights: Collection[str]) -> Plan[shapes.Pairing]:
-    reply = yield Send("POST", _ASK, body={"name": name, "rights": sorted(rights)})
+    reply = yield to_send(calls.ASK_PAIRING, CallArguments(body={"name": name, "rights": sorted(rights)}))
     assert reply is not None, "something was sent"
-    return read(reply, _ASK, shapes.Pairing)
+    return read(reply, calls.ASK_PAIRING)
 
 
 def _answer(asked: shapes.Pairing) -> Plan[Granted]:
     """The daemon forgets a request in time, and says so: this ends."""
-    given = Asked({"pairing_id": asked.id}, body={"secret": asked.secret})
+    given = CallArguments({"pairing_id": asked.id}, body={"secret": asked.secret})
     while True:
-        reply = yield to_send("POST", _COLLECT, given, QUICK_SECONDS)
+        reply = yield to_send(calls.COLLECT_PAIRING, given)
         assert reply is not None, "something was sent"
-        found = read(reply, _COLLECT, shapes.Collected)
+        found = read(reply, calls.COLLECT_PAIRING)
         if found.state == "refused":
             raise NotAllowed("the person did not let this app in")
         if found.state == "accepted":

@@ -11,33 +11,34 @@ from typing import Self, TypeVar
 import httpx
 
 from signerd.client import events
+from signerd.client.address import DaemonAddress, timeout
 from signerd.client.api import Api
-from signerd.client.door import Door, timeout
 from signerd.client.events import Resumption
-from signerd.client.flow import QUICK_SECONDS, Plan, Reply, Send, Wait, refusal
+from signerd.client.flow import PlainShell, Plan, Reply, Send, Wait, refusal
+from signerd.endpoint import QUICK_SECONDS
 from signerd.errors import DaemonFailed, SignerdError
-from signerd.loopback.shapes import Happened
+from signerd.shapes import Happened
 
 R = TypeVar("R")
 
 
-class DaemonClient(Api):
+class DaemonClient(Api, PlainShell):
     """One connection pool to one daemon. Use as a context manager; one thread at a time.
 
     ``DaemonClient(state_folder)`` is the person's, over the private socket; ``DaemonClient.at(url, token)`` an app's.
     """
 
-    def __init__(self, at: Path | Door, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, at: Path | DaemonAddress, *, sleep: Callable[[float], None] = time.sleep) -> None:
         """Raises DaemonNotRunning, UnsafeFolder: nothing is sent to a socket that somebody else could have made."""
-        self.door = at if isinstance(at, Door) else Door.of_folder(at)
-        self.door.require_answering()
+        self.address = at if isinstance(at, DaemonAddress) else DaemonAddress.of_folder(at)
+        self.address.require_answering()
         self._sleep = sleep
-        self._http = _connection(self.door, QUICK_SECONDS)
+        self._http = _connection(self.address, QUICK_SECONDS)
 
     @classmethod
     def at(cls, url: str, token: str | None = None) -> Self:
         """Over TCP. Without a token only ``pair`` is answered. Raises InvalidRequest for a URL of another machine."""
-        return cls(Door.of_address(url, token))
+        return cls(DaemonAddress.of_address(url, token))
 
     def __enter__(self) -> Self:
         return self
@@ -69,10 +70,10 @@ class DaemonClient(Api):
                     self._sleep(seconds)
 
     def _perform(self, send: Send) -> Reply:
-        with self.door.translated():
+        with self.address.translated():
             answer = self._http.request(
                 send.verb,
-                self.door.base + send.path,
+                self.address.base + send.path,
                 params=dict(send.query),
                 json=send.body,
                 timeout=timeout(send.seconds),
@@ -81,7 +82,7 @@ class DaemonClient(Api):
 
     def follow(self, *, after: int | None = None, subject: str | None = None) -> "Following":
         """What happens after the position ``after`` (None: from now on). Use the answer as a context manager."""
-        return Following(self.door, events.asked(after, subject))
+        return Following(self.address, events.asked(after, subject))
 
     def changes(self, subject: str, *, patience: float = events.PATIENCE_SECONDS) -> Iterator[None]:
         """When to look how ``subject`` stands, for ever: now, after whatever happens to it, and when the daemon is back.
@@ -113,7 +114,7 @@ class DaemonClient(Api):
         while True:
             trouble: SignerdError | None = None
             try:
-                with Following(self.door, events.asked(None, subject), place.headers()) as lines:
+                with Following(self.address, events.asked(None, subject), place.headers()) as lines:
                     yield None
                     for line in lines:
                         place.hear(line)
@@ -132,19 +133,19 @@ class Following:
     """
 
     def __init__(
-        self, door: Door, query: Mapping[str, str | int], headers: Mapping[str, str] | None = None
+        self, address: DaemonAddress, query: Mapping[str, str | int], headers: Mapping[str, str] | None = None
     ) -> None:
-        self._door = door
+        self._address = address
         self._query = dict(query)
         self._headers = dict(headers or {})
         self._stopped = False
         self._exit = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self._door.require_answering()
-        http = self._exit.enter_context(_connection(self._door, events.SILENCE_SECONDS))
-        with self._exit, self._door.translated():
-            url = self._door.base + events.PATH
+        self._address.require_answering()
+        http = self._exit.enter_context(_connection(self._address, events.SILENCE_SECONDS))
+        with self._exit, self._address.translated():
+            url = self._address.base + events.PATH
             stream = http.stream("GET", url, params=self._query, headers=self._headers)
             self._answer = self._exit.enter_context(stream)
             if self._answer.is_error:
@@ -163,7 +164,7 @@ class Following:
 
     def __iter__(self) -> Iterator[Happened | None]:
         try:
-            with self._door.translated():
+            with self._address.translated():
                 for line in self._answer.iter_lines():
                     if events.is_news(line):
                         yield events.heard(line)
@@ -179,9 +180,9 @@ class Following:
             connected.shutdown(socket.SHUT_RDWR)
 
 
-def _connection(door: Door, seconds: float) -> httpx.Client:
+def _connection(address: DaemonAddress, seconds: float) -> httpx.Client:
     # No proxy from the environment, no redirect: these words go to the daemon or nowhere.
-    transport = httpx.HTTPTransport(uds=None if door.socket is None else str(door.socket))
+    transport = httpx.HTTPTransport(uds=None if address.socket is None else str(address.socket))
     return httpx.Client(
-        transport=transport, timeout=timeout(seconds), headers=dict(door.headers), trust_env=False
+        transport=transport, timeout=timeout(seconds), headers=dict(address.headers), trust_env=False
     )

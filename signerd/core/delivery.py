@@ -7,9 +7,9 @@ from signerd.core.audit import Note
 from signerd.core.effects import Effect, Level, Notify, ReadKeys
 from signerd.core.following import ended
 from signerd.core.states import Move, State, advance
-from signerd.core.step import Step, go_on, standing_effects
+from signerd.core.step import Step, due_effects, go_on
 from signerd.core.text import plain
-from signerd.core.values import Record, Surroundings
+from signerd.core.values import Record, ReviewContext
 from signerd.errors import IllegalEvent
 
 # The platform's word for "no longer pending": the next poll tells what became of it.
@@ -20,7 +20,7 @@ KEY_REVOKED = "KEY_REVOKED"
 OVERTAKEN = frozenset({State.BROADCAST, State.CONFIRMED, State.EXPIRED, State.SUPERSEDED, State.WITHDRAWN})
 
 
-def submit_started(record: Record, _event: events.SubmitStarted, _around: Surroundings) -> Step:
+def submit_started(record: Record, _event: events.SubmitStarted, _around: ReviewContext) -> Step:
     if record.signature is None:
         raise IllegalEvent("there is no signature to submit")
     started = replace(record, state=advance(record.state, Move.SUBMIT))
@@ -28,7 +28,7 @@ def submit_started(record: Record, _event: events.SubmitStarted, _around: Surrou
     return Step(started, notes=(Note("submitting", record.psbt_id, facts),))
 
 
-def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Surroundings) -> Step:
+def submit_accepted(record: Record, event: events.SubmitAccepted, _around: ReviewContext) -> Step:
     if record.state in OVERTAKEN:
         return _late(record, "accepted")
     reason = f"{event.collected} of {event.required} signatures are there."
@@ -37,15 +37,15 @@ def submit_accepted(record: Record, event: events.SubmitAccepted, _around: Surro
     return go_on(Step(accepted, notes=(Note("submitted", record.psbt_id, facts),)), ended)
 
 
-def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: Surroundings) -> Step:
+def submit_undelivered(record: Record, event: events.SubmitUndelivered, around: ReviewContext) -> Step:
     if record.state in OVERTAKEN:
         return _late(record, "undelivered")
     waiting = replace(record, state=advance(record.state, Move.UNDELIVERED), reason=event.sentence)
     note = Note("undelivered", record.psbt_id, {"sentence": event.sentence})
-    return Step(waiting, standing_effects(waiting, around), (note,))
+    return Step(waiting, due_effects(waiting, around), (note,))
 
 
-def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: Surroundings) -> Step:
+def submit_turned_down(record: Record, event: events.SubmitTurnedDown, _around: ReviewContext) -> Step:
     if record.state in OVERTAKEN:
         return _late(record, event.code)
     move = Move.WITHDRAW if event.code == NO_LONGER_PENDING else Move.TURNED_DOWN
@@ -63,7 +63,7 @@ def _late(record: Record, answer: str) -> Step:
     return Step(record, notes=(Note("late-answer", record.psbt_id, {"answer": answer}),))
 
 
-def decline_delivered(record: Record, event: events.DeclineDelivered, _around: Surroundings) -> Step:
+def decline_delivered(record: Record, event: events.DeclineDelivered, _around: ReviewContext) -> Step:
     if record.decline is None:
         raise IllegalEvent("nothing was declined")
     delivered = replace(record, decline=replace(record.decline, delivered=True))

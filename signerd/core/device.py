@@ -7,21 +7,21 @@ from typing import Any
 from multisig import MultisigError, NotFinalisable, Psbt, accept_signatures, inspect, signer_progress
 from signerd.core import events
 from signerd.core.audit import Note
-from signerd.core.brought import handed_over
 from signerd.core.effects import Level, Notify, SignOnDevice
 from signerd.core.following import ended, reconsidered
+from signerd.core.imported import handed_over
 from signerd.core.person import require_assent
 from signerd.core.places import NEW_POLICY, policy_code, used_by
 from signerd.core.review import review
 from signerd.core.signing import Signing, signing_of
 from signerd.core.states import Move, advance
-from signerd.core.step import Step, go_on, request_key, standing_effects
+from signerd.core.step import Step, due_effects, go_on, request_key
 from signerd.core.text import said
-from signerd.core.values import Record, Signature, Surroundings
+from signerd.core.values import Record, ReviewContext, Signature
 from signerd.errors import NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
-def device_found(record: Record, event: events.DeviceFound, around: Surroundings) -> Step:
+def device_found(record: Record, event: events.DeviceFound, around: ReviewContext) -> Step:
     """The last look before the device is asked: the approval must still be to what would be shown now."""
     state = advance(record.state, Move.ASK_DEVICE)
     found, signing = review(record.snapshot, around), signing_of(record.snapshot, around)
@@ -37,7 +37,7 @@ def device_found(record: Record, event: events.DeviceFound, around: Surroundings
     return Step(at_device, (effect,), (Note("device-asked", record.psbt_id, facts),))
 
 
-def _asked_again(record: Record, around: Surroundings) -> Step:
+def _asked_again(record: Record, around: ReviewContext) -> Step:
     sentence = "The proposal changed after you approved it: look at it again."
     note = Note("approval-lapsed", record.psbt_id)
     again = reconsidered(record, events.Reconsidered(), around)
@@ -45,7 +45,7 @@ def _asked_again(record: Record, around: Surroundings) -> Step:
     return Step(again.record, (*again.effects, told), (note, *again.notes))
 
 
-def device_returned(record: Record, event: events.DeviceReturned, around: Surroundings) -> Step:
+def device_returned(record: Record, event: events.DeviceReturned, around: ReviewContext) -> Step:
     """S19: only signatures are taken from what came back, each is verified, and every input must have ours."""
     verifying = replace(record, state=advance(record.state, Move.DEVICE_RETURNED))
     signing = signing_of(record.snapshot, around)
@@ -62,7 +62,7 @@ def device_returned(record: Record, event: events.DeviceReturned, around: Surrou
         "psbt_sha256": hashlib.sha256(signed).hexdigest(),
         **_places(record, signing, around),
     }
-    step = Step(stored, standing_effects(stored, around), (Note("signed", record.psbt_id, facts),))
+    step = Step(stored, due_effects(stored, around), (Note("signed", record.psbt_id, facts),))
     return go_on(step, lambda r: handed_over(r) or ended(r))
 
 
@@ -76,7 +76,7 @@ def _with_verified_signatures(record: Record, returned: bytes, signing: Signing)
     return signed.to_bytes()
 
 
-def _places(record: Record, signing: Signing, around: Surroundings) -> dict[str, Any]:
+def _places(record: Record, signing: Signing, around: ReviewContext) -> dict[str, Any]:
     """S29: the addresses that are known to be used from now on."""
     code = policy_code(signing.policy)
     inspection = inspect(Psbt.parse(record.snapshot.psbt), signing.policy, network=around.network)
@@ -93,7 +93,7 @@ def _verify_failed(verifying: Record, why: str) -> Step:
     return go_on(step, ended)
 
 
-def device_failed(record: Record, event: events.DeviceFailed, _around: Surroundings) -> Step:
+def device_failed(record: Record, event: events.DeviceFailed, _around: ReviewContext) -> Step:
     facts = {"asked": event.asked, "code": event.code, "sentence": event.sentence}
     if not event.asked:
         waiting = replace(record, state=advance(record.state, Move.DEVICE_NOT_READY), reason=event.sentence)

@@ -8,17 +8,17 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from signerd.core import brought, delivery, device, events, following, person
+from signerd.core import delivery, device, events, following, imported, person
 from signerd.core.audit import Note
 from signerd.core.following import ended, receive
 from signerd.core.states import TABLE, Move, State, advance
-from signerd.core.step import Step, go_on, standing_effects
-from signerd.core.values import Record, Surroundings
+from signerd.core.step import Step, due_effects, go_on
+from signerd.core.values import Record, ReviewContext
 
-__all__ = ["HANDLERS", "Step", "decide", "receive", "standing_effects"]
+__all__ = ["HANDLERS", "Step", "decide", "due_effects", "receive"]
 
 
-def decide(record: Record, event: events.Event, around: Surroundings) -> Step:
+def decide(record: Record, event: events.Event, around: ReviewContext) -> Step:
     """Apply one event.
 
     Raises:
@@ -27,7 +27,7 @@ def decide(record: Record, event: events.Event, around: Surroundings) -> Step:
     return HANDLERS[type(event)](record, event, around)
 
 
-def restarted(record: Record, _event: events.Restarted, _around: Surroundings) -> Step:
+def restarted(record: Record, _event: events.Restarted, _around: ReviewContext) -> Step:
     if (record.state, Move.RESTARTED) not in TABLE:
         return Step(record)
     state = advance(record.state, Move.RESTARTED)
@@ -38,7 +38,7 @@ def restarted(record: Record, _event: events.Restarted, _around: Surroundings) -
     return go_on(Step(anew, notes=(Note("restarted", record.psbt_id, facts),)), ended)
 
 
-HANDLERS: Mapping[type, Callable[[Record, Any, Surroundings], Step]] = MappingProxyType(
+HANDLERS: Mapping[type, Callable[[Record, Any, ReviewContext], Step]] = MappingProxyType(
     {
         events.Polled: following.polled,
         events.Reconsidered: following.reconsidered,
@@ -53,7 +53,7 @@ HANDLERS: Mapping[type, Callable[[Record, Any, Surroundings], Step]] = MappingPr
         events.SubmitTurnedDown: delivery.submit_turned_down,
         events.DeclineDelivered: delivery.decline_delivered,
         events.Restarted: restarted,
-        events.TakenBack: brought.taken_back,
-        events.Lapsed: brought.lapsed,
+        events.TakenBack: imported.taken_back,
+        events.Lapsed: imported.lapsed,
     }
 )

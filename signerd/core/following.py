@@ -10,8 +10,8 @@ from signerd.core.audit import Note
 from signerd.core.effects import Level, Notify
 from signerd.core.review import review
 from signerd.core.states import TABLE, UNDECIDED, Move, State, advance
-from signerd.core.step import Step, go_on, standing_effects
-from signerd.core.values import Record, Snapshot, Surroundings
+from signerd.core.step import Step, due_effects, go_on
+from signerd.core.values import Record, ReviewContext, Snapshot
 
 ENDS = {
     ProposalStatus.BROADCASTING: Move.WENT_OUT,
@@ -31,20 +31,20 @@ BROUGHT_ENDS = frozenset({State.HANDED_OVER, State.DECLINED, State.EXPIRED, Stat
 MET_BY_OTHERS = frozenset({ProposalStatus.SIGNED, ProposalStatus.STALLED})
 
 
-def receive(snapshot: Snapshot, around: Surroundings) -> Step:
+def receive(snapshot: Snapshot, around: ReviewContext) -> Step:
     """A proposal seen for the first time: judged at once."""
     record = Record(snapshot, State.RECEIVED, identity_of(snapshot.psbt))
-    facts = {"transaction": record.identity, "vault": snapshot.vault_id, **_brought_by(snapshot)}
+    facts = {"transaction": record.identity, "vault": snapshot.vault_id, **_importer(snapshot)}
     first = Note("received", snapshot.psbt_id, facts)
     return go_on(Step(record, notes=(first,)), lambda r: ended(r) or judged(r, around))
 
 
-def _brought_by(snapshot: Snapshot) -> dict[str, str]:
+def _importer(snapshot: Snapshot) -> dict[str, str]:
     brought = snapshot.brought
     return {} if brought is None else {"app": brought.app_id or "", "brought_by": brought.by}
 
 
-def polled(record: Record, event: events.Polled, around: Surroundings) -> Step:
+def polled(record: Record, event: events.Polled, around: ReviewContext) -> Step:
     # The platform knows nothing of what was brought: whatever it shows under that id is none of it.
     if event.snapshot == record.snapshot or record.snapshot.brought is not None:
         return Step(record)
@@ -72,7 +72,7 @@ def _belongs_elsewhere(record: Record, snapshot: Snapshot) -> bool:
     )
 
 
-def _reads_differently(old: Record, new: Record, around: Surroundings) -> bool:
+def _reads_differently(old: Record, new: Record, around: ReviewContext) -> bool:
     return review(old.snapshot, around).digest != review(new.snapshot, around).digest
 
 
@@ -130,7 +130,7 @@ def ended(record: Record) -> Step | None:
     )
 
 
-def judged(record: Record, around: Surroundings) -> Step:
+def judged(record: Record, around: ReviewContext) -> Step:
     found = review(record.snapshot, around)
     note = Note(
         "judged", record.psbt_id, {"digest": found.digest, "refusals": [v.name for v in found.refusals]}
@@ -140,7 +140,7 @@ def judged(record: Record, around: Surroundings) -> Step:
         state = advance(state, Move.INSPECT)
     if found.allowed:
         waiting = replace(record, state=advance(state, Move.ALLOW), reason="")
-        return Step(waiting, standing_effects(waiting, around), (note,))
+        return Step(waiting, due_effects(waiting, around), (note,))
     reason = " ".join(verdict.sentence for verdict in found.refusals)
     refused = replace(record, state=advance(state, Move.REFUSE), reason=reason)
     return Step(refused, (Notify(record.psbt_id, Level.ATTENTION, _refusal(record, reason)),), (note,))
@@ -153,7 +153,7 @@ def _refusal(record: Record, reason: str) -> str:
     return f"Refused: {reason}" if told else "Refused by a check or by your rules: look at it for the reason."
 
 
-def reconsidered(record: Record, _event: events.Reconsidered, around: Surroundings) -> Step:
+def reconsidered(record: Record, _event: events.Reconsidered, around: ReviewContext) -> Step:
     if (record.state, Move.RECONSIDER) not in TABLE:
         return Step(record)
     again = judged(replace(record, state=advance(record.state, Move.RECONSIDER), approval=None), around)

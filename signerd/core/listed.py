@@ -9,7 +9,7 @@ from itertools import islice
 from multisig import RECEIVE
 from multisig.tokens import Bytecode, listed_addresses
 from signerd.core.text import plain
-from signerd.core.values import Surroundings
+from signerd.core.values import ReviewContext
 
 # A name is a label beside an address, and never pushes it out of sight.
 _LONGEST_NAME = 40
@@ -28,7 +28,7 @@ class ListedAddress:
 
 
 def listed_at_first(
-    token: Bytecode, around: Surroundings, most: int | None = None
+    token: Bytecode, around: ReviewContext, most: int | None = None
 ) -> tuple[ListedAddress, ...]:
     """In the order of the bytecode, which is one for each list; ``most``: only the first so many."""
     names = _names(around)
@@ -37,7 +37,7 @@ def listed_at_first(
     return tuple(ListedAddress(address, names.get(script, "")) for script, address in islice(pairs, most))
 
 
-def _names(around: Surroundings) -> dict[bytes, str]:
+def _names(around: ReviewContext) -> dict[bytes, str]:
     """By output script: of each pinned vault the address that owns and holds its tokens. The platform's names are nobody's."""
     names = {
         pin.vault.script_pubkey(RECEIVE, 0): f"your pinned vault '{_short(pin.name)}'" for pin in around.pins

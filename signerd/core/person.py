@@ -8,20 +8,20 @@ from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.review import Review, review
 from signerd.core.states import Move, advance
-from signerd.core.step import Step, standing_effects
+from signerd.core.step import Step, due_effects
 from signerd.core.text import plain
-from signerd.core.values import Approval, Decline, Record, Surroundings
+from signerd.core.values import Approval, Decline, Record, ReviewContext
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
 
 
-def approved(record: Record, event: events.Approved, around: Surroundings) -> Step:
+def approved(record: Record, event: events.Approved, around: ReviewContext) -> Step:
     state = advance(record.state, Move.APPROVE)
     found = review(record.snapshot, around)
     require_assent(found, Approval(event.digest, event.acknowledged))
     approval = Approval(event.digest, event.acknowledged & found.to_acknowledge)
     approved = replace(record, state=state, approval=approval, reason="")
     note = Note("approved", record.psbt_id, {**_shown(found, approval), **_who(event.by)})
-    return Step(approved, standing_effects(approved, around), (note,))
+    return Step(approved, due_effects(approved, around), (note,))
 
 
 def require_assent(found: Review, approval: Approval) -> None:
@@ -54,7 +54,7 @@ def _who(by: str) -> dict[str, str]:
     return {"by": by} if by else {}
 
 
-def refused(record: Record, event: events.Refused, around: Surroundings) -> Step:
+def refused(record: Record, event: events.Refused, around: ReviewContext) -> Step:
     if record.signature is not None:
         raise IllegalEvent("you already signed it: declining now changes nothing")
     declined = replace(
@@ -66,4 +66,4 @@ def refused(record: Record, event: events.Refused, around: Surroundings) -> Step
         reason=f"Declined: {plain(event.reason)}" if event.reason else "Declined.",
     )
     note = Note("declined", record.psbt_id, {"reason": event.reason, **_who(event.by)})
-    return Step(declined, standing_effects(declined, around), (note,))
+    return Step(declined, due_effects(declined, around), (note,))

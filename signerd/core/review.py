@@ -13,7 +13,7 @@ from signerd.core.rules.judge import judge
 from signerd.core.screens import Screen
 from signerd.core.signing import signing_of
 from signerd.core.text import canonical, plain, said
-from signerd.core.values import Pin, Snapshot, Surroundings
+from signerd.core.values import Pin, ReviewContext, Snapshot
 from signerd.core.verdicts import Outcome, Verdict, allow, refuse, warn
 
 DOMAIN = b"signerd-review-v1"
@@ -52,7 +52,7 @@ class Review:
         return frozenset(verdict.name for verdict in self.verdicts if verdict.acknowledge)
 
 
-def review(snapshot: Snapshot, around: Surroundings) -> Review:
+def review(snapshot: Snapshot, around: ReviewContext) -> Review:
     """Judge a proposal. Never raises for what the platform sent: what cannot be read is refused with the reason."""
     try:
         psbt = Psbt.parse(snapshot.psbt)
@@ -93,7 +93,7 @@ def _findings(inspection: Inspection) -> tuple[Verdict, ...]:
 
 
 def _sealed(
-    snapshot: Snapshot, around: Surroundings, inspection: Inspection | None, judged: tuple[Verdict, ...]
+    snapshot: Snapshot, around: ReviewContext, inspection: Inspection | None, judged: tuple[Verdict, ...]
 ) -> Review:
     """S24: the hash covers the transaction, the vault, the words of every check and what the platform added."""
     pin, verdicts, payload = around.pin, lower(judged, around.lowered), _payload(inspection)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from custody.schemas.proposals import TxType
 from multisig import MultisigError, OriginKey, Policy, Profile, Psbt
 from multisig.proofs import Prover
-from signerd.core.values import Snapshot, Surroundings
+from signerd.core.values import ReviewContext, Snapshot
 
 PROFILE = "profile"
 
@@ -18,7 +18,7 @@ class Signing:
     key: OriginKey
 
 
-def signing_of(snapshot: Snapshot, around: Surroundings) -> Signing | None:
+def signing_of(snapshot: Snapshot, around: ReviewContext) -> Signing | None:
     """None where the vault is not pinned, or what is said to be from a profile is from none of ours."""
     if snapshot.kind is TxType.FORWARD or snapshot.is_of_profile:
         return _profile_of(snapshot, around)
@@ -26,7 +26,7 @@ def signing_of(snapshot: Snapshot, around: Surroundings) -> Signing | None:
     return None if pin is None else Signing(pin.vault, pin.own_key)
 
 
-def _profile_of(snapshot: Snapshot, around: Surroundings) -> Signing | None:
+def _profile_of(snapshot: Snapshot, around: ReviewContext) -> Signing | None:
     """The registered profile that the coins are said to be of; where they say nothing, there is none.
 
     Which of ours it is, is all that is taken from what the PSBT says: whether the coins are its, is proven later.

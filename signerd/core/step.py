@@ -10,7 +10,7 @@ from signerd.core.screens import hidden_parts, screen_words
 from signerd.core.signing import signing_of
 from signerd.core.states import State
 from signerd.core.tokens import payload_of_bytes
-from signerd.core.values import Record, Snapshot, Surroundings
+from signerd.core.values import Record, ReviewContext, Snapshot
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def go_on(step: Step, then: Callable[[Record], Step | None]) -> Step:
     return Step(following.record, lasting + following.effects, step.notes + following.notes)
 
 
-def standing_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]:
+def due_effects(record: Record, around: ReviewContext) -> tuple[Effect, ...]:
     """What the record's state asks of the outside, now and again after every restart."""
     snapshot = record.snapshot
     match record.state:
@@ -51,7 +51,7 @@ def standing_effects(record: Record, around: Surroundings) -> tuple[Effect, ...]
             return ()
 
 
-def _not_on_screen(snapshot: Snapshot, around: Surroundings) -> str:
+def _not_on_screen(snapshot: Snapshot, around: ReviewContext) -> str:
     payload = payload_of_bytes(snapshot.psbt) if snapshot.is_of_token else None
     if payload is None or not hidden_parts(payload, around.screen):
         return ""

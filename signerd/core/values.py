@@ -17,7 +17,7 @@ from signerd.core.tokens import TokenClaim
 
 
 @dataclass(frozen=True)
-class Brought:
+class Imported:
     """Who brought a PSBT here, which the platform knows nothing of. ``app_id`` None: the person did.
 
     ``by``: as the person is told. ``expires_at``: Unix seconds, after which nobody is asked about it any more.
@@ -59,7 +59,7 @@ class Snapshot:
     txid: str | None = None
     confirmations: int = 0
     replaces: str | None = None
-    brought: Brought | None = None
+    brought: Imported | None = None
     call: TokenClaim | None = None
     contract_uid: int | None = None
 
@@ -230,7 +230,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ReviewContext:
     """What this machine knows that bears on one proposal. ``claimed_descriptor`` is the platform's word today.
 
     ``lowered``: the checks that the configuration lowers. ``spent``: what was signed in the longest window of a rule.

@@ -2,7 +2,7 @@
 
 from signerd.client import DaemonClient
 from signerd.doctor.finding import Finding, Outcome, Patient, well
-from signerd.loopback.shapes import DeviceView
+from signerd.shapes import DeviceView
 
 # States in which there is nothing for the person to do.
 AT_WORK = frozenset({"ready", "busy"})

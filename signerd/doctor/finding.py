@@ -8,7 +8,7 @@ from pathlib import Path
 
 from signerd.account.config import Config, find_config, load_config
 from signerd.errors import SignerdError
-from signerd.loopback.shapes import Status
+from signerd.shapes import Status
 
 
 @unique

@@ -84,9 +84,9 @@ def _held(patient: Patient) -> bool:
 
 
 def journal(patient: Patient) -> Finding:
+    from signerd.daemon.views import audit_report
     from signerd.journal.rows import audit_entries
     from signerd.journal.storage import JOURNAL, fault_of, open_to_read
-    from signerd.loopback.views import audit_report
 
     if not (patient.state / JOURNAL).exists() and patient.status is None:
         return Finding(Outcome.NOTE, "There is no journal yet.")

@@ -6,28 +6,29 @@ from typing import Any
 from multisig import DerivationPath, ExtendedPublicKey, InvalidPath, MultisigError, Network, checksum
 from multisig.accounts import account_of, multisig_account_path, profile_account_path
 from multisig.keys import HARDENED
+from signerd.endpoint import PERSON_SECONDS
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.door import PERSON_SECONDS, Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.listing import Chosen, present
 from signerd.hwi.values import Accounts, Key, read
 
-# As the interface bounds it (``loopback.shapes.addresses``), whose shapes are not loaded for a number.
+# As the interface bounds it (``shapes.addresses``), whose shapes are not loaded for a number.
 MAX_ACCOUNT = 100
 VAULT, PROFILE = "vault", "profile"
 
 
-def xpub(door: Door, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     path = parsed(args.path)
     purpose, account, below = _standard(path, Network(chosen.accounts.network))
-    key = ExtendedPublicKey.parse(_account_key(door, chosen, purpose, account).xpub).derive(below)
+    key = ExtendedPublicKey.parse(_account_key(daemon, chosen, purpose, account).xpub).derive(below)
     answer: dict[str, Any] = {"xpub": str(key)}
     return {**answer, **_details(key)} if args.expert else answer
 
 
-def master_xpub(door: Door, chosen: Chosen, args: Namespace) -> dict[str, Any]:
+def master_xpub(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, Any]:
     require_native(args.addr_type)
     _require_account(args.account)
-    return {"xpub": _account_key(door, chosen, PROFILE, args.account).xpub}
+    return {"xpub": _account_key(daemon, chosen, PROFILE, args.account).xpub}
 
 
 def descriptors(chosen: Chosen, args: Namespace) -> dict[str, list[str]]:
@@ -87,13 +88,13 @@ def _require_account(account: int) -> None:
         raise HwiError(f"an account is a number from 0 to {MAX_ACCOUNT}", Code.BAD_ARGUMENT)
 
 
-def _account_key(door: Door, chosen: Chosen, purpose: str, account: int) -> Key:
+def _account_key(daemon: DaemonConnection, chosen: Chosen, purpose: str, account: int) -> Key:
     """Registered keys are known without the device."""
     known = chosen.accounts.find(purpose, account) if chosen.registered else None
     if known is not None:
         return known
     device = identifier(present(chosen).id)
-    told = door.post(f"/devices/{device}/accounts", {"account": account}, seconds=PERSON_SECONDS)
+    told = daemon.post(f"/devices/{device}/accounts", {"account": account}, seconds=PERSON_SECONDS)
     key = read(Accounts.read, told).find(purpose, account)
     if key is None:
         raise InvalidPath(f"The device told no key of account {account}.")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
-from signerd.hwi.door import Door
+from signerd.hwi.connection import DaemonConnection
 from signerd.hwi.values import Accounts, Device, read, read_all
 
 # HWI's words for models: our own name of the model, as the bus or the device tells it, in its spelling.
@@ -83,10 +83,10 @@ class Chosen:
             )
 
 
-def listed(door: Door, args: Namespace) -> list[dict[str, Any]]:
+def listed(daemon: DaemonConnection, args: Namespace) -> list[dict[str, Any]]:
     """HWI's rows. With ``--fingerprint``, that device alone: Core cannot choose between two, and gives up at an error's row."""
     try:
-        devices = _devices(door)
+        devices = _devices(daemon)
     except SignerdError as error:
         # An array whatever happens: Core then shows the words, and programs go on.
         return [_daemon_row(error)]
@@ -94,7 +94,7 @@ def listed(door: Door, args: Namespace) -> list[dict[str, Any]]:
     return [_row(device) for device in devices if wanted in {None, device.fingerprint}]
 
 
-def choose(door: Door, args: Namespace) -> Chosen:
+def choose(daemon: DaemonConnection, args: Namespace) -> Chosen:
     """Raises HwiError."""
     if not args.fingerprint and not args.device_type:
         raise HwiError(
@@ -103,9 +103,9 @@ def choose(door: Door, args: Namespace) -> Chosen:
         )
     if args.device_type and args.device_path and args.device_type.split("_")[0].lower() not in FAMILIES:
         raise HwiError("Unknown device type specified", Code.UNKNOWN_DEVICE_TYPE)
-    accounts = read(Accounts.read, door.get("/accounts"))
+    accounts = read(Accounts.read, daemon.get("/accounts"))
     _require_chain(args.chain, accounts.network)
-    device = next((device for device in _devices(door) if _meant(device, args)), None)
+    device = next((device for device in _devices(daemon) if _meant(device, args)), None)
     if device is not None:
         return Chosen(accounts, device.fingerprint, device)
     if args.device_type or args.fingerprint != accounts.fingerprint:
@@ -135,8 +135,8 @@ def model_of(device: Device) -> str:
     return f"{model}_simulator" if device.emulator else model
 
 
-def _devices(door: Door) -> tuple[Device, ...]:
-    found = read_all(Device.read, door.get("/devices"))
+def _devices(daemon: DaemonConnection) -> tuple[Device, ...]:
+    found = read_all(Device.read, daemon.get("/devices"))
     return tuple(device for device in found if device.state not in _PASSED_OVER)
 
 

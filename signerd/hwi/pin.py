@@ -8,7 +8,7 @@ from typing import Final
 
 from signerd.errors import DeviceFailed
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.door import Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.listing import PIN_AT_THE_HOST, Chosen, present
 from signerd.hwi.values import Device, Step, read, read_all
 
@@ -24,10 +24,12 @@ The layout:
 """
 
 
-def prompt(door: Door, chosen: Chosen, clock: Callable[[], float] = time.monotonic) -> dict[str, bool]:
+def prompt(
+    daemon: DaemonConnection, chosen: Chosen, clock: Callable[[], float] = time.monotonic
+) -> dict[str, bool]:
     device = _locked(chosen)
     path = f"/devices/{identifier(device.id)}/unlock"
-    step = _settled(door, path, read(Step.read, door.post(path)), clock)
+    step = _settled(daemon, path, read(Step.read, daemon.post(path)), clock)
     if step.state == "unlocked":
         raise _unlocked()
     if step.kind != "pin":
@@ -37,16 +39,16 @@ def prompt(door: Door, chosen: Chosen, clock: Callable[[], float] = time.monoton
 
 
 def send(
-    door: Door, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
+    daemon: DaemonConnection, chosen: Chosen, pin: str, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, bool]:
     """``success`` is false where the device says that it was wrong."""
     device = _locked(chosen)
     if _PLACES.fullmatch(pin) is None:
         raise HwiError("a PIN is sent as the places of its digits, 1 to 9", Code.BAD_ARGUMENT)
-    question = _open_question(door, device)
+    question = _open_question(daemon, device)
     try:
-        step = read(Step.read, door.post(f"/questions/{identifier(question)}", {"answer": pin}))
-        step = _settled(door, f"/devices/{identifier(device.id)}/unlock", step, clock)
+        step = read(Step.read, daemon.post(f"/questions/{identifier(question)}", {"answer": pin}))
+        step = _settled(daemon, f"/devices/{identifier(device.id)}/unlock", step, clock)
     except DeviceFailed as error:
         if device_code(str(error)) is _LOCKED:
             return {"success": False}
@@ -70,11 +72,11 @@ def _unlocked() -> HwiError:
     return HwiError("The PIN has already been sent to this device", Code.DEVICE_ALREADY_UNLOCKED)
 
 
-def _open_question(door: Door, device: Device) -> str:
+def _open_question(daemon: DaemonConnection, device: Device) -> str:
     """Raises HwiError."""
     asked = read_all(
         lambda answer: answer["id"] if (answer["device_id"], answer["kind"]) == (device.id, "pin") else None,
-        door.get("/questions"),
+        daemon.get("/questions"),
     )
     if not asked:
         raise HwiError("the device does not ask for a PIN now: begin with 'promptpin'", _LOCKED)
@@ -82,13 +84,13 @@ def _open_question(door: Door, device: Device) -> str:
     return found
 
 
-def _settled(door: Door, path: str, step: Step, clock: Callable[[], float]) -> Step:
+def _settled(daemon: DaemonConnection, path: str, step: Step, clock: Callable[[], float]) -> Step:
     """Past the device's own work; each request waits for some seconds of it."""
     deadline = clock() + WORKS_SECONDS
     while step.state == "works":
         if clock() >= deadline:
             raise HwiError("the device did not finish in time", Code.DEVICE_CONN_ERROR)
-        step = read(Step.read, door.get(path))
+        step = read(Step.read, daemon.get(path))
     return step
 
 

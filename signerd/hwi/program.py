@@ -7,10 +7,9 @@ from argparse import Namespace
 from typing import Any, NoReturn
 
 from signerd.errors import SignerdError
-from signerd.hwi.arguments import parse, state_folder
+from signerd.hwi.arguments import NO_PASSWORDS, REFUSED, parse, sentence, state_folder
 from signerd.hwi.codes import Code, HwiError, code_of, in_words
-from signerd.hwi.door import Door
-from signerd.hwi.refused import NO_PASSWORDS, REFUSED, sentence
+from signerd.hwi.connection import DaemonConnection
 
 # As the shell tells of a program that was interrupted.
 INTERRUPTED = 130
@@ -58,40 +57,40 @@ def _answer(args: Namespace) -> Any:
         raise HwiError(sentence(args.command), Code.UNAVAILABLE_ACTION)
     from signerd.hwi import listing
 
-    door = Door(state_folder(args))
+    daemon = DaemonConnection(state_folder(args))
     if args.command == "enumerate":
-        return listing.listed(door, args)
-    return _of_a_device(args, door, listing.choose(door, args))
+        return listing.listed(daemon, args)
+    return _of_a_device(args, daemon, listing.choose(daemon, args))
 
 
-def _of_a_device(args: Namespace, door: Door, chosen: Any) -> Any:
+def _of_a_device(args: Namespace, daemon: DaemonConnection, chosen: Any) -> Any:
     """Each command's module is imported with it: keys and descriptors need the whole of ``multisig``."""
     match args.command:
         case "signtx":
             from signerd.hwi.signing import signed
 
-            return signed(door, chosen, args.psbt, args.wait)
+            return signed(daemon, chosen, args.psbt, args.wait)
         case "promptpin" | "sendpin":
             from signerd.hwi import pin
 
             prompted = args.command == "promptpin"
-            return pin.prompt(door, chosen) if prompted else pin.send(door, chosen, args.pin)
+            return pin.prompt(daemon, chosen) if prompted else pin.send(daemon, chosen, args.pin)
         case "displayaddress":
             from signerd.hwi.showing import address
 
-            return address(door, chosen, args)
+            return address(daemon, chosen, args)
         case _:
-            return _of_keys(args, door, chosen)
+            return _of_keys(args, daemon, chosen)
 
 
-def _of_keys(args: Namespace, door: Door, chosen: Any) -> Any:
+def _of_keys(args: Namespace, daemon: DaemonConnection, chosen: Any) -> Any:
     from signerd.hwi import keys
 
     match args.command:
         case "getxpub":
-            return keys.xpub(door, chosen, args)
+            return keys.xpub(daemon, chosen, args)
         case "getmasterxpub":
-            return keys.master_xpub(door, chosen, args)
+            return keys.master_xpub(daemon, chosen, args)
         case "getdescriptors":
             return keys.descriptors(chosen, args)
         case command:

@@ -23,9 +23,10 @@ from multisig import (
 )
 from multisig.descriptor import MAX_CHARACTERS, strip_checksum
 from multisig.keys import HARDENED
+from signerd.endpoint import PERSON_SECONDS
 from signerd.errors import DaemonFailed
 from signerd.hwi.codes import Code, HwiError
-from signerd.hwi.door import PERSON_SECONDS, Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.keys import PROFILE, parsed, require_native
 from signerd.hwi.listing import Chosen
 from signerd.hwi.values import PinnedVault, read, read_all
@@ -50,32 +51,32 @@ class KeyAt:
         return chain, index
 
 
-def address(door: Door, chosen: Chosen, args: Namespace) -> dict[str, str]:
+def address(daemon: DaemonConnection, chosen: Chosen, args: Namespace) -> dict[str, str]:
     chosen.require_registered()
     if args.path is not None:
         require_native(args.addr_type)
-        return _of_path(door, chosen, parsed(args.path))
-    return _of_descriptor(door, chosen, args.desc)
+        return _of_path(daemon, chosen, parsed(args.path))
+    return _of_descriptor(daemon, chosen, args.desc)
 
 
-def _of_path(door: Door, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
+def _of_path(daemon: DaemonConnection, chosen: Chosen, path: DerivationPath) -> dict[str, str]:
     network, account = _profile(chosen)
     chain, index = _place_below(path, profile_account_path(network))
     expected = encode_address(p2wpkh(account.derive_public_key(chain, index)), network)
-    return _shown(door, "/profile", chain, index, expected)
+    return _shown(daemon, "/profile", chain, index, expected)
 
 
-def _of_descriptor(door: Door, chosen: Chosen, text: str) -> dict[str, str]:
+def _of_descriptor(daemon: DaemonConnection, chosen: Chosen, text: str) -> dict[str, str]:
     network = Network(chosen.accounts.network)
     try:
         body = strip_checksum(text[: MAX_CHARACTERS + 1], strict=False)
         if len(body) > MAX_CHARACTERS:
             raise HwiError("the descriptor is too long", Code.BAD_ARGUMENT)
         if (single := _SINGLE.fullmatch(body)) is not None:
-            return _single(door, chosen, _key(single[1], network))
+            return _single(daemon, chosen, _key(single[1], network))
         if (quorum := _QUORUM.fullmatch(body)) is not None:
             keys = [_key(expression, network) for expression in quorum[3].split(",")]
-            return _quorum(door, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
+            return _quorum(daemon, network, int(quorum[2]), keys, is_sorted=quorum[1] == "sortedmulti")
     except MultisigError as error:
         raise HwiError(str(error), Code.BAD_ARGUMENT) from None
     raise HwiError(
@@ -102,27 +103,27 @@ def _key(expression: str, network: Network) -> KeyAt:
     return KeyAt(whole, public_key)
 
 
-def _single(door: Door, chosen: Chosen, key: KeyAt) -> dict[str, str]:
+def _single(daemon: DaemonConnection, chosen: Chosen, key: KeyAt) -> dict[str, str]:
     if str(key.origin.fingerprint) != chosen.fingerprint:
         raise HwiError("Descriptor fingerprint does not match device", Code.BAD_ARGUMENT)
     network, account = _profile(chosen)
     chain, index = _place_below(key.origin.path, profile_account_path(network))
     if account.derive_public_key(chain, index) != key.public_key:
         raise HwiError("Key in descriptor does not match device", Code.BAD_ARGUMENT)
-    return _shown(door, "/profile", chain, index, encode_address(p2wpkh(key.public_key), network))
+    return _shown(daemon, "/profile", chain, index, encode_address(p2wpkh(key.public_key), network))
 
 
 def _quorum(
-    door: Door, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
+    daemon: DaemonConnection, network: Network, threshold: int, keys: Sequence[KeyAt], *, is_sorted: bool
 ) -> dict[str, str]:
     """Matched by the whole script: the same keys in the same places, and nothing else."""
     public_keys = [key.public_key for key in keys]
     script = multisig_script(threshold, sorted(public_keys) if is_sorted else public_keys)
     chain, index = keys[0].place
-    for vault in read_all(PinnedVault.read, door.get("/vaults")):
+    for vault in read_all(PinnedVault.read, daemon.get("/vaults")):
         if _script(vault, network, chain, index) == script:
             expected = encode_address(p2wsh(script), network)
-            return _shown(door, f"/vaults/{identifier(vault.vault_id)}", chain, index, expected)
+            return _shown(daemon, f"/vaults/{identifier(vault.vault_id)}", chain, index, expected)
     raise HwiError(
         "the descriptor is of no vault that is pinned here: compare the vault with the other signers and "
         "pin it first, with `signerd pin`",
@@ -158,10 +159,12 @@ def _place_below(path: DerivationPath, account: DerivationPath) -> tuple[int, in
     return chain, index
 
 
-def _shown(door: Door, place: str, chain: int, index: int, expected: str | None) -> dict[str, str]:
+def _shown(
+    daemon: DaemonConnection, place: str, chain: int, index: int, expected: str | None
+) -> dict[str, str]:
     """What is answered is the address that was asked for: Core compares it too."""
     body = {"chain": chain, "index": index}
-    told = door.post(f"{place}/addresses/show", body, seconds=PERSON_SECONDS)
+    told = daemon.post(f"{place}/addresses/show", body, seconds=PERSON_SECONDS)
     shown: str = read(lambda answer: answer["address"], told)
     if shown != expected:
         raise DaemonFailed(f"the daemon showed {shown}, which is not the address that was asked for")

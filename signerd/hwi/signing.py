@@ -10,9 +10,9 @@ from typing import Any, Final
 from signerd.core.text import amount, plain
 from signerd.errors import SignerdError
 from signerd.hwi.codes import Code, HwiError, device_code
-from signerd.hwi.door import Door, identifier
+from signerd.hwi.connection import DaemonConnection, identifier
 from signerd.hwi.listing import Chosen
-from signerd.hwi.values import Brought, read, read_all
+from signerd.hwi.values import Imported, read, read_all
 
 Clock = Callable[[], float]
 _INTERRUPTED: Final = "interrupted"
@@ -36,25 +36,25 @@ _NOW: Final = b":"
 
 
 def signed(
-    door: Door, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
+    daemon: DaemonConnection, chosen: Chosen, psbt: str, seconds: float, clock: Clock = time.monotonic
 ) -> dict[str, Any]:
     """Raises HwiError, KeyboardInterrupt: what was brought for this call is taken back then."""
     chosen.require_registered()
     text = "".join(psbt.split())
-    before = read_all(lambda line: line["psbt_id"], door.get("/psbts"))
-    brought = read(Brought.read, door.post("/psbts", {"psbt": text}))
+    before = read_all(lambda line: line["psbt_id"], daemon.get("/psbts"))
+    brought = read(Imported.read, daemon.post("/psbts", {"psbt": text}))
     # Somebody else of the same person may wait for the same transaction.
     ours = brought.psbt_id not in before
     try:
-        found = _awaited(door, brought, clock() + seconds, clock)
+        found = _awaited(daemon, brought, clock() + seconds, clock)
     except BaseException:
         if ours:
-            _take_back(door, brought)
+            _take_back(daemon, brought)
         raise
     return {"psbt": found, "signed": found != text}
 
 
-def _awaited(door: Door, brought: Brought, deadline: float, clock: Clock) -> str:
+def _awaited(daemon: DaemonConnection, brought: Imported, deadline: float, clock: Clock) -> str:
     if brought.signed_psbt is not None:
         return brought.signed_psbt
     _tell(brought)
@@ -63,13 +63,13 @@ def _awaited(door: Door, brought: Brought, deadline: float, clock: Clock) -> str
     while clock() < deadline:
         try:
             # Opened before the first look, so that nothing happens in between.
-            with door.happenings(brought.psbt_id) as lines:
+            with daemon.happenings(brought.psbt_id) as lines:
                 for line in chain((_NOW,), lines):
                     if clock() >= deadline:
                         break
                     if not line.startswith(_NEWS):
                         continue
-                    now = _look(door, brought)
+                    now = _look(daemon, brought)
                     attempted = attempted or line.startswith(_HAPPENED) or now.state != _INTERRUPTED
                     if (found := _outcome(now, attempted=attempted)) is not None:
                         return found
@@ -82,11 +82,11 @@ def _awaited(door: Door, brought: Brought, deadline: float, clock: Clock) -> str
     )
 
 
-def _look(door: Door, brought: Brought) -> Brought:
-    return read(Brought.read, door.get(f"/psbts/{identifier(brought.psbt_id)}"))
+def _look(daemon: DaemonConnection, brought: Imported) -> Imported:
+    return read(Imported.read, daemon.get(f"/psbts/{identifier(brought.psbt_id)}"))
 
 
-def _outcome(now: Brought, *, attempted: bool) -> str | None:
+def _outcome(now: Imported, *, attempted: bool) -> str | None:
     """The signed PSBT; None while it is undecided. ``attempted``: since it was asked for. Raises HwiError."""
     if now.signed_psbt is not None:
         return now.signed_psbt
@@ -96,7 +96,7 @@ def _outcome(now: Brought, *, attempted: bool) -> str | None:
     raise HwiError(f"not signed: {why}", ENDS[now.state] or device_code(now.reason))
 
 
-def _tell(brought: Brought) -> None:
+def _tell(brought: Imported) -> None:
     paid = "" if brought.paid_sats is None else f", which pays {amount(brought.paid_sats)}"
     whose = "" if brought.vault_name is None else f" from '{plain(brought.vault_name)}'"
     sys.stderr.write(
@@ -106,7 +106,7 @@ def _tell(brought: Brought) -> None:
     sys.stderr.flush()
 
 
-def _take_back(door: Door, brought: Brought) -> None:
+def _take_back(daemon: DaemonConnection, brought: Imported) -> None:
     """What cannot be taken back, because a device is being asked or the daemon has gone, ends by itself: at last in a day."""
     with suppress(SignerdError):
-        door.delete(f"/psbts/{identifier(brought.psbt_id)}")
+        daemon.delete(f"/psbts/{identifier(brought.psbt_id)}")

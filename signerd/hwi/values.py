@@ -79,7 +79,7 @@ class PinnedVault:
 
 
 @dataclass(frozen=True)
-class Brought:
+class Imported:
     """A PSBT that was brought. ``signed_psbt``: base64, once it is signed."""
 
     psbt_id: str

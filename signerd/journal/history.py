@@ -12,11 +12,11 @@ from signerd.core.checks.case import InspectedCase
 from signerd.core.review import HARD_LIMITS
 from signerd.core.screens import Screen
 from signerd.core.signing import signing_of
-from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
+from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
 from signerd.errors import JournalCorrupted
 from signerd.journal import rows
+from signerd.journal.chain_books import ScreenBook
 from signerd.journal.keys import KeyBook
-from signerd.journal.screens import ScreenBook
 from signerd.journal.storage import JOURNAL, fault_of, open_to_read, require_today
 
 
@@ -85,7 +85,7 @@ def _case(
     network: Network,
     screen: Screen | None,
 ) -> InspectedCase | None:
-    around = Surroundings(
+    around = ReviewContext(
         network=network,
         limits=Limits(),
         pin=pin,

@@ -79,7 +79,7 @@ def write_record(connection: sqlite3.Connection, record: Record, quorum: str | N
             record.reason,
             record.alarm,
             int(is_settled(record)),
-            _brought_by(record.snapshot),
+            _importer(record.snapshot),
             quorum,
             _bounded(record.snapshot.collected),
         ),
@@ -103,7 +103,7 @@ def _bounded(signatures: int) -> int:
     return max(0, min(signatures, MAX_SIGNERS))
 
 
-def _brought_by(snapshot: Snapshot) -> str | None:
+def _importer(snapshot: Snapshot) -> str | None:
     return None if snapshot.brought is None else snapshot.brought.app_id or ""
 
 

@@ -7,14 +7,16 @@ import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Annotated, Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from signerd.callers import STRANGER, Caller, Right
 from signerd.errors import InvalidRequest
-from signerd.loopback.callers import SCOPE_KEY, STRANGER, Caller, Right
+from signerd.loopback.access.request_head import SCOPE_KEY
 
 JSON = "application/json"
 Endpoint = Callable[..., Awaitable[Any]]
@@ -85,9 +87,9 @@ def arguments(endpoint: Endpoint) -> tuple[Argument, ...]:
 
 
 def answer_of(endpoint: Endpoint) -> TypeAdapter[Any] | None:
-    """How its answer is written; None where it makes its response itself."""
+    """How its answer is written; None where it makes its response itself, or has none."""
     kind = inspect.signature(endpoint).return_annotation
-    if isinstance(kind, type) and issubclass(kind, Response):
+    if kind is None or (isinstance(kind, type) and issubclass(kind, Response)):
         return None
     return TypeAdapter(kind)
 
@@ -107,7 +109,9 @@ def bind(endpoint: Endpoint, needs: Right) -> Called:
         values = {one.name: one.read(request, body) for one in asked}
         values |= {name: getattr(request.app.state, name) for name in owned}
         found = await endpoint(**values, **dict.fromkeys(callers, caller))
-        return found if adapter is None else Response(adapter.dump_json(found), media_type=JSON)
+        if adapter is not None:
+            return Response(adapter.dump_json(found), media_type=JSON)
+        return Response(status_code=HTTPStatus.NO_CONTENT) if found is None else found
 
     return call
 

@@ -4,20 +4,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from multisig._version import __version__
 from signerd.loopback.binding import JSON, Argument, Endpoint, In, answer_of, arguments
-from signerd.loopback.callers import Right
-from signerd.loopback.errors import CONTENT_TYPE, STATUSES
+from signerd.loopback.endpoints import Route
+from signerd.problems import CONTENT_TYPE, STATUSES
 
 _REFERENCE = "#/components/schemas/{model}"
 _WORD, _NUMBER = {"type": "string"}, {"type": "integer"}
 _SAID = {"type": _WORD, "title": _WORD, "status": _NUMBER, "code": _WORD, "detail": _WORD, "hint": _WORD}
-# What ``loopback.errors.problem`` writes.
+# What ``problems.problem`` writes.
 PROBLEM: Mapping[str, Any] = MappingProxyType(
     {
         "type": "object",
@@ -32,24 +32,7 @@ _Key = tuple[str, str]
 _ANSWER = ""
 
 
-class Row(Protocol):
-    """What the table says of one thing that can be asked."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def endpoint(self) -> Endpoint: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def needs(self) -> Right: ...
-    @property
-    def answers(self) -> str | None: ...
-
-
-def describe(table: Sequence[Row], prefix: str) -> dict[str, Any]:
+def describe(table: Sequence[Route[Any]], prefix: str) -> dict[str, Any]:
     asked = [shape for row in table for shape in _shapes(row.endpoint)]
     # All at once, so that what several refer to stands once, under one name.
     schemas, shared = TypeAdapter.json_schemas(asked, ref_template=_REFERENCE)
@@ -85,7 +68,7 @@ def _shapes(endpoint: Endpoint) -> list[tuple[_Key, JsonSchemaMode, TypeAdapter[
     return written if answer is None else [*written, ((name, _ANSWER), "serialization", answer)]
 
 
-def _operation(row: Row, schemas: Mapping[_Key, Any]) -> dict[str, Any]:
+def _operation(row: Route[Any], schemas: Mapping[_Key, Any]) -> dict[str, Any]:
     name, asked = row.endpoint.__name__, arguments(row.endpoint)
     described: dict[str, Any] = {
         "operationId": name,
@@ -103,12 +86,12 @@ def _operation(row: Row, schemas: Mapping[_Key, Any]) -> dict[str, Any]:
     return described
 
 
-def _answer(row: Row, schemas: Mapping[_Key, Any]) -> dict[str, Any]:
+def _answer(row: Route[Any], schemas: Mapping[_Key, Any]) -> dict[str, Any]:
     schema = schemas.get((row.endpoint.__name__, _ANSWER))
     if schema is not None:
         return {str(HTTPStatus.OK.value): {"description": "The answer", **_json(schema)}}
-    if row.answers is not None:
-        content = {row.answers: {"schema": {"type": "string"}}}
+    if row.call.media_type is not None:
+        content = {row.call.media_type: {"schema": {"type": "string"}}}
         return {str(HTTPStatus.OK.value): {"description": "The answer", "content": content}}
     return {str(HTTPStatus.NO_CONTENT.value): {"description": "Done"}}
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from signerd.core.text import plain
 from signerd.errors import TooManyStreams
 from signerd.feed import Feed, Line
-from signerd.loopback.shapes import Happened
+from signerd.shapes import Happened
 
 # A program of one person needs one or two; each costs a connection and a waiting task.
 MAX_STREAMS = 100

@@ -6,7 +6,7 @@ from prometheus_client.core import CollectorRegistry, CounterMetricFamily, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from signerd.loopback.ports.metrics import Figure
+from signerd.daemon.reports import Figure
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 _Family = CounterMetricFamily | GaugeMetricFamily

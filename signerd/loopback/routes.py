@@ -10,17 +10,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from signerd.callers import Right
+from signerd.daemon.service import Daemon
+from signerd.endpoint import PREFIX
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd.loopback.access.guard import Refused
+from signerd.loopback.access.sessions import Sessions
 from signerd.loopback.binding import JSON, Called, bind
-from signerd.loopback.callers import Right
-from signerd.loopback.errors import CONTENT_TYPE, headers_of, problem, status_of
+from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
 from signerd.loopback.page import entering
 from signerd.loopback.page.mounting import PageMount
-from signerd.loopback.page.sessions import Sessions
-from signerd.loopback.ports.metrics import Refused
-from signerd.loopback.service import DaemonService
+from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
 
 _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 
@@ -37,8 +38,8 @@ def _described() -> bytes:
     return json.dumps(describe(ROUTES, PREFIX), separators=(",", ":")).encode()
 
 
-def make_app(service: DaemonService, streams: Streams, sessions: Sessions) -> Starlette:
-    """The application over one daemon; an ``access.door`` stands before it."""
+def make_app(service: Daemon, streams: Streams, sessions: Sessions) -> Starlette:
+    """The application over one daemon; an ``access.guard.Guard`` stands before it."""
     app = Starlette(
         routes=[
             *(_row(row.method, PREFIX + row.path, bind(row.endpoint, row.needs)) for row in ROUTES),

@@ -14,21 +14,22 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from signerd.loopback.access.door import Door
+from signerd.daemon.service import Daemon
+from signerd.endpoint import PREFIX, socket_path
 from signerd.loopback.access.gates import Gate, PortGate, SocketGate
+from signerd.loopback.access.guard import Guard
+from signerd.loopback.access.listening import listening_ports, private_socket
 from signerd.loopback.access.peers import Whose, peer_uid
-from signerd.loopback.access.ports import listening_ports
 from signerd.loopback.access.rates import Rates
-from signerd.loopback.access.sockets import private_socket
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd.loopback.access.sessions import Sessions
+from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import Streams
-from signerd.loopback.page.sessions import Sessions
-from signerd.loopback.place import socket_path
 from signerd.loopback.routes import make_app
-from signerd.loopback.service import DaemonService
 
 # What a row of the table says that its body may have more than others.
-LARGER = {(row.method, PREFIX + row.path): row.max_body for row in ROUTES if row.max_body is not None}
+LARGER = {
+    (row.method, PREFIX + row.path): row.call.max_body for row in ROUTES if row.call.max_body is not None
+}
 # Enough for a hundred event streams and a burst of commands beside them (L11). The port has as many of its own: what
 # floods it does not keep the person's command line out.
 MAX_CONNECTIONS = 128
@@ -49,7 +50,7 @@ def seconds_awake_or_not() -> float:
 
 @contextlib.asynccontextmanager
 async def serving(
-    service: DaemonService,
+    service: Daemon,
     state: Path,
     *,
     port: int | None = None,
@@ -59,7 +60,7 @@ async def serving(
     """Answer while the body runs; at its end every stream is ended and every answer is finished.
 
     The caller holds the state folder. Yields the socket's path. ``port``: of TCP, 0 for any free one, None for none; where
-    it cannot be served, the socket is, and ``service.reach`` says why. ``sessions``: of the page; None: new ones.
+    it cannot be served, the socket is, and ``service.page_address`` says why. ``sessions``: of the page; None: new ones.
 
     Raises:
         UnsafeFolder, SocketUnusable: as ``private_socket``.
@@ -72,7 +73,7 @@ async def serving(
         servers = [_Server(_config(app, SocketGate(service.apps, rates), _of_the_socket), (private,))]
         if port is not None:
             found = stack.enter_context(listening_ports(port))
-            service.reach.tell(found.port, found.notes)
+            service.page_address.tell(found.port, found.notes)
             if found.whose is not None and found.port is not None:
                 gate = PortGate(found.port, service.apps, seated, rates)
                 servers.append(_Server(_config(app, gate, found.whose), found.sockets))
@@ -101,7 +102,7 @@ def _of_the_socket(connection: Any) -> int | None:
 
 def _config(app: Starlette, gate: Gate, whose: Whose) -> uvicorn.Config:
     return uvicorn.Config(
-        Door(app, gate, larger=LARGER, refused=app.state.refused),
+        Guard(app, gate, larger=LARGER, refused=app.state.refused),
         # The interface is typed as a class; a way to make one is what is called.
         http=partial(OwnerProtocol, owner=os.getuid(), whose=whose),  # type: ignore[arg-type]
         ws="none",

@@ -14,7 +14,7 @@ from multisig.tokens import Bytecode, Deploy
 from signerd.core.screens import Screen
 from signerd.core.states import State
 from signerd.core.tokens import NotProven, Published, TokenClaim, payload_of_bytes, prove_blob, prove_token
-from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Snapshot, Surroundings
+from signerd.core.values import Limits, Neighbour, OwnKey, Pin, ReviewContext, Snapshot
 from tests.attacks.make import CORPUS
 from tests.attacks.people import ALICE, NAME, VAULT_ID, WORKSPACE
 from tests.attacks.rules import damaged
@@ -112,11 +112,11 @@ class Proposal:
         """The platform's word at the next poll, whose story is as whole as the first one."""
         return snapshot(self.psbt_id, base64.b64decode(self.later["psbt"]), self.later["platform"])
 
-    def surroundings(self) -> Surroundings:
+    def review_context(self) -> ReviewContext:
         around = self.around
         own = OriginKey.parse(around["own"], self.attack.network) if "own" in around else ALICE.vault_key()
         pin = Pin(VAULT_ID, around.get("workspace", WORKSPACE), NAME, self.attack.pinned, ALICE.vault_key())
-        return Surroundings(
+        return ReviewContext(
             network=self.attack.network,
             limits=Limits(),
             pin=pin if around.get("pinned", True) else None,

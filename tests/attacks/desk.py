@@ -17,10 +17,10 @@ from signerd.core.audit import Note
 from signerd.core.screens import Screen
 from signerd.core.states import State
 from signerd.core.values import Limits, OwnKey, Pin, Snapshot
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import SignerdError, UnknownProposal
 from signerd.journal import Journal
-from signerd.loopback.shapes import ProposalView
+from signerd.shapes import ProposalView
 from tests.attacks.cases import Proposal, proposals, shown_of, snapshot, sound
 from tests.attacks.people import ALICE, NAME, VAULT, VAULT_ID, WORKSPACE
 from tests.attacks.recipes.scene import story
@@ -83,7 +83,7 @@ class Desk:
         return self.served.on_loop(self._screen)
 
     def _screen(self) -> Screen | None:
-        return self.served.service.journal.surroundings(sound().snapshot()).screen
+        return self.served.service.journal.review_context(sound().snapshot()).screen
 
     def cut_off(self, view: ProposalView) -> set[str]:
         """The hold where the device shows too little of a token's data: of the makes here a Trezor One alone does."""

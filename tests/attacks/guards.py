@@ -11,7 +11,7 @@ from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from custody.client import body
-from firmware_bridge import handover, signing
+from firmware_bridge import sanitised_psbt, signing
 from multisig import Psbt, descriptor, vault
 from multisig.inspection import findings, inputs, outputs, whole
 from multisig.proofs import Place, Prover, Unproven
@@ -219,7 +219,7 @@ def _second_look(patch: pytest.MonkeyPatch) -> None:
 
 def _what_is_taken(patch: pytest.MonkeyPatch) -> None:
     """The device's PSBT as it came, without a look at whether it is complete, which would verify it too."""
-    patch.setattr(handover, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
+    patch.setattr(sanitised_psbt, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
     patch.setattr(signing, "_tell_missing", lambda *_: None)
 
 

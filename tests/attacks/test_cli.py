@@ -2,8 +2,8 @@
 
 import pytest
 
-from signerd.cli.exits import Exit
-from signerd.loopback.shapes import ProposalView
+from signerd.cli.output import Exit
+from signerd.shapes import ProposalView
 from tests.attacks.cases import damage, entries, proposals, sound
 from tests.support import makes
 from tests.support.command import is_tame, signerd

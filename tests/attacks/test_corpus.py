@@ -88,7 +88,7 @@ def test_every_check_that_stands_against_an_attack_stops_one_of_its_number():
     stopped = {(name, p.attack.number) for p in proposals() for name in p.refusals | set(p.held)}
     stopped |= {("psbt-readable", "S23"), ("transaction", "S1"), ("conflict", "S25")}
     warnings = {"fee-high", "locked-by-time", "locked-by-age", "dust-output", "xpubs-missing"}
-    # No proposal is judged by these: `tests/signerd/daemon/test_brought.py` has theirs.
+    # No proposal is judged by these: `tests/signerd/daemon/test_imported.py` has theirs.
     of_brought = {"brought", "brought-open", "brought-coins"}
     for check in CHECKS.values():
         if check.attacks and check.name not in warnings | of_brought:

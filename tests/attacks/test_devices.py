@@ -16,8 +16,8 @@ from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.panel import Decision, Prompt
 from multisig import MultisigError, signer_progress
 from signerd.account.registration import Offer
-from signerd.loopback import views
-from signerd.loopback.views import UNPROVEN_NONCES, device_view, preview_view
+from signerd.daemon import views
+from signerd.daemon.views import UNPROVEN_NONCES, device_view, preview_view
 from tests.attacks.cases import entries, sound
 from tests.attacks.guards import switch_off
 from tests.attacks.people import ALICE, HOLDERS, VAULT

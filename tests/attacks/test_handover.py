@@ -2,7 +2,7 @@
 
 import pytest
 
-from firmware_bridge import handover
+from firmware_bridge import sanitised_psbt
 from multisig import MultisigError, Psbt, accept_signatures, signer_progress
 from multisig.errors import BadSignature, NotFinalisable, PsbtMismatch
 from multisig.proofs import Prover
@@ -21,8 +21,8 @@ BAD_ANSWERS = tuple(answer for answer in ANSWERS if answer.outcome)
 
 def handed_over(psbt: Psbt, policy) -> Psbt:
     """What the device would be given."""
-    handover.require_sound(psbt, policy)
-    return Psbt.parse(handover.for_device(psbt, policy))
+    sanitised_psbt.require_sound(psbt, policy)
+    return Psbt.parse(sanitised_psbt.for_device(psbt, policy))
 
 
 @pytest.mark.parametrize("proposal", CLEAN, ids=str)
@@ -54,15 +54,15 @@ def test_what_is_not_proven_goes_to_no_device(proposal):
 @pytest.mark.parametrize("proposal", REFUSED, ids=str)
 def test_without_the_door_it_would_go(proposal, monkeypatch):
     """That the test above would notice."""
-    monkeypatch.setattr(handover, "require_sound", lambda _psbt, _policy: None)
-    monkeypatch.setattr(handover, "for_device", lambda psbt, _policy: psbt.to_bytes())
+    monkeypatch.setattr(sanitised_psbt, "require_sound", lambda _psbt, _policy: None)
+    monkeypatch.setattr(sanitised_psbt, "for_device", lambda psbt, _policy: psbt.to_bytes())
     assert handed_over(proposal.parsed, proposal.policy) == proposal.parsed
 
 
 def test_s1_without_the_door_a_device_would_be_told_the_lie(monkeypatch):
     lies = [p for p in CLEAN if "fake-change" in p.codes]
     told = [handed_over(lie.parsed, lie.policy).outputs for lie in lies]
-    monkeypatch.setattr(handover, "for_device", lambda psbt, _policy: psbt.to_bytes())
+    monkeypatch.setattr(sanitised_psbt, "for_device", lambda psbt, _policy: psbt.to_bytes())
     for lie, truth in zip(lies, told, strict=True):
         assert handed_over(lie.parsed, lie.policy).outputs == lie.parsed.outputs != truth
 
@@ -99,7 +99,7 @@ def at_the_device(answer) -> Record:
 @pytest.mark.parametrize("answer", ANSWERS, ids=str)
 def test_s19_nothing_else_of_it_becomes_the_daemons(answer):
     step = device_returned(
-        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().surroundings()
+        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()
     )
     if answer.outcome is None:
         assert step.record.state is State.SIGNED
@@ -116,6 +116,6 @@ def test_s19_without_the_guard_the_device_s_word_would_be_kept(answer, monkeypat
         "signerd.core.device._with_verified_signatures", lambda _record, returned, *_rest: returned
     )
     step = device_returned(
-        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().surroundings()
+        at_the_device(answer), DeviceReturned(answer.bytes("answer")), sound().review_context()
     )
     assert step.record.signature.psbt == answer.bytes("answer")

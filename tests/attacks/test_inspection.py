@@ -37,7 +37,7 @@ def warned(found: Review) -> set[str]:
 
 
 def judged(proposal: Proposal) -> Review:
-    return review(proposal.snapshot(), proposal.surroundings())
+    return review(proposal.snapshot(), proposal.review_context())
 
 
 @pytest.mark.parametrize("proposal", proposals(), ids=str)
@@ -82,7 +82,7 @@ def test_no_approval_of_an_honest_one_counts_for_it(proposal):
     """S24: its digest is its own, also where the platform gives it the honest one's id."""
     honest = next(p for p in HONEST if p.attack is proposal.attack)
     same_id = replace(proposal.snapshot(), psbt_id=honest.psbt_id)
-    assert review(same_id, proposal.surroundings()).digest != judged(honest).digest
+    assert review(same_id, proposal.review_context()).digest != judged(honest).digest
 
 
 @pytest.mark.parametrize("proposal", proposals(), ids=str)

@@ -39,7 +39,7 @@ def test_s23_it_is_refused_by_name_or_read_as_it_was(entry):
 
 @pytest.mark.parametrize("entry", DAMAGES, ids=str)
 def test_s23_signerd_refuses_it_and_raises_nothing(entry):
-    found = review(HONEST.snapshot(damage(entry)), HONEST.surroundings())
+    found = review(HONEST.snapshot(damage(entry)), HONEST.review_context())
     assert found.allowed is (entry.outcome is None)
     if entry.outcome is not None:
         (verdict,) = found.refusals
@@ -75,8 +75,8 @@ def test_s23_every_beginning_of_it_is_refused():
 @pytest.mark.parametrize("bit", FLIPS)
 def test_s23_one_flipped_bit_changes_nothing_that_is_signed_unseen(bit):
     """It is refused, or the transaction and every figure shown of it are those of the sound one."""
-    whole = review(HONEST.snapshot(), HONEST.surroundings())
-    found = review(HONEST.snapshot(damaged(HONEST.raw, "flipped", bit)), HONEST.surroundings())
+    whole = review(HONEST.snapshot(), HONEST.review_context())
+    found = review(HONEST.snapshot(damaged(HONEST.raw, "flipped", bit)), HONEST.review_context())
     if found.allowed:
         assert Psbt.parse(found.snapshot.psbt).tx == HONEST.parsed.tx
         shown, before = found.inspection, whole.inspection

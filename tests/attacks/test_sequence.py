@@ -18,7 +18,7 @@ SAME = tuple(p for p in AGAIN if p.honest)
 
 def looked_at(proposal):
     """Received and shown; the record, and the person's yes to what was shown."""
-    around = proposal.surroundings()
+    around = proposal.review_context()
     record = receive(proposal.snapshot(), around).record
     assert record.state is State.WAITING_PERSON
     return record, Approved(review(record.snapshot, around).digest), around

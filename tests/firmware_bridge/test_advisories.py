@@ -19,18 +19,17 @@ from firmware_bridge.advisories import (
     has_anti_exfil,
     known_flaws,
     load_list,
+    reading,
 )
-from firmware_bridge.advisories import advisory as module
-from firmware_bridge.advisories.advisory import packaged
 from firmware_bridge.advisories.nonces import ANTI_EXFIL
-from firmware_bridge.advisories.reading import MAX_BYTES, MAX_SERIAL, parse_list
+from firmware_bridge.advisories.reading import MAX_BYTES, MAX_SERIAL, packaged, parse_list
 from firmware_bridge.advisories.version import Version
 from tests.support import makes
 from tests.support.rigs import bridged, short_folder
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw()
-PACKAGED_FILE = Path(module.__file__).with_name(module.PACKAGED)
+PACKAGED_FILE = Path(reading.__file__).with_name(reading.PACKAGED)
 NO_LIST = Advisories(1, ())
 
 

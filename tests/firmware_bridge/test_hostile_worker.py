@@ -11,7 +11,7 @@ import pytest
 
 from firmware_bridge import lane as lanes
 from firmware_bridge.answers import probed, require_address
-from firmware_bridge.conversation import Conversation, House
+from firmware_bridge.conversation import Conversation, Dependencies
 from firmware_bridge.errors import AddressMismatch, Cancelled, DeviceFault, WorkerCrashed
 from firmware_bridge.lane import Lane
 from firmware_bridge.model import Deadlines, Endpoint
@@ -130,8 +130,10 @@ async def test_what_is_told_of_the_progress_is_one_short_line_and_counts_somethi
     async with lane_to(says) as lane:
         (record,) = bridge._roster.records()
         record.lane = lane
-        house = House(Network.REGTEST, Deadlines(), bridge._roster, bridge._house.registrations)
-        await Conversation(house, record, told.append).call("sign", deadline=5)
+        dependencies = Dependencies(
+            Network.REGTEST, Deadlines(), bridge._roster, bridge._dependencies.registrations
+        )
+        await Conversation(dependencies, record, told.append).call("sign", deadline=5)
     first, second = told
     assert first.text.isprintable()
     assert first.step.isprintable()

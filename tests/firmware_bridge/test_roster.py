@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import errors
-from firmware_bridge.aftermath import AFTER_OPERATION, AFTER_PROBE
 from firmware_bridge.bridge import Bridge
 from firmware_bridge.model import Deadlines, DeviceState, Endpoint
+from firmware_bridge.outcomes import AFTER_OPERATION, AFTER_PROBE
 from firmware_bridge.process import spawn
 from firmware_bridge.sighting import Sighting
 from firmware_bridge.usb_models import UDEV_RULES

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd.endpoint import PREFIX
 from signerd.loopback.description import describe
+from signerd.loopback.endpoints import ROUTES
 from tests.support.custody import open_desk
 
 

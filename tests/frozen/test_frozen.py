@@ -18,7 +18,7 @@ from signerd.journal import Journal
 from signerd.journal.storage import BORN, JOURNAL
 from tests.frozen.documents import loopback_document, platform_document
 from tests.frozen.words import words
-from tests.support.desk import NETWORK, snapshot_of, spend, surroundings
+from tests.support.desk import NETWORK, review_context, snapshot_of, spend
 
 FROZEN = Path(__file__).parent
 
@@ -41,7 +41,7 @@ def test_no_word_that_is_stored_or_relied_on_is_gone_or_another(what):
 
 
 def test_what_an_approval_is_bound_to_hashes_as_it_did():
-    found = review(snapshot_of(spend()), surroundings())
+    found = review(snapshot_of(spend()), review_context())
     assert found.digest == "d946a09734c9a8720801fb00f50efc5605ebbdfca482da5b9a985df84860ebf5"
 
 

@@ -17,7 +17,7 @@ from signerd.account.platform import Platform
 from signerd.core.events import Event
 from tests.support.crash import STORIES
 from tests.support.crash import new_folder as folder_of
-from tests.support.crash_brought import BROUGHT
+from tests.support.crash_imported import BROUGHT
 from tests.support.crash_stories import PSBT_ID, Story, read_journal
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_platform import FakePlatform

@@ -13,7 +13,7 @@ from signerd.cli.words import proposal_text
 from signerd.core import events
 from signerd.core.audit import Note
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, RulesInvalid
 from signerd.journal import StateFolder
 from tests.support.daemons import MemoryStore, approve, hurried_sleep, make_config, prepare, until_state

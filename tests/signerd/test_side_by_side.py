@@ -13,10 +13,10 @@ from firmware_bridge.virtual.panel import approve_all, ask_person
 from multisig import DerivationPath, Network
 from signerd.app import Outside, _turn, open_daemon
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
+from signerd.endpoint import socket_path
 from signerd.errors import DeviceError
 from signerd.journal import StateFolder
-from signerd.loopback.place import socket_path
 from tests.support.daemons import MemoryStore, approve, daemon_at, make_config, prepare, until, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge

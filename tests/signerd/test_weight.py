@@ -10,7 +10,7 @@ import pytest
 
 from signerd import cli
 from signerd.cli import answers, output
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 
 CONFIG = """network = "regtest"
 [platform]
@@ -79,7 +79,7 @@ def modules_of_a_run(state, *arguments):
 
 def test_the_daemon_carries_nothing_that_it_does_not_use(tmp_path):
     loaded = modules_of_a_run(tmp_path / "s", "run")
-    assert "signerd.daemon" in loaded
+    assert "signerd.daemon.service" in loaded
     assert [name for name in LEFT_OUT if name in loaded] == []
 
 

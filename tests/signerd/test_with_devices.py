@@ -10,13 +10,12 @@ import pytest
 from firmware_bridge import DeviceState
 from firmware_bridge.virtual.panel import ask_person
 from multisig import OriginKey, profile_account_path
+from signerd.callers import PAGE
 from signerd.core.audit import Note
 from signerd.core.claims import VaultClaim
 from signerd.core.values import OwnKey, Pin
+from signerd.daemon.unlocking import NOBODY_ANSWERED, Questions, Unlocking
 from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed
-from signerd.loopback.callers import PAGE
-from signerd.questions import Questions
-from signerd.unlocking import NOBODY_ANSWERED, Unlocking
 from tests.support import makes
 from tests.support.daemons import daemon_at, make_config, until
 from tests.support.fake_platform import FakePlatform

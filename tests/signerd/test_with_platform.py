@@ -13,7 +13,7 @@ from signerd.account.platform import Platform
 from signerd.account.session import Account
 from signerd.core.accounts import ALL_ACCOUNTS, FEW_ACCOUNTS
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement, PlatformRefused
 from tests.support.custody import Desk, ok, refused
 from tests.support.daemons import MemoryStore, make_config, until, until_state

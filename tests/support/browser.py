@@ -112,7 +112,7 @@ class Complaints:
 
 
 def origin_of(served: Served) -> str:
-    url = served.service.reach.page_url
+    url = served.service.page_address.url
     assert url is not None
     return str(url).rstrip("/")
 
@@ -124,7 +124,7 @@ def new_code(served: Served) -> str:
 
 def seat(served: Served) -> dict[str, Any]:
     """What a browser has stored in which a session of the page began, as by `signerd open`: playwright's ``storage_state``."""
-    port = served.service.reach.port
+    port = served.service.page_address.port
     body = f"code={new_code(served)}"
     head = (
         f"POST /enter HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: null\r\nConnection: close\r\n"

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from signerd.faults import no_fault
-from tests.support.crash_brought import BROUGHT
+from tests.support.crash_imported import BROUGHT
 from tests.support.crash_stories import KEPT_BY, Story, count
 from tests.support.crash_stories import STORIES as OF_PROPOSALS
 from tests.support.crash_tokens import TOKENS

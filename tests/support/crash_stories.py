@@ -20,7 +20,7 @@ from signerd.core import events
 from signerd.core.audit import first_fault
 from signerd.core.states import State
 from signerd.core.values import Limits, Record
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import PlatformUnreachable
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import Journal

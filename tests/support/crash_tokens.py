@@ -39,7 +39,7 @@ async def live_tokens(folder: Path, fault: FaultPoint) -> None:
 
         while state() is not State.SUBMITTED:
             await until(lambda: state() in (*ASKING, State.SUBMITTED))
-            await until(lambda: daemon.journal.surroundings(shown).screen is not None)
+            await until(lambda: daemon.journal.review_context(shown).screen is not None)
             if state() in ASKING:
                 add_one(folder / "yes")
                 await approve(daemon, PSBT_ID)

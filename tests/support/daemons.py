@@ -12,7 +12,7 @@ from signerd.app import Outside, open_daemon
 from signerd.core.audit import Note
 from signerd.core.states import State
 from signerd.core.values import Limits
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.faults import FaultPoint, no_fault
 from signerd.journal import Journal, StateFolder
 from tests.support.desk import CLAIM, NETWORK, VAULT_ID, make_pin, own_keys, snapshot_of, spend

@@ -6,7 +6,7 @@ from custody.schemas.proposals import ProposalStatus, TxType
 from multisig import MultisigError, Network, Psbt, Vault, encode_address, inspect
 from signerd.core.claims import VaultClaim
 from signerd.core.screens import Screen
-from signerd.core.values import Limits, OwnKey, Pin, Snapshot, Surroundings
+from signerd.core.values import Limits, OwnKey, Pin, ReviewContext, Snapshot
 from tests.support.wallets import ALICE, Signer, make_spend, make_vault
 
 VAULT = make_vault()
@@ -26,8 +26,8 @@ def make_pin(vault: Vault = VAULT, signer: Signer = ALICE) -> Pin:
     return Pin(VAULT_ID, 1, "Treasury", vault, signer.vault_key(NETWORK, 0))
 
 
-def surroundings(**changes: object) -> Surroundings:
-    usual = Surroundings(
+def review_context(**changes: object) -> ReviewContext:
+    usual = ReviewContext(
         network=NETWORK,
         limits=Limits(),
         pin=make_pin(),

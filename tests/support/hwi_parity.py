@@ -90,7 +90,7 @@ def ours(state):
 async def approving(daemon):
     """The person at the page, who says yes to whatever is brought."""
     while True:
-        for record in daemon.journal.brought.open():
+        for record in daemon.journal.imported.open():
             if record.state == "waiting-for-person":
                 shown = await daemon.proposal(record.psbt_id)
                 warned = frozenset(check.name for check in shown.checks if check.acknowledge)

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import httpx
 
-from signerd.loopback.callers import PAGE, SCOPE_KEY, Caller
+from signerd.callers import PAGE, Caller
+from signerd.loopback.access.request_head import SCOPE_KEY
 from signerd.loopback.page.routes import make_page
 
 

@@ -11,7 +11,7 @@ from signerd.errors import NotPaired
 from signerd.faults import FaultPoint, no_fault
 from signerd.feed import Feed
 from signerd.journal import Journal
-from signerd.loopback.shapes import Collected
+from signerd.shapes import Collected
 from tests.support.desk import NETWORK
 
 SITE = "https://wallet.example"

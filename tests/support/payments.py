@@ -21,8 +21,8 @@ from multisig import (
     sats,
 )
 from signerd.core.states import State
-from signerd.core.values import Neighbour, OwnKey, Snapshot, Surroundings
-from tests.support.desk import NETWORK, VAULT, own_keys, snapshot_of, surroundings
+from signerd.core.values import Neighbour, OwnKey, ReviewContext, Snapshot
+from tests.support.desk import NETWORK, VAULT, own_keys, review_context, snapshot_of
 from tests.support.wallets import ALICE, Signer, fund, pay
 
 COIN = 100_000
@@ -85,9 +85,9 @@ def profile_key(signer: Signer = ALICE) -> OwnKey:
     return OwnKey(signer.origin_key(profile_account_path(NETWORK), NETWORK), "profile", 0)
 
 
-def with_profile(**changes: object) -> Surroundings:
+def with_profile(**changes: object) -> ReviewContext:
     """Alice's desk after a whole registration."""
-    return replace(surroundings(own_keys=(*own_keys(), profile_key())), **changes)
+    return replace(review_context(own_keys=(*own_keys(), profile_key())), **changes)
 
 
 def forward_psbt(

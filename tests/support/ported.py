@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from signerd.loopback.page.sessions import Session, Sessions
+from signerd.loopback.access.sessions import Session, Sessions
 from tests.support.served import Scripted, Served, served
 
 PATIENCE_SECONDS = 90
@@ -67,7 +67,7 @@ class Port:
 
     @property
     def number(self) -> int:
-        found = self.daemon.service.reach.port
+        found = self.daemon.service.page_address.port
         assert found is not None
         return int(found)
 

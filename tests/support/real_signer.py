@@ -10,7 +10,7 @@ import httpx
 from firmware_bridge import Bridge
 from multisig import Network
 from signerd.app import Outside, open_daemon
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.journal import StateFolder
 from tests.support.custody import Desk
 from tests.support.daemons import MemoryStore, make_config, until

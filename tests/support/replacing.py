@@ -9,7 +9,7 @@ from multisig import Network, Psbt, Vault
 from signerd.account.wire import Workspace, snapshot_of
 from signerd.core.review import Review, review
 from signerd.core.states import State
-from signerd.core.values import Limits, Neighbour, OwnKey, Pin, Snapshot, Surroundings
+from signerd.core.values import Limits, Neighbour, OwnKey, Pin, ReviewContext, Snapshot
 from tests.support.custody import Desk, ok
 
 
@@ -63,7 +63,7 @@ def judged(desk: Desk, psbt_id: str, signed: Iterable[str]) -> Review:
     """What Alice's daemon says of a proposal, where she has signed the others."""
     vault = Vault.from_descriptor(desk.vault["descriptor"], Network.REGTEST)
     (own,) = [key for key in vault.cosigners if key.origin.fingerprint == desk.devices["alice"].fingerprint]
-    around = Surroundings(
+    around = ReviewContext(
         network=Network.REGTEST,
         limits=Limits(),
         pin=Pin(desk.vault["id"], desk.workspace_id, "Treasury", vault, own),

@@ -9,14 +9,13 @@ from typing import Any
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from signerd.callers import TERMINAL, Caller
 from signerd.client import DaemonClient
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
+from signerd.endpoint import PageAddress
 from signerd.errors import NotPaired
 from signerd.feed import Feed
-from signerd.loopback.access.ports import Reach
-from signerd.loopback.callers import TERMINAL, Caller
 from signerd.loopback.serve import serving
-from signerd.loopback.service import DaemonService
 from tests.support.daemons import daemon_at, prepare, until
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge
@@ -45,13 +44,11 @@ class Served:
 
 
 @contextmanager
-def served(
-    service: AbstractAsyncContextManager[DaemonService], state: Path, **given: Any
-) -> Iterator[Served]:
+def served(service: AbstractAsyncContextManager[Daemon], state: Path, **given: Any) -> Iterator[Served]:
     """``given``: what ``serving`` takes besides; without a ``port`` there is the socket alone."""
 
     @asynccontextmanager
-    async def both() -> AsyncIterator[DaemonService]:
+    async def both() -> AsyncIterator[Daemon]:
         async with service as answering, serving(answering, state, **given):
             yield answering
 
@@ -79,7 +76,7 @@ class ScriptedTokens:
         await asyncio.Event().wait()
 
 
-class NothingBrought:
+class NothingImported:
     """Of a script nothing is hidden from any app."""
 
     def hides(self, _caller: Caller, _subject: str) -> bool:
@@ -88,14 +85,14 @@ class NothingBrought:
 
 @dataclass
 class Scripted:
-    """The port with the answers that a test gives: a value, an error to raise, or a function of the arguments."""
+    """A daemon with the answers that a test gives: a value, an error to raise, or a function of the arguments."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     feed: Feed = field(default_factory=Feed)
-    reach: Reach = field(default_factory=Reach)
+    page_address: PageAddress = field(default_factory=PageAddress)
     apps: Any = field(default_factory=ScriptedTokens)
-    brought: Any = field(default_factory=NothingBrought)
+    imported: Any = field(default_factory=NothingImported)
 
     async def _answer(self, name: str, *args: Any) -> Any:
         self.calls.append((name, *args))

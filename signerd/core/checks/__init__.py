@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from custody.schemas.proposals import TxType
 from multisig import Psbt
-from signerd.core.checks.brought import brought, data_named, in_time, one_network, own_coins
 from signerd.core.checks.case import Case, InspectedCase
 from signerd.core.checks.changes import change_looked_at, name_kept
 from signerd.core.checks.forward import from_profile, into_vault
+from signerd.core.checks.imported import brought, data_named, in_time, one_network, own_coins
 from signerd.core.checks.intent import (
     amounts_match,
     data_matches,

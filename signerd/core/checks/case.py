@@ -7,7 +7,7 @@ from custody.schemas.proposals import TxType
 from multisig import Inspection, Payment, Policy, Psbt
 from signerd.core.families import Figures, figures_of, read_figures
 from signerd.core.signing import Signing
-from signerd.core.values import Neighbour, Pin, Snapshot, Surroundings, Unfollowed
+from signerd.core.values import Neighbour, Pin, ReviewContext, Snapshot, Unfollowed
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Case:
 
     snapshot: Snapshot
     psbt: Psbt
-    around: Surroundings
+    around: ReviewContext
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class InspectedCase:
 
     snapshot: Snapshot
     psbt: Psbt
-    around: Surroundings
+    around: ReviewContext
     pin: Pin | None
     inspection: Inspection
     signing: Signing | None = field(default=None)

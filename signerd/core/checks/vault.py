@@ -5,7 +5,7 @@ from multisig import MultisigError, Vault
 from multisig.tokens import Call, Deploy
 from signerd.core.checks.case import Case
 from signerd.core.families import read_figures
-from signerd.core.standing import made_with_former
+from signerd.core.key_status import made_with_former
 from signerd.core.text import said
 from signerd.core.tokens import payload_of, takes_back
 from signerd.core.values import FormerKey, OwnKey

@@ -13,7 +13,7 @@ UNSIGNED_AGAIN = frozenset({"device-not-ready", "interrupted", "verify-failed", 
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedSpend:
     """A device was asked to sign payments of ``amount`` satoshis. ``signed``: it did."""
 
     psbt_id: str
@@ -33,7 +33,7 @@ class Ledger:
     sequence: int = 0
     latest: datetime = EARLIEST
     _approved: dict[str, int] = field(default_factory=dict)
-    _asked: dict[str, Asked] = field(default_factory=dict)
+    _asked: dict[str, AskedSpend] = field(default_factory=dict)
 
     def take(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
@@ -41,7 +41,7 @@ class Ledger:
             self.latest = max(self.latest, datetime.fromisoformat(entry.at))
             self._take(entry)
 
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[AskedSpend, ...]:
         """Those that may lie in a window that ends at ``latest`` or later, in the order in which they were asked."""
         begin = self.latest - LONGEST_PERIOD
         self._asked = {key: item for key, item in self._asked.items() if item.at > begin or not item.signed}
@@ -58,8 +58,8 @@ class Ledger:
             case kind if kind in UNSIGNED_AGAIN:
                 self._forget(psbt_id)
 
-    def _item(self, psbt_id: str, *, signed: bool) -> Asked:
-        return Asked(psbt_id, self.latest, self._approved[psbt_id], signed)
+    def _item(self, psbt_id: str, *, signed: bool) -> AskedSpend:
+        return AskedSpend(psbt_id, self.latest, self._approved[psbt_id], signed)
 
     def _forget(self, psbt_id: str) -> None:
         """Nothing of what a restart or a late failure tells takes back a signature that is stored."""

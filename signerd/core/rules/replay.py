@@ -12,7 +12,7 @@ from enum import StrEnum
 from signerd.core.audit import Entry
 from signerd.core.checks.case import InspectedCase
 from signerd.core.rules.judge import judge
-from signerd.core.rules.ledger import Asked, Ledger
+from signerd.core.rules.ledger import AskedSpend, Ledger
 from signerd.core.rules.spending import Moment, Spent
 from signerd.core.rules.values import Rules
 from signerd.core.verdicts import Outcome, Verdict
@@ -135,7 +135,7 @@ def _replayed(
     return Replayed(decided, vault_id, case.paid, judge(replace(case, around=around)))
 
 
-def _spent(item: Asked, cases: Mapping[str, InspectedCase], quorums: Mapping[str, str | None]) -> Spent:
+def _spent(item: AskedSpend, cases: Mapping[str, InspectedCase], quorums: Mapping[str, str | None]) -> Spent:
     case = cases.get(item.psbt_id)
     coins = () if case is None else (inspected.outpoint for inspected in case.inspection.inputs)
     return Spent(item.psbt_id, quorums.get(item.psbt_id), item.at, item.amount, frozenset(coins))

@@ -6,7 +6,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Send
 
-from signerd.loopback.access.asked import Asked
+from signerd.loopback.access.request_head import RequestHead
 
 # ADR 20; htmx runs without eval and without injected styles.
 PAGE_POLICY = (
@@ -60,7 +60,7 @@ def _complete(headers: MutableHeaders, reader: str | None) -> None:
         headers.add_vary_header("Origin")
 
 
-def preflight(asked: Asked) -> Response:
+def preflight(asked: RequestHead) -> Response:
     """What a browser may send for a site that was let in (Fetch, section 3.2; L14: Private Network Access, section 3.2)."""
     headers = {
         "Access-Control-Allow-Methods": ALLOWED_METHODS,

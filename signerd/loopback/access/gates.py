@@ -1,24 +1,67 @@
-"""Who calls, by what a request's head says: one gate for the private socket, another for the port."""
+"""Host and Origin, compared to the byte: nothing is parsed, cut or made smaller, so that nothing can be made to look like ours (L1, L3)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from signerd.errors import InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
-from signerd.loopback.access.asked import Asked
-from signerd.loopback.access.origins import (
-    OPAQUE,
-    hosts_at,
-    own_origin,
-    require_host,
-    require_navigation,
-    require_no_other_site,
-    require_our_page,
-)
+from signerd.apps import PairedApps
+from signerd.callers import PAGE, STRANGER, TERMINAL, Caller
+from signerd.endpoint import EVENTS, HOST
+from signerd.errors import HostRefused, InvalidRequest, NotForBrowsers, NotPaired, OriginRefused
 from signerd.loopback.access.rates import Rates, Request
-from signerd.loopback.callers import PAGE, STRANGER, TERMINAL, Caller, PageSessions, Tokens
-from signerd.loopback.place import EVENTS, HOST
+from signerd.loopback.access.request_head import RequestHead
+from signerd.loopback.access.sessions import Sessions
+
+# What a browser sends in the place of an origin that it does not tell.
+OPAQUE = "null"
+FETCH_SITE, FETCH_DEST = "sec-fetch-site", "sec-fetch-dest"
+_OF_OUR_OWN = frozenset({"same-origin", "none"})
+
+
+def hosts_at(port: int) -> frozenset[str]:
+    """Every name under which this port may be called. Browsers leave the port away at 80 alone."""
+    names = ("127.0.0.1", "[::1]", "localhost")
+    named = {f"{name}:{port}" for name in names}
+    return frozenset(named | set(names) if port == 80 else named)
+
+
+def require_host(asked: RequestHead, hosts: frozenset[str]) -> str:
+    """Raises HostRefused for any other, for none, and for more than one."""
+    given = asked.all("host")
+    if len(given) != 1 or given[0] not in hosts:
+        raise HostRefused("this is not an address at which signerd can be called")
+    return given[0]
+
+
+def own_origin(host: str) -> str:
+    return f"http://{host}"
+
+
+def require_no_other_site(asked: RequestHead) -> None:
+    """Of a request without another site's Origin: a browser must not say that another site made it all the same.
+
+    A picture or a link brings no Origin, and costs as much to answer (L2, L11). Raises OriginRefused.
+    """
+    site = asked.sole(FETCH_SITE)
+    if site is not None and site not in _OF_OUR_OWN:
+        raise OriginRefused("another site made this request", hint="Open the page with `signerd open`.")
+
+
+def require_our_page(asked: RequestHead, host: str) -> None:
+    """Of a request with the session of the page: no other page has its secret, and none may use it (L4). Raises OriginRefused."""
+    origin = asked.sole("origin")
+    if origin is None and asked.is_safe:
+        return
+    if origin != own_origin(host):
+        raise OriginRefused("a request in a session of the page must have the page's origin")
+
+
+def require_navigation(asked: RequestHead) -> None:
+    """Of entering, which a file of ours begins: it is a person's whole window, and no frame or script of somebody's. Raises OriginRefused."""
+    if asked.sole(FETCH_DEST) not in {None, "document"}:
+        raise OriginRefused("the page is entered by a window of its own")
+
 
 # Whatever a browser sends of its own accord; a program has no reason to.
 BROWSER_HEADERS = frozenset({"origin", "referer", "cookie"})
@@ -51,11 +94,11 @@ class Admitted:
 class Gate(Protocol):
     """Reads a request's head in two steps, so that an app's own site can read why the second one failed."""
 
-    def reader(self, asked: Asked) -> str | None:
+    def reader(self, asked: RequestHead) -> str | None:
         """The other origin that may read the answer, if any. Raises leaves of LoopbackError."""
         ...
 
-    def admit(self, asked: Asked, reader: str | None) -> Admitted:
+    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:
         """Raises leaves of LoopbackError."""
         ...
 
@@ -63,11 +106,11 @@ class Gate(Protocol):
 class SocketGate:
     """Of the private socket: the person's own programs; no browser gets here, and what looks like one is refused (L1-L4)."""
 
-    def __init__(self, tokens: Tokens, rates: Rates) -> None:
+    def __init__(self, tokens: PairedApps, rates: Rates) -> None:
         self._tokens = tokens
         self._rates = rates
 
-    def reader(self, asked: Asked) -> str | None:
+    def reader(self, asked: RequestHead) -> str | None:
         if asked.all("host") != (HOST,):
             raise NotForBrowsers(f"the Host must be '{HOST}'")
         for name, _value in asked.headers:
@@ -76,7 +119,7 @@ class SocketGate:
         _refuse_upgrade(asked)
         return None
 
-    def admit(self, asked: Asked, reader: str | None) -> Admitted:  # noqa: ARG002 - no other site reads an answer here
+    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - no other site reads an answer here
         token = asked.token()
         return Admitted(TERMINAL) if token is None else _app(self._tokens, self._rates, asked, token)
 
@@ -84,13 +127,13 @@ class SocketGate:
 class PortGate:
     """Of the TCP port, where every page of the person's browser can call (ADR 19)."""
 
-    def __init__(self, port: int, tokens: Tokens, sessions: PageSessions, rates: Rates) -> None:
+    def __init__(self, port: int, tokens: PairedApps, sessions: Sessions, rates: Rates) -> None:
         self._hosts = hosts_at(port)
         self._tokens = tokens
         self._sessions = sessions
         self._rates = rates
 
-    def reader(self, asked: Asked) -> str | None:
+    def reader(self, asked: RequestHead) -> str | None:
         host = require_host(asked, self._hosts)
         _refuse_upgrade(asked)
         origin, own = asked.sole("origin"), own_origin(host)
@@ -103,7 +146,7 @@ class PortGate:
             raise OriginRefused("this site was not let in")
         return origin
 
-    def admit(self, asked: Asked, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
+    def admit(self, asked: RequestHead, reader: str | None) -> Admitted:  # noqa: ARG002 - the request's own Origin counts
         if asked.enters:
             require_navigation(asked)
             return Admitted(STRANGER)
@@ -114,7 +157,7 @@ class PortGate:
             return _app(self._tokens, self._rates, asked, token)
         return Admitted(STRANGER) if secret is None else self._page(asked, secret)
 
-    def _page(self, asked: Asked, secret: str) -> Admitted:
+    def _page(self, asked: RequestHead, secret: str) -> Admitted:
         require_our_page(asked, require_host(asked, self._hosts))
         session = self._sessions.find(secret, by_itself=asked.is_by_itself)
         if session is None:
@@ -122,7 +165,7 @@ class PortGate:
         return Admitted(PAGE, session, lambda: self._sessions.stands(secret))
 
 
-def _app(tokens: Tokens, rates: Rates, asked: Asked, token: str) -> Admitted:
+def _app(tokens: PairedApps, rates: Rates, asked: RequestHead, token: str) -> Admitted:
     """Raises NotPaired, TooManyRequests."""
     origin = asked.sole("origin")
     caller = tokens.caller(token, origin)
@@ -133,7 +176,7 @@ def _app(tokens: Tokens, rates: Rates, asked: Asked, token: str) -> Admitted:
     return Admitted(caller, stands=lambda: _stands(tokens, token, origin), in_turn=in_turn)
 
 
-def _stands(tokens: Tokens, token: str, origin: str | None) -> bool:
+def _stands(tokens: PairedApps, token: str, origin: str | None) -> bool:
     try:
         tokens.caller(token, origin)
     except NotPaired:
@@ -141,7 +184,7 @@ def _stands(tokens: Tokens, token: str, origin: str | None) -> bool:
     return True
 
 
-def _refuse_upgrade(asked: Asked) -> None:
+def _refuse_upgrade(asked: RequestHead) -> None:
     """Events come as a plain answer; no WebSocket is spoken here."""
     if asked.all("upgrade"):
         raise InvalidRequest("no other protocol is spoken here")

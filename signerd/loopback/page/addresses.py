@@ -2,15 +2,14 @@
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
-from signerd.loopback.callers import PAGE
-from signerd.loopback.page.asked import Asked, Fields, shaped
+from signerd import shapes
+from signerd.callers import PAGE
 from signerd.loopback.page.rendering import answer as html
 from signerd.loopback.page.rendering import render
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import Fields, PageRequest, Row, shaped
 from signerd.loopback.page.telling import saying
-from signerd.loopback.shapes import AddressPage, Request
-from signerd.loopback.shapes.addresses import Chain, Index
+from signerd.shapes import AddressPage, Request
+from signerd.shapes.vaults import Chain, Index
 
 COUNT = 10
 
@@ -22,19 +21,19 @@ class _Place(Request):
     start: Index = 0
 
 
-def _place(asked: Asked) -> _Place:
+def _place(asked: PageRequest) -> _Place:
     """Raises InvalidRequest."""
     given = {name: asked.query(name) for name in ("chain", "start") if asked.query(name)}
     return shaped(_Place, **given)
 
 
-async def of_vault(asked: Asked) -> Response:
+async def of_vault(asked: PageRequest) -> Response:
     vault_id, place = asked.path_id("vault_id"), _place(asked)
     page = await asked.service.addresses.of_vault(vault_id, place.chain, place.start, COUNT)
     return await _shown(asked, page, place, f"/vaults/{vault_id}", vault_id)
 
 
-async def of_profile(asked: Asked) -> Response:
+async def of_profile(asked: PageRequest) -> Response:
     place = _place(asked)
     page = await asked.service.addresses.of_profile(place.chain, place.start, COUNT)
     registered = (await asked.service.status()).fingerprint
@@ -44,7 +43,7 @@ async def of_profile(asked: Asked) -> Response:
     return await _shown(asked, page, place, "/profile", subject)
 
 
-async def _shown(asked: Asked, page: AddressPage, place: _Place, base: str, subject: str) -> Response:
+async def _shown(asked: PageRequest, page: AddressPage, place: _Place, base: str, subject: str) -> Response:
     return await asked.page(
         "vaults/addresses.html",
         title=f"Addresses of {page.name}",
@@ -63,7 +62,7 @@ def _wanted(fields: Fields) -> shapes.ShowAddressRequest:
     return shaped(shapes.ShowAddressRequest, chain=fields.one("chain"), index=fields.one("index"))
 
 
-async def show_of_vault(asked: Asked) -> Response:
+async def show_of_vault(asked: PageRequest) -> Response:
     wanted = _wanted(await asked.fields())
     done = await asked.service.addresses.show_of_vault(
         asked.path_id("vault_id"), wanted.chain, wanted.index, PAGE
@@ -71,7 +70,7 @@ async def show_of_vault(asked: Asked) -> Response:
     return html(render("vaults/shown.html", done=done))
 
 
-async def show_of_profile(asked: Asked) -> Response:
+async def show_of_profile(asked: PageRequest) -> Response:
     wanted = _wanted(await asked.fields())
     done = await asked.service.addresses.show_of_profile(wanted.chain, wanted.index, PAGE)
     return html(render("vaults/shown.html", done=done))

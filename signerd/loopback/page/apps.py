@@ -4,19 +4,18 @@ from typing import Any
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
-from signerd.loopback.page.asked import Asked, shaped
+from signerd import shapes
+from signerd.callers import RIGHT_WORDS, granted
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
-from signerd.loopback.rights_words import RIGHT_WORDS, granted
-from signerd.loopback.shapes.apps import DAYS, MAX_DAYS
+from signerd.loopback.page.request import PageRequest, Row, shaped
+from signerd.shapes.apps import DAYS, MAX_DAYS
 
 REQUESTS = Live("pairings", "apps/requests.html", "/apps/requests")
 PAIRED = Live("paired", "apps/paired.html", "/apps/paired")
 ORIGINS = Live("origins", "apps/origins.html", "/apps/origins")
 
 
-async def _known(asked: Asked) -> dict[str, Any]:
+async def _known(asked: PageRequest) -> dict[str, Any]:
     ours = asked.service.apps
     return {
         "requests": await ours.open_requests(),
@@ -32,23 +31,23 @@ async def _known(asked: Asked) -> dict[str, Any]:
     }
 
 
-async def apps(asked: Asked) -> Response:
+async def apps(asked: PageRequest) -> Response:
     return await asked.page("apps/apps.html", title="Apps", here="/apps", **await _known(asked))
 
 
-async def requests(asked: Asked) -> Response:
+async def requests(asked: PageRequest) -> Response:
     return asked.part(REQUESTS, **await _known(asked))
 
 
-async def paired(asked: Asked) -> Response:
+async def paired(asked: PageRequest) -> Response:
     return asked.part(PAIRED, **await _known(asked))
 
 
-async def origins(asked: Asked) -> Response:
+async def origins(asked: PageRequest) -> Response:
     return asked.part(ORIGINS, **await _known(asked))
 
 
-async def accept(asked: Asked) -> Response:
+async def accept(asked: PageRequest) -> Response:
     """The code is typed from the app's own window: whoever asked is the one that the person meant."""
     pairing_id, fields = asked.path_id("pairing_id"), await asked.fields()
     said = shaped(
@@ -61,24 +60,24 @@ async def accept(asked: Asked) -> Response:
     return asked.part(REQUESTS, PAIRED, **await _known(asked))
 
 
-async def refuse(asked: Asked) -> Response:
+async def refuse(asked: PageRequest) -> Response:
     await asked.service.apps.refuse(asked.path_id("pairing_id"))
     return asked.part(REQUESTS, **await _known(asked))
 
 
-async def revoke(asked: Asked) -> Response:
+async def revoke(asked: PageRequest) -> Response:
     await asked.service.apps.revoke(asked.path_id("app_id"))
     return asked.part(PAIRED, ORIGINS, **await _known(asked))
 
 
-async def let_in(asked: Asked) -> Response:
+async def let_in(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(shapes.LetInRequest, origin=fields.one("origin"))
     await asked.service.apps.let_in(said.origin, said.minutes)
     return asked.part(ORIGINS, **await _known(asked))
 
 
-async def shut_out(asked: Asked) -> Response:
+async def shut_out(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(shapes.LetInRequest, origin=fields.one("origin"))
     await asked.service.apps.shut_out(said.origin)

@@ -9,11 +9,10 @@ from types import MappingProxyType
 
 from starlette.responses import Response
 
+from signerd.callers import Right
 from signerd.errors import NoSuchRoute
-from signerd.loopback.callers import Right
-from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.rendering import HEADERS
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import PageRequest, Row
 
 STATIC = Path(__file__).parent / "static"
 TYPES: Mapping[str, str] = MappingProxyType(
@@ -34,8 +33,8 @@ def _file(name: str) -> tuple[bytes, str]:
     return content, f'"{hashlib.sha256(content).hexdigest()[:32]}"'
 
 
-async def asset(asked: Asked) -> Response:
-    """Asked about at each load, and sent when it is another one: a newer daemon never meets an older script."""
+async def asset(asked: PageRequest) -> Response:
+    """PageRequest about at each load, and sent when it is another one: a newer daemon never meets an older script."""
     name = asked.request.path_params["name"]
     if name not in TYPES:
         raise NoSuchRoute("there is no such file")

@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from starlette.responses import Response
 
-from signerd.errors import NoSuchDevice
-from signerd.loopback.callers import PAGE
-from signerd.loopback.page.asked import Asked
+from signerd import shapes
+from signerd.callers import PAGE
+from signerd.errors import DeviceFailed, InvalidRequest, NoSuchDevice
 from signerd.loopback.page.rendering import Live, render
 from signerd.loopback.page.rendering import answer as html
-from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import DeviceView
+from signerd.loopback.page.request import Fields, PageRequest, Row, shaped
+from signerd.loopback.page.telling import saying
+from signerd.shapes import DeviceView, UnlockStep
 
 # By DeviceState's values.
 STATES: Mapping[str, str] = MappingProxyType(
@@ -65,12 +67,12 @@ def card(view: DeviceView, registered: str | None) -> Card:
     )
 
 
-async def cards(asked: Asked) -> tuple[Card, ...]:
+async def cards(asked: PageRequest) -> tuple[Card, ...]:
     registered = (await asked.service.status()).fingerprint
     return tuple(card(view, registered) for view in await asked.service.devices())
 
 
-async def one(asked: Asked) -> Card:
+async def one(asked: PageRequest) -> Card:
     """The one that the path names. Raises NoSuchDevice."""
     device_id = asked.path_id("device_id")
     for found in await cards(asked):
@@ -79,27 +81,27 @@ async def one(asked: Asked) -> Card:
     raise NoSuchDevice("this device is not connected", hint="Connect it again, and look at the devices.")
 
 
-async def devices(asked: Asked) -> Response:
+async def devices(asked: PageRequest) -> Response:
     return await asked.page(
         "devices/devices.html", title="Devices", here="/devices", part=DEVICES, cards=await cards(asked)
     )
 
 
-async def refreshed(asked: Asked) -> Response:
+async def refreshed(asked: PageRequest) -> Response:
     return asked.part(DEVICES, cards=await cards(asked))
 
 
-async def identify(asked: Asked) -> Response:
+async def identify(asked: PageRequest) -> Response:
     await asked.service.handling.identify(asked.path_id("device_id"), PAGE)
     return await refreshed(asked)
 
 
-async def cancel(asked: Asked) -> Response:
+async def cancel(asked: PageRequest) -> Response:
     await asked.service.handling.cancel(asked.path_id("device_id"))
     return await refreshed(asked)
 
 
-async def another_address(asked: Asked) -> Response:
+async def another_address(asked: PageRequest) -> Response:
     """From a page where one is shown: on the device that holds the registered keys. Raises NoSuchDevice, AddressNotShown."""
     registered = (await asked.service.status()).fingerprint
     for view in await asked.service.devices():
@@ -109,10 +111,138 @@ async def another_address(asked: Asked) -> Response:
     raise NoSuchDevice("your device is not connected", hint="Connect it again, and have it show the address.")
 
 
+# The places of the matrix as they stand on the device, the top row first; what a screen reader says of each.
+PLACES = (
+    ("7", "top left"),
+    ("8", "top middle"),
+    ("9", "top right"),
+    ("4", "middle left"),
+    ("5", "centre"),
+    ("6", "middle right"),
+    ("1", "bottom left"),
+    ("2", "bottom middle"),
+    ("3", "bottom right"),
+)
+NO_PLACES = "the places of a PIN are the figures 1 to 9"
+NOT_THE_SAME = "the two passphrases are not the same"
+AGAIN = "Type both again: nothing was sent to the device."
+
+
+def _part(device_id: str) -> Live:
+    return Live("unlocking", "devices/unlocking.html", f"/devices/{device_id}/unlocking")
+
+
+async def _unlocking_context(
+    asked: PageRequest, card: Card, step: UnlockStep | None = None
+) -> dict[str, Any]:
+    """``step`` None: as it stands."""
+    failed: DeviceFailed | None = None
+    if step is None:
+        try:
+            step = await asked.service.unlocking.current(card.view.id)
+        except DeviceFailed as error:
+            failed = error
+    registered = (await asked.service.status()).fingerprint
+    return {"card": card, "step": step, "failed": failed, "registered": registered, "places": PLACES}
+
+
+async def unlock(asked: PageRequest) -> Response:
+    card = await one(asked)
+    return await asked.page(
+        "devices/unlock.html",
+        title=f"Unlock {card.name}",
+        here="/devices",
+        part=_part(card.view.id),
+        **await _unlocking_context(asked, card),
+    )
+
+
+async def unlocking_refreshed(asked: PageRequest) -> Response:
+    card = await one(asked)
+    return asked.part(_part(card.view.id), **await _unlocking_context(asked, card))
+
+
+async def start(asked: PageRequest) -> Response:
+    step = await asked.service.unlocking.start((await one(asked)).view.id)
+    return await _stepped(asked, step)
+
+
+async def answer(asked: PageRequest) -> Response:
+    """One use of what was typed; the form that asked for it is gone with the answer to this."""
+    fields = await asked.fields()
+    given = None if fields.ticked("leave") else _typed(fields)
+    body = shaped(shapes.QuestionAnswer, answer=given)
+    step = await asked.service.unlocking.answer(asked.path_id("question_id"), body.answer)
+    return await _stepped(asked, step)
+
+
+async def _stepped(asked: PageRequest, step: UnlockStep) -> Response:
+    """The device as it is after the step."""
+    card = await one(asked)
+    return asked.part(_part(card.view.id), **await _unlocking_context(asked, card, step))
+
+
+def _typed(fields: Fields) -> str:
+    """Raises InvalidRequest: nothing was sent to the device, and no try was lost."""
+    text, kind = fields.one("answer"), fields.one("kind")
+    if kind == "pin" and not (text.isascii() and text.isdecimal() and "0" not in text):
+        raise InvalidRequest(NO_PLACES, hint="Press the places, or type them on the number pad.")
+    if kind == "passphrase" and text != fields.one("again"):
+        raise InvalidRequest(NOT_THE_SAME, hint=AGAIN)
+    return text
+
+
+SUBJECT = "registration"
+
+
+async def _registration_context(asked: PageRequest, card: Card) -> dict[str, Any]:
+    status = await asked.service.status()
+    return {"card": card, "registered": status.fingerprint, "signed_in": status.signed_in}
+
+
+async def register(asked: PageRequest) -> Response:
+    card = await one(asked)
+    return await asked.page(
+        "devices/register.html",
+        title=f"Register {card.name}",
+        here="/devices",
+        **saying(asked, SUBJECT),
+        **await _registration_context(asked, card),
+    )
+
+
+async def preview(asked: PageRequest) -> Response:
+    """The keys as the device gives them now. Nothing is sent anywhere."""
+    card = await one(asked)
+    found = await asked.service.preview_registration(card.view.id)
+    context = await _registration_context(asked, card)
+    return html(render("devices/register_keys.html", preview=found, **context))
+
+
+async def confirm(asked: PageRequest) -> Response:
+    """Bound to the digest of the keys that were shown."""
+    card, fields = await one(asked), await asked.fields()
+    said = shaped(
+        shapes.RegisterRequest,
+        device_id=card.view.id,
+        digest=fields.one("digest"),
+        replace=fields.ticked("replace"),
+    )
+    done = await asked.service.register(said.device_id, said.digest, replace=said.replace)
+    return html(render("devices/registered.html", done=done))
+
+
 ROWS = (
     Row("GET", "/devices", devices),
     Row("GET", "/parts/devices", refreshed),
     Row("POST", "/devices/{device_id}/identify", identify),
     Row("POST", "/devices/{device_id}/cancel", cancel),
     Row("POST", "/another-address", another_address),
+    Row("GET", "/devices/{device_id}/unlock", unlock),
+    Row("GET", "/devices/{device_id}/unlocking", unlocking_refreshed),
+    Row("POST", "/devices/{device_id}/unlock", start),
+    Row("POST", "/devices/{device_id}/questions/{question_id}", answer),
+    Row("GET", "/devices/{device_id}/register", register),
+    Row("POST", "/devices/{device_id}/register/keys", preview),
+    Row("POST", "/devices/{device_id}/register", confirm),
 )

@@ -7,11 +7,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from signerd.callers import STRANGER, Caller, Kind
+from signerd.endpoint import ENTER, LEAVE
 from signerd.errors import EntryRefused, InvalidRequest, NoSuchRoute, NotPaired, RequestTooLarge
-from signerd.loopback.callers import SCOPE_KEY, SESSION_KEY, STRANGER, Caller, Kind
-from signerd.loopback.errors import problem, status_of
-from signerd.loopback.page.sessions import Sessions
-from signerd.loopback.place import ENTER, LEAVE
+from signerd.loopback.access.request_head import SCOPE_KEY, SESSION_KEY
+from signerd.loopback.access.sessions import Sessions
+from signerd.problems import problem, status_of
 
 # Under this subject the feed says that somebody entered.
 SUBJECT = "page"
@@ -32,7 +33,7 @@ allow both for this address, and run <code>signerd open</code> again.</p></body>
 
 async def enter(request: Request) -> Response:
     """What the gate of the port lets through as a stranger; the private socket has no browsers. Raises NoSuchRoute, RequestTooLarge, InvalidRequest."""
-    if request.app.state.service.reach.port is None or _kind(request) is not Kind.STRANGER:
+    if request.app.state.service.page_address.port is None or _kind(request) is not Kind.STRANGER:
         raise NoSuchRoute("the page is entered in a browser")
     try:
         entered = _sessions(request).enter(await _code(request))

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from signerd.loopback.page.asked import NOTES, Asked
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import ProposalLine
-from signerd.loopback.words import ASKED, DELIVERED, ON_THE_WAY
+from signerd.loopback.page.request import NOTES, PageRequest, Row
+from signerd.shapes import ProposalLine
+from signerd.words import ASKED, DELIVERED, ON_THE_WAY
 
 # Of those that came to an end the newest are of interest here; History has all of them.
 MOST_ENDED = 100
@@ -44,7 +43,7 @@ def _list_part(*, ended: bool) -> Live:
     return Live("proposals", "proposals/list.html", f"/parts/proposals?ended={int(ended)}")
 
 
-async def home(asked: Asked) -> Response:
+async def home(asked: PageRequest) -> Response:
     ended = asked.query("ended") == "1"
     found = listed(await asked.service.proposals(ended=ended))
     return await asked.page(
@@ -57,13 +56,13 @@ async def home(asked: Asked) -> Response:
     )
 
 
-async def refreshed(asked: Asked) -> Response:
+async def refreshed(asked: PageRequest) -> Response:
     ended = asked.query("ended") == "1"
     found = listed(await asked.service.proposals(ended=ended))
     return asked.part(_list_part(ended=ended), listed=found, ended=ended)
 
 
-async def notes(asked: Asked) -> Response:
+async def notes(asked: PageRequest) -> Response:
     return asked.part(NOTES, status=await asked.service.status())
 
 

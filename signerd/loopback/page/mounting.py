@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from starlette.routing import Match, Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from signerd.loopback.api.table import PREFIX
-from signerd.loopback.callers import SCOPE_KEY, STRANGER, Caller, Kind
-from signerd.loopback.service import DaemonService
+from signerd.callers import STRANGER, Caller, Kind
+from signerd.daemon.service import Daemon
+from signerd.endpoint import PREFIX
+from signerd.loopback.access.request_head import SCOPE_KEY
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -18,7 +19,7 @@ _PROGRAMS = frozenset({Kind.TERMINAL, Kind.APP})
 class PageMount(Mount):
     """A route for the end of the table. A program never meets it: ``/v1`` is the interface's, and a terminal has no eyes for HTML."""
 
-    def __init__(self, service: DaemonService) -> None:
+    def __init__(self, service: Daemon) -> None:
         super().__init__("", app=_LatePage(service))
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -32,7 +33,7 @@ class PageMount(Mount):
 class _LatePage:
     """Most daemons run for weeks without anybody at their page: the templates' engine costs them nothing until then."""
 
-    def __init__(self, service: DaemonService) -> None:
+    def __init__(self, service: Daemon) -> None:
         self._service = service
         self._made: Starlette | None = None
 

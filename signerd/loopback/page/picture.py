@@ -1,15 +1,100 @@
-"""Where the money goes, as the shapes of one drawing: coins on the left, through the transaction, to whoever gets it.
+"""Figures and names as HTML, in one place: an amount never without its unit, an address never cut.
 
-Widths are in proportion to amounts. What would be too thin to see is drawn wider, and the drawing says so. All of it is
-geometry: words and figures stand in the template, and once more in the table beside it.
+Groups are made with spans, not with spaces: what somebody copies is the figure or the address itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
 
-from signerd.core.text import place_words
-from signerd.loopback.page.figures import grouped
-from signerd.loopback.shapes import MoneyView
+from markupsafe import Markup, escape
+
+from signerd.core.text import SATS_PER_BTC, place_words, plain
+from signerd.shapes import MoneyView
+
+# As devices and block explorers print addresses, to be compared group by group.
+ADDRESS_GROUP = 4
+HASH_GROUP = 8
+MINUS = "\N{MINUS SIGN}"
+
+
+def btc_groups(sats: int) -> tuple[str, tuple[str, str, str]]:
+    """The whole bitcoin with its sign, and the eight decimals as people group them: ``("1", ("00", "123", "456"))``."""
+    whole, fraction = divmod(abs(sats), SATS_PER_BTC)
+    digits = f"{fraction:08d}"
+    return f"{MINUS if sats < 0 else ''}{whole:,}", (digits[:2], digits[2:5], digits[5:])
+
+
+def sats_words(sats: int) -> str:
+    return f"{MINUS if sats < 0 else ''}{abs(sats):,} {'sat' if abs(sats) == 1 else 'sats'}"
+
+
+def amount(sats: int) -> Markup:
+    """Both units, so that neither can be mistaken for the other."""
+    whole, groups = btc_groups(sats)
+    decimals = Markup("").join(Markup("<span>{}</span>").format(group) for group in groups)
+    return Markup(
+        '<span class="amount"><span class="btc">{}.{} BTC</span> <span class="sats">{}</span></span>'
+    ).format(whole, decimals, sats_words(sats))
+
+
+def grouped(text: str, size: int = ADDRESS_GROUP) -> tuple[str, ...]:
+    shown = plain(text)
+    return tuple(shown[start : start + size] for start in range(0, len(shown), size))
+
+
+def address(text: str) -> Markup:
+    return _groups(text, ADDRESS_GROUP, "address")
+
+
+def hexadecimal(text: str) -> Markup:
+    """A hash, a key, a script: the whole of it."""
+    return _groups(text, HASH_GROUP, "hex")
+
+
+def _groups(text: str, size: int, kind: str) -> Markup:
+    spans = Markup("<wbr>").join(Markup("<span>{}</span>").format(group) for group in grouped(text, size))
+    return Markup('<span class="{}" translate="no">{}</span>').format(kind, spans)
+
+
+def fee_rate(text: str) -> str:
+    """``text``: sat/vB as a decimal number."""
+    return f"{plain(text)} sat/vB"
+
+
+def moment(text: str) -> Markup:
+    """RFC 3339 in this machine's time, for the person beside it; UTC stands with it. What is no time is shown as it is."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return escape(plain(text))
+    utc, here = at.astimezone(UTC), at.astimezone()
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S}", f"{here:%-d %b %Y, %H:%M:%S}"
+    )
+
+
+def count(number: int, one: str, many: str) -> str:
+    """``1 coin``, ``2 coins``."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "amount": amount,
+        "btc_groups": btc_groups,
+        "sats_words": sats_words,
+        "address": address,
+        "hexadecimal": hexadecimal,
+        "fee_rate": fee_rate,
+        "moment": moment,
+        "count": count,
+        "plain": plain,
+    }
+)
+
 
 WIDTH = 1000
 # Where each column begins; the labels of the coins end before the first, those of the outputs begin after the last.

@@ -4,11 +4,11 @@ import contextlib
 
 from starlette.responses import Response
 
+from signerd.callers import Kind
 from signerd.errors import NotAllowed, NotPaired, SignerdError
-from signerd.loopback.callers import Kind
-from signerd.loopback.errors import problem, status_of
 from signerd.loopback.page import rendering
-from signerd.loopback.page.asked import Asked
+from signerd.loopback.page.request import PageRequest
+from signerd.problems import problem, status_of
 
 # htmx says so of its own requests.
 FRAGMENT = "hx-request"
@@ -19,7 +19,7 @@ LEFT = {"HX-Reswap": "none"}
 ENTER_AGAIN = "Open it again with: signerd open"
 
 
-async def problem_answer(asked: Asked, error: SignerdError) -> Response:
+async def problem_answer(asked: PageRequest, error: SignerdError) -> Response:
     if isinstance(error, NotPaired | NotAllowed):
         return _enter(asked, error)
     told = problem(error)
@@ -34,7 +34,7 @@ async def problem_answer(asked: Asked, error: SignerdError) -> Response:
     return rendering.answer(rendering.render("problem_bare.html", **context), status_of(error))
 
 
-def _enter(asked: Asked, error: SignerdError) -> Response:
+def _enter(asked: PageRequest, error: SignerdError) -> Response:
     """Nothing of the daemon stands on it: not even which network it is for."""
     if FRAGMENT in asked.request.headers:
         headers = LEFT if asked.request.method == "GET" else IN_PLACE

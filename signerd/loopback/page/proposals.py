@@ -1,19 +1,145 @@
-"""One proposal: seen, approved, declined, and followed to the chain."""
+"""What the page shows of one proposal: the interface's view in the order in which a person decides."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
 
+from signerd import shapes
+from signerd.core.text import place_words, plain
 from signerd.errors import IllegalEvent, StaleApproval
-from signerd.loopback import shapes
+from signerd.feed import Line
 from signerd.loopback.page import rendering
-from signerd.loopback.page.asked import Asked, shaped
+from signerd.loopback.page.picture import Picture, picture_of
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.reviewing import device_words, shown, stages
-from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import ProposalView
-from signerd.loopback.words import DELIVERED, ON_THE_WAY
+from signerd.loopback.page.request import PageRequest, Row, shaped
+from signerd.shapes import CheckView, MoneyView, ProposalView
+from signerd.words import ASKED, DELIVERED, ON_THE_WAY
+
+# Of the newest lines about a proposal, as many as tell what the device did from its first prompt on.
+MOST_LINES = 12
+AT_THE_DEVICE = frozenset({"waiting-for-device", "signing", "verifying"})
+# From the yes to the chain, as four steps, each with the states that it stands for while it lasts.
+STEPS = (
+    ("Your decision", frozenset({"received", "inspected", "waiting-for-person", "interrupted"})),
+    ("Your device signs", AT_THE_DEVICE),
+    ("The platform takes the signature", frozenset({"signed", "submitting"})),
+    ("Others sign, and it is sent", frozenset({"submitted"})),
+    ("In a block", frozenset({"broadcast"})),
+    ("Confirmed", frozenset({"confirmed"})),
+)
+
+# What was brought goes back to whoever brought it, and the platform hears nothing of it.
+BROUGHT_STEPS = (
+    *STEPS[:2],
+    ("Signed, and ready for whoever brought it", frozenset({"signed", "handed-over"})),
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``place``: done, now or later."""
+
+    words: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Share:
+    """A row of the table beside the picture. ``per_mille``: its part of all that is spent, for its bar."""
+
+    kind: str
+    title: str
+    sats: int | None
+    per_mille: int
+    address: str | None = None
+    script: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """``view`` with what the template needs beside it. ``decidable``: the person is asked, and may say yes."""
+
+    view: ProposalView
+    whose: str
+    picture: Picture | None
+    shares: tuple[Share, ...]
+    refused: tuple[CheckView, ...]
+    to_acknowledge: tuple[CheckView, ...]
+    warned: tuple[CheckView, ...]
+    passed: tuple[CheckView, ...]
+    asked: bool
+    decidable: bool
+    rejectable: bool
+
+
+def shown(view: ProposalView) -> Shown:
+    whose = "your own profile" if view.from_profile else "the vault"
+    checks = view.checks
+    asked = view.state in ASKED
+    return Shown(
+        view=view,
+        whose=whose,
+        picture=None if view.money is None else picture_of(view.money, whose=whose),
+        shares=() if view.money is None else shares(view.money, whose),
+        refused=tuple(c for c in checks if c.outcome == "refuse"),
+        to_acknowledge=tuple(c for c in checks if c.outcome == "warn" and c.acknowledge),
+        warned=tuple(c for c in checks if c.outcome == "warn" and not c.acknowledge),
+        passed=tuple(c for c in checks if c.outcome == "allow"),
+        asked=asked,
+        decidable=asked and view.allowed,
+        rejectable=view.state in {*ASKED, "refused", "waiting-for-device", "quarantined"},
+    )
+
+
+def shares(money: MoneyView, whose: str) -> tuple[Share, ...]:
+    full = max(money.total_in_sats, money.paid_sats + money.change_sats + max(money.fee_sats, 0), 1)
+
+    def part(sats: int) -> int:
+        return max(sats, 0) * 1_000 // full
+
+    return (
+        *(
+            Share("pay", "Pays", p.amount_sats, part(p.amount_sats), p.address, p.script)
+            for p in money.payments
+        ),
+        *(
+            Share(
+                "back",
+                f"Back to {whose}",
+                c.amount_sats,
+                part(c.amount_sats),
+                c.address,
+                note=f"derived again here, {place_words(c.chain, c.index)}",
+            )
+            for c in money.change
+        ),
+        Share("fee", "Network fee", money.fee_sats, part(money.fee_sats), note=f"{money.fee_rate} sat/vB"),
+    )
+
+
+def stages(state: str, *, brought: bool = False) -> tuple[Stage, ...]:
+    """Nothing for a proposal that left this road, or was never on it: its state says it all."""
+    steps = BROUGHT_STEPS if brought else STEPS
+    at = next((n for n, (_words, states) in enumerate(steps) if state in states), None)
+    if at is None:
+        return ()
+    over = at == len(steps) - 1 and state in {"confirmed", "handed-over"}
+    return tuple(
+        Stage(words, "done" if n < at or over else "now" if n == at else "later")
+        for n, (words, _states) in enumerate(steps)
+    )
+
+
+def device_words(state: str, lines: Sequence[Line]) -> tuple[str, ...]:
+    """What was said about it while a device worked, oldest first; nothing for a proposal on which none works."""
+    if state not in ON_THE_WAY | DELIVERED | {"interrupted"}:
+        return ()
+    told = [plain(line.text) for line in lines if line.kind in {"progress", "attention", "alarm"}]
+    return tuple(told[-MOST_LINES:])
 
 
 def _standing_part(psbt_id: str) -> Live:
@@ -26,7 +152,7 @@ def _review_part(view: ProposalView, *, changed: bool = False) -> Live:
     return Live("review", "proposals/review.html", path)
 
 
-def _parts(asked: Asked, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
+def _parts(asked: PageRequest, view: ProposalView, *, changed: bool = False) -> dict[str, Any]:
     """All that the two parts of the page need."""
     lines = asked.service.feed.since(0, view.psbt_id)
     return {
@@ -39,25 +165,25 @@ def _parts(asked: Asked, view: ProposalView, *, changed: bool = False) -> dict[s
     }
 
 
-async def proposal(asked: Asked) -> Response:
+async def proposal(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
     return await asked.page(
         "proposals/proposal.html", title=f"Proposal {view.psbt_id}", here="/", **_parts(asked, view)
     )
 
 
-async def standing(asked: Asked) -> Response:
+async def standing(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
     return asked.part(_standing_part(view.psbt_id), **_parts(asked, view))
 
 
-async def review(asked: Asked) -> Response:
+async def review(asked: PageRequest) -> Response:
     view = await asked.service.proposal(asked.path_id("psbt_id"))
     changed = asked.query("changed") == "1" or asked.query("shown") != view.digest
     return asked.part(_review_part(view, changed=changed), **_parts(asked, view, changed=changed))
 
 
-async def approve(asked: Asked) -> Response:
+async def approve(asked: PageRequest) -> Response:
     """Bound to the digest that the page showed; sent twice, it is the one approval."""
     psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
     said = shaped(
@@ -75,7 +201,7 @@ async def approve(asked: Asked) -> Response:
     return await _decided(asked, psbt_id)
 
 
-async def reject(asked: Asked) -> Response:
+async def reject(asked: PageRequest) -> Response:
     psbt_id, fields = asked.path_id("psbt_id"), await asked.fields()
     said = shaped(shapes.RejectRequest, reason=fields.one("reason"))
     try:
@@ -86,12 +212,12 @@ async def reject(asked: Asked) -> Response:
     return await _decided(asked, psbt_id)
 
 
-async def _decided(asked: Asked, psbt_id: str) -> Response:
+async def _decided(asked: PageRequest, psbt_id: str) -> Response:
     view = await asked.service.proposal(psbt_id)
     return asked.part(_review_part(view), _standing_part(psbt_id), **_parts(asked, view))
 
 
-def _changed(asked: Asked, view: ProposalView) -> Response:
+def _changed(asked: PageRequest, view: ProposalView) -> Response:
     """What it is now, in the place of what was looked at; nothing was approved."""
     context = _parts(asked, view, changed=True)
     html, _mark = rendering.live_part(_review_part(view, changed=True), context)

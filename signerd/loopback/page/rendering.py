@@ -19,8 +19,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from signerd.loopback.access.answers import PAGE_POLICY
-from signerd.loopback.page import figures
-from signerd.loopback.words import network_words, state_words
+from signerd.loopback.page import picture
+from signerd.words import network_words, state_words
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -58,7 +58,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(figures.FILTERS)
+    made.filters.update(picture.FILTERS)
     made.filters.update(state_words=state_words, network_words=network_words)
     made.globals.update(live=_live)
     return made

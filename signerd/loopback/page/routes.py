@@ -9,42 +9,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from signerd.callers import Caller, Kind, Right
+from signerd.daemon.service import Daemon
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, NotPaired, SignerdError
-from signerd.loopback.callers import Caller, Kind, Right
 from signerd.loopback.page import (
     addresses,
     apps,
     assets,
     devices,
-    history,
     home,
-    pinning,
     proposals,
-    registration,
     settings,
     telling,
-    tokens,
-    unlocking,
     vaults,
 )
-from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.problems import problem_answer
-from signerd.loopback.page.table import Row
-from signerd.loopback.service import DaemonService
+from signerd.loopback.page.request import PageRequest, Row
 
 ROWS: tuple[Row, ...] = (
     *home.ROWS,
     *proposals.ROWS,
     *devices.ROWS,
-    *unlocking.ROWS,
-    *registration.ROWS,
     *vaults.ROWS,
-    *tokens.ROWS,
-    *pinning.ROWS,
     *addresses.ROWS,
     *telling.ROWS,
     *apps.ROWS,
-    *history.ROWS,
     *settings.ROWS,
     *assets.ROWS,
 )
@@ -53,7 +42,7 @@ _NOT_IN_THE_TABLE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOW
 _Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-def make_page(service: DaemonService) -> Starlette:
+def make_page(service: Daemon) -> Starlette:
     page = Starlette(
         routes=[_route(row, service) for row in ROWS],
         exception_handlers={
@@ -66,9 +55,9 @@ def make_page(service: DaemonService) -> Starlette:
     return page
 
 
-def _route(row: Row, service: DaemonService) -> Route:
+def _route(row: Row, service: Daemon) -> Route:
     async def call(request: Request) -> Response:
-        asked = Asked(request, service)
+        asked = PageRequest(request, service)
         _let_in(asked.caller, row.needs)
         return await row.endpoint(asked)
 
@@ -85,18 +74,18 @@ def _let_in(caller: Caller, needs: Right) -> None:
     caller.require(needs)
 
 
-def _known(service: DaemonService) -> _Handler:
+def _known(service: Daemon) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, SignerdError)
-        return await problem_answer(Asked(request, service), error)
+        return await problem_answer(PageRequest(request, service), error)
 
     return handle
 
 
-def _not_served(service: DaemonService) -> _Handler:
+def _not_served(service: Daemon) -> _Handler:
     async def handle(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        asked = Asked(request, service)
+        asked = PageRequest(request, service)
         if asked.caller.kind is not Kind.PAGE:
             # A window that goes to an address sends no session: the page asks again with it, and is told then.
             told: SignerdError = NotPaired("this page is open to the person at this machine alone")
@@ -109,11 +98,11 @@ def _not_served(service: DaemonService) -> _Handler:
     return handle
 
 
-def _unknown(service: DaemonService) -> _Handler:
+def _unknown(service: Daemon) -> _Handler:
     """A bug. Starlette raises it again after this answer, so that the log has it whole."""
 
     async def handle(request: Request, _error: Exception) -> Response:
         bug = DaemonFailed("the daemon met an error that it has no name for")
-        return await problem_answer(Asked(request, service), bug)
+        return await problem_answer(PageRequest(request, service), bug)
 
     return handle

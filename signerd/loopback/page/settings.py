@@ -1,21 +1,24 @@
-"""What this machine was told to do, and the account at the platform. Nothing of the configuration is changed here."""
+"""What this machine was told to do, and what it has decided, page by page."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 
 from starlette.responses import Response
 
-from signerd.loopback import shapes
+from signerd import shapes
+from signerd.errors import InvalidRequest
+from signerd.loopback.endpoints import USUAL_ENTRIES
 from signerd.loopback.page import rendering
-from signerd.loopback.page.asked import Asked, shaped
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import PageRequest, Row, shaped
 
 ACCOUNT = Live("account", "settings/account.html", "/settings/account")
 # The same part while a code is waited for.
 CODE = Live("account", "settings/account.html", "/settings/account?code=1")
 
 
-async def settings(asked: Asked) -> Response:
+async def settings(asked: PageRequest) -> Response:
     shown = await asked.service.settings.shown()
     return await asked.page(
         "settings/settings.html",
@@ -27,7 +30,7 @@ async def settings(asked: Asked) -> Response:
     )
 
 
-async def account(asked: Asked) -> Response:
+async def account(asked: PageRequest) -> Response:
     status = await asked.service.status()
     if asked.query("code") and not status.signed_in:
         # A code is being typed: only that it is over is news.
@@ -35,32 +38,106 @@ async def account(asked: Asked) -> Response:
     return asked.part(ACCOUNT, status=status, code_for=None)
 
 
-async def sign_in(asked: Asked) -> Response:
+async def sign_in(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(shapes.SignInRequest, email=fields.one("email").strip(), password=fields.one("password"))
     found = await asked.service.sign_in(said.email, said.password)
     return await _account(asked, code_for=found.email if found.code_needed else None)
 
 
-async def confirm(asked: Asked) -> Response:
+async def confirm(asked: PageRequest) -> Response:
     fields = await asked.fields()
     said = shaped(shapes.CodeRequest, code=fields.one("code"))
     await asked.service.confirm_sign_in(said.code)
     return await _account(asked)
 
 
-async def sign_out(asked: Asked) -> Response:
+async def sign_out(asked: PageRequest) -> Response:
     await asked.service.sign_out()
     return await _account(asked)
 
 
-async def _account(asked: Asked, code_for: str | None = None) -> Response:
+async def _account(asked: PageRequest, code_for: str | None = None) -> Response:
     live = ACCOUNT if code_for is None else CODE
     return asked.part(live, status=await asked.service.status(), code_for=code_for)
 
 
-async def help_page(asked: Asked) -> Response:
+async def help_page(asked: PageRequest) -> Response:
     return await asked.page("help.html", title="Help", here="/help")
+
+
+# As the interface bounds it.
+LONGEST_SEARCH = 200
+# What a kind of entry says, where its own name does not say it.
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "received": "A proposal came",
+        "approved": "Approved",
+        "declined": "Declined",
+        "judged": "The checks judged it",
+        "device-asked": "The device was asked",
+        "device-not-ready": "The device was not ready",
+        "signed": "The device signed",
+        "submitting": "The signature was sent",
+        "submitted": "The platform took the signature",
+        "undelivered": "The platform could not be reached",
+        "turned-down": "The platform did not take the signature",
+        "interrupted": "It was not signed",
+        "altered": "The proposal was altered",
+        "approval-lapsed": "The approval lapsed",
+        "verify-failed": "What the device returned was not accepted",
+        "restarted": "signerd was started again",
+        "registered": "Keys were registered",
+        "key-revoked": "A key was revoked",
+        "device-screen": "How much a device shows was noted",
+        "token-proven": "A token was proven by its deployment",
+        "pinned": "A vault was pinned",
+        "unpinned": "A vault was unpinned",
+        "enrolled": "The device learnt a vault",
+        "vault-claim": "The platform showed a vault",
+        "vault-changed": "The platform showed a vault otherwise",
+        "address-differs": "An address was not the same on the device",
+        "signed-in": "Signed in",
+        "signed-out": "Signed out",
+        "origin-let-in": "A web page was let in to ask",
+        "decline-delivered": "The platform was told of the no",
+    }
+)
+
+
+def kind_words(kind: str) -> str:
+    return KINDS.get(kind, kind.replace("-", " ").capitalize())
+
+
+async def history(asked: PageRequest) -> Response:
+    search, before = asked.query("search").strip(), _place(asked.query("before"))
+    if len(search) > LONGEST_SEARCH:
+        raise InvalidRequest("search: it is too long", hint="Look for an id, an address or a word.")
+    found = await asked.service.history.entries(search=search, limit=USUAL_ENTRIES, after=None, before=before)
+    return await asked.page(
+        "history.html",
+        title="History",
+        here="/history",
+        search=search,
+        before=before,
+        found=found,
+        kind_words=kind_words,
+    )
+
+
+def _place(text: str) -> int | None:
+    """Raises InvalidRequest for what is no place in the chain."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InvalidRequest("before: this is no place in the chain", hint="Go to the newest entries.")
+    return int(text)
+
+
+async def verdict(asked: PageRequest) -> Response:
+    """Reading the whole chain takes longer than showing a page of it: the browser asks for it by itself."""
+    report = await asked.service.verify_audit()
+    return rendering.answer(rendering.render("parts/verdict.html", report=report))
 
 
 ROWS = (
@@ -70,4 +147,6 @@ ROWS = (
     Row("POST", "/settings/code", confirm),
     Row("POST", "/settings/sign-out", sign_out),
     Row("GET", "/help", help_page),
+    Row("GET", "/history", history),
+    Row("GET", "/history/verdict", verdict),
 )

@@ -7,9 +7,8 @@ from starlette.responses import Response
 
 from signerd.core.text import plain
 from signerd.errors import InvalidRequest
-from signerd.loopback.page.asked import Asked
 from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
+from signerd.loopback.page.request import PageRequest, Row
 
 # Of the newest lines, as many as tell what one operation did from its first prompt on.
 MOST_LINES = 8
@@ -29,18 +28,18 @@ def said_part(subject: str, after: int) -> Live:
     return Live("said", "parts/said.html", f"/said/{subject}?after={after}")
 
 
-def said_words(asked: Asked, subject: str, after: int) -> tuple[Words, ...]:
+def said_words(asked: PageRequest, subject: str, after: int) -> tuple[Words, ...]:
     lines = [line for line in asked.service.feed.since(after, subject) if line.kind in SAID]
     return tuple(Words(line.kind, plain(line.text)) for line in lines[-MOST_LINES:])
 
 
-def saying(asked: Asked, subject: str) -> dict[str, Any]:
+def saying(asked: PageRequest, subject: str) -> dict[str, Any]:
     """What a page needs that has the part in it."""
     after = asked.service.feed.last
     return {"said_part": said_part(subject, after), "said": said_words(asked, subject, after)}
 
 
-async def said(asked: Asked) -> Response:
+async def said(asked: PageRequest) -> Response:
     subject, after = asked.path_id("subject"), asked.query("after")
     if not (after.isdecimal() and after.isascii() and len(after) < _MOST_FIGURES):
         raise InvalidRequest("after: this is no position")

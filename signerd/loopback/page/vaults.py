@@ -5,12 +5,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from signerd.errors import UnknownVault
-from signerd.loopback import shapes
-from signerd.loopback.page.asked import Asked, shaped
-from signerd.loopback.page.rendering import Live
-from signerd.loopback.page.table import Row
-from signerd.loopback.shapes import VaultView
+from multisig import MultisigError, Network, Psbt, vault_of_file, vault_of_psbt
+from signerd import shapes
+from signerd.errors import InvalidRequest, UnknownVault
+from signerd.loopback.page.rendering import Live, render
+from signerd.loopback.page.rendering import answer as html
+from signerd.loopback.page.request import Fields, PageRequest, Row, shaped
+from signerd.loopback.page.telling import saying
+from signerd.shapes import BroughtQuorum, VaultView
 
 VAULTS = Live("vaults", "vaults/list.html", "/parts/vaults")
 
@@ -42,7 +44,7 @@ def _words(view: VaultView) -> tuple[str, str]:
     return "pinned", "waits"
 
 
-async def vault_of(asked: Asked) -> VaultView:
+async def vault_of(asked: PageRequest) -> VaultView:
     """The one that the path names. Raises UnknownVault."""
     vault_id = asked.path_id("vault_id")
     for found in await asked.service.vaults():
@@ -55,21 +57,21 @@ def vault_part(vault_id: str) -> Live:
     return Live("vault", "vaults/standing.html", f"/vaults/{vault_id}/standing")
 
 
-async def vaults(asked: Asked) -> Response:
+async def vaults(asked: PageRequest) -> Response:
     return await asked.page(
         "vaults/vaults.html", title="Vaults", here="/vaults", part=VAULTS, **await _listed(asked)
     )
 
 
-async def refreshed(asked: Asked) -> Response:
+async def refreshed(asked: PageRequest) -> Response:
     return asked.part(VAULTS, **await _listed(asked))
 
 
-async def _listed(asked: Asked) -> dict[str, Any]:
+async def _listed(asked: PageRequest) -> dict[str, Any]:
     return {"vaults": tuple(standing(view) for view in await asked.service.vaults())}
 
 
-async def vault(asked: Asked) -> Response:
+async def vault(asked: PageRequest) -> Response:
     found = standing(await vault_of(asked))
     return await asked.page(
         "vaults/vault.html",
@@ -80,17 +82,105 @@ async def vault(asked: Asked) -> Response:
     )
 
 
-async def vault_standing(asked: Asked) -> Response:
+async def vault_standing(asked: PageRequest) -> Response:
     found = standing(await vault_of(asked))
     return asked.part(vault_part(found.view.vault_id), vault=found)
 
 
-async def unpin(asked: Asked) -> Response:
+async def unpin(asked: PageRequest) -> Response:
     """By the code under which it was pinned; nothing of it is signed afterwards."""
     fields = await asked.fields()
     said = shaped(shapes.UnpinRequest, code=fields.one("code"))
     left = standing(await asked.service.unpin(asked.path_id("vault_id"), said.code))
     return asked.part(vault_part(left.view.vault_id), vault=left)
+
+
+async def tokens(asked: PageRequest) -> Response:
+    view = await vault_of(asked)
+    found = await asked.service.tokens.of_vault(view.vault_id)
+    return await asked.page(
+        "vaults/tokens.html", title=f"Tokens of {view.name}", here="/vaults", vault=view, found=found
+    )
+
+
+# What a form may carry through the door (64 KiB, and "+" and "/" of base64 cost three bytes each there).
+MAX_TEXT = 40_000
+
+
+def quorum_in(fields: Fields, network: Network) -> BroughtQuorum | None:
+    """None: the platform's record. A vault that was read before comes back as its descriptor; ``network``: this daemon's own.
+
+    Raises InvalidRequest.
+    """
+    source = fields.one("source")
+    if source in {"", "record"}:
+        return None
+    if fields.one("descriptor"):
+        return shaped(BroughtQuorum, source=source, descriptor=fields.one("descriptor"))
+    text = fields.one("text").strip()
+    if not text.isascii() or not text or len(text) > MAX_TEXT:
+        raise InvalidRequest(
+            f"paste up to {MAX_TEXT:,} characters of plain text",
+            hint="What is larger, or no text, is given to `signerd pin --from` or `--psbt`.",
+        )
+    try:
+        vault = vault_of_psbt(Psbt.parse(text), network) if source == "psbt" else vault_of_file(text, network)
+    except MultisigError as error:
+        raise InvalidRequest(f"this has no vault that can be pinned: {error}", hint=error.hint) from error
+    return shaped(BroughtQuorum, source=source, descriptor=vault.descriptor)
+
+
+SOURCES = {"record": "the platform's record", "file": "what you pasted", "psbt": "the PSBT that you pasted"}
+
+
+async def _compared(asked: PageRequest, brought: shapes.BroughtQuorum | None) -> dict[str, Any]:
+    found = await asked.service.preview_pin(asked.path_id("vault_id"), brought)
+    return {
+        "preview": found,
+        "vault": standing(found.vault),
+        "source_words": SOURCES.get(found.source, found.source),
+        "brought": brought,
+    }
+
+
+async def _brought(asked: PageRequest, fields: Fields) -> shapes.BroughtQuorum | None:
+    return quorum_in(fields, Network((await asked.service.status()).network))
+
+
+async def wizard(asked: PageRequest) -> Response:
+    """Raises what keeps the vault from being pinned, before anybody compares anything."""
+    seen = await vault_of(asked)
+    return await asked.page(
+        "vaults/pin.html",
+        title=f"Pin {seen.name}",
+        here="/vaults",
+        most=MAX_TEXT,
+        **saying(asked, seen.vault_id),
+        **await _compared(asked, None),
+    )
+
+
+async def preview(asked: PageRequest) -> Response:
+    """What the person brought, held against the platform's record: the two must be one vault."""
+    context = await _compared(asked, await _brought(asked, await asked.fields()))
+    return html(render("vaults/compare.html", **context))
+
+
+async def pin(asked: PageRequest) -> Response:
+    fields = await asked.fields()
+    said = shaped(
+        shapes.PinRequest,
+        code=fields.one("code"),
+        brought=await _brought(asked, fields),
+        without_device_address=fields.ticked("without_device_address"),
+    )
+    pinned = await asked.service.pin(
+        asked.path_id("vault_id"),
+        said.code,
+        brought=said.brought,
+        without_device_address=said.without_device_address,
+    )
+    return html(render("vaults/pinned.html", vault=standing(pinned)))
 
 
 ROWS = (
@@ -99,4 +189,8 @@ ROWS = (
     Row("GET", "/vaults/{vault_id}", vault),
     Row("GET", "/vaults/{vault_id}/standing", vault_standing),
     Row("POST", "/vaults/{vault_id}/unpin", unpin),
+    Row("GET", "/vaults/{vault_id}/tokens", tokens),
+    Row("GET", "/vaults/{vault_id}/pin", wizard),
+    Row("POST", "/vaults/{vault_id}/pin/preview", preview),
+    Row("POST", "/vaults/{vault_id}/pin", pin),
 )

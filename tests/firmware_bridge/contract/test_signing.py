@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, handover, signing
+from firmware_bridge import BadDeviceSignature, DeviceFault, Progress, WrongDevice, sanitised_psbt, signing
 from firmware_bridge.virtual.faults import Faults
 from firmware_bridge.virtual.panel import Decision, Prompt, ask_person, refuse_all
 from multisig import (
@@ -311,8 +311,8 @@ async def test_s9_money_to_a_place_where_nobody_looks_is_shown_as_a_payment(rig,
 @pytest.mark.parametrize("falsify", [with_less, without_previous], ids=["S4", "S5"])
 async def test_s4_s5_without_the_guards_the_person_would_be_asked(folder, monkeypatch, falsify):
     """That the test above would notice: the fake believes its host."""
-    monkeypatch.setattr(handover, "require_sound", lambda _psbt, _policy: None)
-    monkeypatch.setattr(handover, "for_device", lambda psbt, _policy: psbt.to_bytes())
+    monkeypatch.setattr(sanitised_psbt, "require_sound", lambda _psbt, _policy: None)
+    monkeypatch.setattr(sanitised_psbt, "for_device", lambda psbt, _policy: psbt.to_bytes())
     # The look for signatures that are there already would notice, too.
     monkeypatch.setattr(signing, "signer_progress", lambda *_: SimpleNamespace(is_complete=False, missing=()))
     rig = makes.FAKES[0].rig(folder)
@@ -325,7 +325,9 @@ async def test_s4_s5_without_the_guards_the_person_would_be_asked(folder, monkey
 
 async def test_s19_without_its_guard_a_bad_signature_would_come_back(folder, monkeypatch):
     """And even then it would not count: the second look is at the PSBT that is about to be returned."""
-    monkeypatch.setattr(handover, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer))
+    monkeypatch.setattr(
+        sanitised_psbt, "take_back", lambda _psbt, answer, _policy, _signer: Psbt.parse(answer)
+    )
     rig = makes.FAKES[0].rig(folder, faults=Faults(wrong_signatures=frozenset({0})))
     async with bridged(rig) as (bridge, [device]):
         with pytest.raises(BadSignature):

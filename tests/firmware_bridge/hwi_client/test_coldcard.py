@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge import enrolment, handover
+from firmware_bridge import enrolment, sanitised_psbt
 from firmware_bridge.hwi_client.coldcard import device as driver
 from firmware_bridge.port import DeviceFailure
 from firmware_bridge.virtual.coldcard import VirtualColdcard
@@ -67,7 +67,7 @@ def enrol_args(vault=VAULT, *, again=False):
 
 
 def sign_args(psbt, *, resume=False):
-    content = base64.b64encode(handover.for_device(psbt, VAULT)).decode()
+    content = base64.b64encode(sanitised_psbt.for_device(psbt, VAULT)).decode()
     return {"psbt": content, "policy": policy_args(VAULT), "payments": 1, "resume": resume}
 
 
@@ -420,7 +420,7 @@ async def test_s16_another_vault_of_the_same_devices_is_not_taken_for_one_that_i
 
 
 def _profiles_payment():
-    content = base64.b64encode(handover.for_device(wallets.make_spend(profile()), profile())).decode()
+    content = base64.b64encode(sanitised_psbt.for_device(wallets.make_spend(profile()), profile())).decode()
     return {"psbt": content, "policy": policy_args(profile()), "payments": 1, "resume": False}
 
 

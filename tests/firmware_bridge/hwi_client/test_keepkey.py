@@ -9,7 +9,7 @@ from hwilib.devices.trezorlib import mapping, messages
 from hwilib.devices.trezorlib.exceptions import Cancelled, PinException, TrezorFailure
 from hwilib.devices.trezorlib.messages import Failure
 
-from firmware_bridge import Bridge, DeviceState, errors, handover
+from firmware_bridge import Bridge, DeviceState, errors, sanitised_psbt
 from firmware_bridge.hwi_client.base import failure
 from firmware_bridge.hwi_client.trezor.screen import PassphraseNeeded, PinNeeded
 from firmware_bridge.model import Family
@@ -50,7 +50,7 @@ def knows_pin(device, pin=PIN, passphrase=None):
 
 
 def sign_args(psbt, policy=VAULT):
-    content = base64.b64encode(handover.for_device(psbt, policy)).decode()
+    content = base64.b64encode(sanitised_psbt.for_device(psbt, policy)).decode()
     return {"psbt": content, "policy": policy_args(policy), "payments": 1, "resume": False}
 
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from firmware_bridge import handover
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.hwi_client.trezor.screen import SigningProgress
 from firmware_bridge.port import DeviceFailure, Question
 from firmware_bridge.virtual.panel import Decision, Panel, approve_all, ask_person, refuse_all, refuse_kind
@@ -65,7 +65,7 @@ def profile() -> Profile:
 def sign_args(psbt, policy=VAULT, payments=None):
     import base64
 
-    content = base64.b64encode(handover.for_device(psbt, policy)).decode()
+    content = base64.b64encode(sanitised_psbt.for_device(psbt, policy)).decode()
     return {"psbt": content, "policy": policy_args(policy), "payments": payments, "resume": False}
 
 

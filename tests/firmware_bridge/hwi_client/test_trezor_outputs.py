@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from firmware_bridge import handover
+from firmware_bridge import sanitised_psbt
 from firmware_bridge.virtual.panel import Panel, approve_all
 from firmware_bridge.virtual.trezor import VirtualTrezor
 from multisig import sats
@@ -21,7 +21,7 @@ VAULT = rigs.make_vault()
 async def sign_with(run, script):
     """What became of a payment to this script, and what was shown."""
     psbt = wallets.with_output(wallets.make_spend(VAULT), 0, script_pubkey=script, amount=sats(0))
-    content = base64.b64encode(handover.for_device(psbt, VAULT)).decode()
+    content = base64.b64encode(sanitised_psbt.for_device(psbt, VAULT)).decode()
     args = {"psbt": content, "policy": policy_args(VAULT), "payments": None, "resume": False}
     panel = Panel(approve_all)
     record = Record(panel)

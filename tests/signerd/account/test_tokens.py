@@ -112,7 +112,7 @@ async def test_s28_the_device_that_is_there_says_what_is_held(state: Path, tmp_p
     bridge = FakeBridge(model="Trezor One", firmware="1.14.1")
     async with daemon_at(state, platform, bridge) as daemon:
         await until_state(daemon, "t-1", State.WAITING_PERSON)
-        await until(lambda: daemon.journal.surroundings(token_snapshot(call())).screen is not None)
+        await until(lambda: daemon.journal.review_context(token_snapshot(call())).screen is not None)
         view = await daemon.proposal("t-1")
         (data,) = view.money.data
         assert view.to_acknowledge == ("token-not-on-screen",)
@@ -124,7 +124,7 @@ async def test_s28_the_device_that_is_there_says_what_is_held(state: Path, tmp_p
         bridge.model, bridge.firmware = "Trezor Model T", "2.8.9"
         bridge.becomes(DeviceState.READY)
         screen = Screen("Trezor Model T 2.8.9", 80)
-        await until(lambda: daemon.journal.surroundings(token_snapshot(call())).screen == screen)
+        await until(lambda: daemon.journal.review_context(token_snapshot(call())).screen == screen)
         shown = await daemon.proposal("t-1")
         (data,) = shown.money.data
         assert (shown.to_acknowledge, data.token.on_screen) == ((), data.token.hex)

@@ -10,7 +10,7 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from signerd.core import quota
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import NeedsAcknowledgement
 from tests.support.daemons import approve, daemon_at, prepare, until, until_state
 from tests.support.desk import VAULT, VAULT_ID

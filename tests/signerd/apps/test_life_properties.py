@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_TRIES
+from signerd.callers import GRANTABLE, Right
 from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyAsking,
@@ -21,8 +22,7 @@ from signerd.errors import (
     UnknownPairing,
     WrongPairingCode,
 )
-from signerd.loopback.callers import GRANTABLE, Right
-from signerd.loopback.shapes import Pairing
+from signerd.shapes import Pairing
 from tests.support.pairing import World
 
 SITES = (None, "https://one.example", "https://two.example")

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signerd.apps.names import LONGEST_NAME, clean_name
-from signerd.apps.origins import exact_origin, warning_of
+from signerd.apps.names import LONGEST_NAME, clean_name, exact_origin, warning_of
 from signerd.errors import InvalidRequest
 from tests.support.command import is_tame
 

@@ -9,6 +9,7 @@ import pytest
 
 from signerd.apps.requests import LIFE_SECONDS, MAX_OPEN, MAX_PER_ASKER_AND_MINUTE, MAX_PER_MINUTE, MAX_TRIES
 from signerd.apps.tokens import PREFIX
+from signerd.callers import STRANGER, TERMINAL, Right
 from signerd.core.audit import first_fault
 from signerd.errors import (
     AlreadyAsking,
@@ -22,8 +23,7 @@ from signerd.errors import (
     WrongPairingCode,
 )
 from signerd.journal.storage import JOURNAL
-from signerd.loopback.callers import STRANGER, TERMINAL, Right
-from signerd.loopback.shapes import Pairing
+from signerd.shapes import Pairing
 from tests.support.pairing import READ, SITE, World
 from tests.support.patience import PATIENCE
 

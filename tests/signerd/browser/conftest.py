@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from signerd.core.states import State
-from signerd.loopback.page.sessions import Sessions
+from signerd.loopback.access.sessions import Sessions
 from tests.support.browser import (
     PATIENCE_MS,
     WIDE,

@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from signerd.cli import opening
-from signerd.cli.exits import Exit
-from signerd.loopback.page.sessions import IDLE_SECONDS, SESSION_SECONDS
+from signerd.cli.output import Exit
+from signerd.loopback.access.sessions import IDLE_SECONDS, SESSION_SECONDS
 from tests.support.browser import new_code
 from tests.support.command import signerd
 
@@ -91,7 +91,7 @@ def test_l13_a_session_that_is_over_shows_and_does_nothing_more(desk, seconds):
 def test_a_daemon_that_was_started_again_says_so_and_is_entered_anew(desk):
     page = desk.page("/proposals/p-1")
     expect(page.get_by_role("button", name="Approve")).to_be_visible()
-    port = desk.daemon.service.reach.port
+    port = desk.daemon.service.page_address.port
     desk.forgiven = ("console: Failed to load resource: net::ERR_", "console: htmx:")
     desk.stop()
     expect(page.get_by_text("Not connected to signerd. What stands here may be old.")).to_be_visible()

@@ -70,7 +70,7 @@ def test_l1_a_name_that_was_bound_to_this_machine_is_no_way_in(desk):
     desk.forgiven = ("",)
     context = desk.open_browser()
     page = context.new_page()
-    port = desk.daemon.service.reach.port
+    port = desk.daemon.service.page_address.port
     before = known(desk)
     answer = page.goto(f"http://{REBOUND}:{port}/")
     assert answer is not None
@@ -101,7 +101,7 @@ def test_l4_a_link_from_another_site_opens_no_page_of_the_persons(desk, elsewher
 def test_l12_a_server_on_another_port_of_this_host_gets_nothing_that_opens_the_page(desk):
     """Another user's, perhaps, on the machine at which the person sits (`ssh -L`): what the browser sends it, it sends on to our port."""
     desk.forgiven = ("",)
-    port = desk.daemon.service.reach.port
+    port = desk.daemon.service.page_address.port
     with another_site() as theirs:
         # As many of our names as it can think of, for every path.
         theirs.plants = [f"signerd-{port}=x; Path={path}" for path in ("/", "/proposals", "/v1")]

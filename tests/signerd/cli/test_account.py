@@ -15,9 +15,9 @@ import pytest
 
 from signerd import app
 from signerd.account.config import load_config
-from signerd.cli import account, secrets
-from signerd.cli.exits import Exit
-from signerd.loopback.shapes import Status
+from signerd.cli import account, setup
+from signerd.cli.output import Exit
+from signerd.shapes import Status
 from tests.support.command import signerd
 from tests.support.daemons import MemoryStore, hurried_sleep
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD, URL
@@ -45,7 +45,7 @@ def store():
 def alone(state, outer, store, monkeypatch):
     """No daemon, a configuration, the scripted platform behind the real client, and a store in memory."""
     (state / "config.toml").write_text(f'network = "regtest"\n[platform]\nurl = "{URL}"\n')
-    monkeypatch.setattr(secrets, "secret_store", lambda *_args: store)
+    monkeypatch.setattr(setup, "secret_store", lambda *_args: store)
     outside = partial(app.Outside, transport=outer.platform.transport, sleep=hurried_sleep)
     monkeypatch.setattr(app, "Outside", outside)
     return state

@@ -4,9 +4,9 @@ from functools import partial
 
 import pytest
 
+from signerd import shapes
 from signerd.cli import apps
-from signerd.cli.exits import Exit
-from signerd.loopback import shapes
+from signerd.cli.output import Exit
 from tests.support.command import is_tame, signerd
 from tests.support.served import make_outer, served_daemon
 

@@ -5,11 +5,11 @@ import sqlite3
 
 import pytest
 
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.core.audit import Note
 from signerd.core.values import Limits
 from signerd.journal import Journal
-from signerd.loopback.shapes import AuditReport
+from signerd.shapes import AuditReport
 from tests.support.command import signerd
 from tests.support.daemons import prepare
 from tests.support.desk import NETWORK

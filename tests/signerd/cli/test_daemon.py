@@ -12,10 +12,10 @@ import pytest
 
 from signerd import app
 from signerd.cli import foreground
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
+from signerd.endpoint import socket_path
 from signerd.errors import JournalUnwritable
 from signerd.journal import StateFolder
-from signerd.loopback.place import socket_path
 from tests.support.command import is_tame, signerd
 from tests.support.daemons import MemoryStore, hurried_sleep, make_config
 from tests.support.fake_platform import EMAIL, URL

@@ -3,8 +3,8 @@
 import pytest
 
 from firmware_bridge import DeviceState, RefusedByPerson
-from signerd.cli.exits import Exit
-from signerd.loopback.shapes import DeviceView
+from signerd.cli.output import Exit
+from signerd.shapes import DeviceView
 from tests.support.command import is_tame, signerd
 from tests.support.served import make_outer, served_daemon, served_script
 from tests.support.wallets import ALICE

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from signerd.cli.completion import Shell
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.cli.program import app
 from signerd.doctor.examining import CHECKS
 

@@ -11,10 +11,9 @@ from signerd import errors
 from signerd.account.config import default_state_folder
 from signerd.cli.answers import answers
 from signerd.cli.desk import Desk
-from signerd.cli.exits import Exit, status_of
-from signerd.cli.output import answer, table
-from signerd.loopback.errors import leaves
-from tests.signerd.loopback.test_errors import made
+from signerd.cli.output import Exit, answer, status_of, table
+from signerd.problems import leaves
+from tests.signerd.test_problems import made
 from tests.support.command import is_tame, signerd
 
 COMMANDS = [

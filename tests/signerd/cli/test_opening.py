@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from signerd.cli import opening
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from tests.support.command import signerd
 from tests.support.ported import ported, secret_in
 from tests.support.served import served_script
@@ -67,7 +67,7 @@ def test_l10_the_browser_gets_a_private_file_which_is_gone_when_the_page_was_ent
 
 def test_a_file_that_nobody_used_is_gone_when_its_time_is_over(port, runtime, monkeypatch):
     monkeypatch.setattr(opening.webbrowser, "open", Browser(port, posts=False).open)
-    monkeypatch.setattr("signerd.loopback.api.page.ENTRY_SECONDS", 0)
+    monkeypatch.setattr("signerd.loopback.endpoints.ENTRY_SECONDS", 0)
     ended = signerd("open", state=port.daemon.state)
     assert ended.status == Exit.FAILED
     assert "--print" in ended.err

@@ -6,11 +6,11 @@ import threading
 import pytest
 
 from firmware_bridge import DeviceState, RefusedByPerson
+from signerd.callers import Caller
 from signerd.cli import follow
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.core.text import amount
-from signerd.loopback.callers import Caller
-from signerd.loopback.shapes import ProposalView
+from signerd.shapes import ProposalView
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, snapshot_of, spend
 from tests.support.served import make_outer, served_daemon, served_script

@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge import RefusedByPerson
 from multisig import Psbt, signer_progress
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from tests.support.bills import bill
 from tests.support.command import signerd
 from tests.support.desk import VAULT, spend

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from multisig import ChangeTo, build_psbt, sats
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.core import events
 from signerd.core.values import Limits
 from signerd.journal import Journal

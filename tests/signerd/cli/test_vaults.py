@@ -4,9 +4,9 @@ import pytest
 
 from firmware_bridge import AddressMismatch, Disconnected, Unsupported
 from firmware_bridge.airgap import EnrolmentForm, enrolment_text
-from signerd.cli.exits import Exit
+from signerd.cli.output import Exit
 from signerd.errors import VaultDiffers
-from signerd.loopback.shapes import VaultView
+from signerd.shapes import VaultView
 from tests.support.command import is_tame, signerd
 from tests.support.desk import VAULT, VAULT_ID, spend
 from tests.support.served import make_outer, served_daemon, served_script

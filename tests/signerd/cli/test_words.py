@@ -8,15 +8,15 @@ from signerd.cli.words import proposal_text
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, Record
-from signerd.loopback.views import proposal_view
-from signerd.loopback.words import STATES, network_words, state_words
+from signerd.daemon.proposal_views import proposal_view
+from signerd.words import STATES, network_words, state_words
 from tests.multisig.tokens.samples import CONTRACT, OWNER, call
-from tests.support.desk import NETWORK, VAULT, snapshot_of, spend, surroundings
+from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
 from tests.support.wallets import fund, pay
 
 
 def text_of(snapshot, **record) -> str:
-    found = review(snapshot, surroundings())
+    found = review(snapshot, review_context())
     return proposal_text(proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK))
 
 
@@ -28,7 +28,7 @@ def test_it_is_held_only_until_the_decision():
     signed = Neighbour(
         "p-0", State.SUBMITTED, signed=True, outpoints=coins, payments=payments, psbt=first.to_bytes()
     )
-    around = surroundings(neighbours=(signed,))
+    around = review_context(neighbours=(signed,))
     snapshot = snapshot_of(spend(fee=2_000), psbt_id="p-2")
     found = review(snapshot, around)
     assert found.to_acknowledge

@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from signerd.client import AsyncDaemonClient, DaemonClient, events
-from signerd.client.method import method
-from signerd.loopback.api import ROUTES
+from signerd.client.flow import method
+from signerd.loopback.endpoints import ROUTES
 
 STREAM = ("GET", events.PATH)
 SHELLS = (DaemonClient, AsyncDaemonClient)
@@ -17,7 +17,8 @@ def calls(shell):
 
 
 def places(shell):
-    return {call.place for call in calls(shell).values() if call.place} | {STREAM}
+    rows = [one.call for one in calls(shell).values() if one.call is not None]
+    return {(row.method, row.path) for row in rows} | {STREAM}
 
 
 @pytest.mark.parametrize("shell", SHELLS)

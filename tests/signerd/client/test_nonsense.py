@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from signerd.client import DaemonClient
-from signerd.client import method as module
+from signerd.client import DaemonClient, flow
+from signerd.endpoint import socket_path
 from signerd.errors import DaemonFailed, DaemonNotRunning, InvalidRequest, UnsafeFolder
-from signerd.loopback.place import socket_path
 
 
 @pytest.fixture
@@ -128,7 +127,7 @@ def test_a_stream_that_breaks_off_is_an_error_and_not_an_end(state):
 
 
 def test_a_mute_daemon_is_given_up(state, monkeypatch):
-    monkeypatch.setattr(module, "QUICK_SECONDS", 0.05)
+    monkeypatch.setattr(flow, "QUICK_SECONDS", 0.05)
     with answering(state, None), DaemonClient(state) as client, pytest.raises(DaemonFailed, match="in time"):
         client.status()
 

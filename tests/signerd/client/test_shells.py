@@ -9,6 +9,7 @@ from itertools import islice
 
 import pytest
 
+from signerd import shapes
 from signerd.client import AsyncDaemonClient, DaemonClient
 from signerd.client.events import Resumption
 from signerd.errors import (
@@ -19,7 +20,6 @@ from signerd.errors import (
     UnknownProposal,
     UnsafeFolder,
 )
-from signerd.loopback import shapes
 from tests.support.served import served_script
 
 REPORT = shapes.AuditReport(entries=3, head="00", at=None, fault=None)
@@ -99,7 +99,7 @@ def test_l10_a_token_goes_to_this_machine_only(shell, url):
 
 def test_l10_a_token_does_not_show_when_it_is_printed():
     with DaemonClient.at("http://127.0.0.1:9", "secret-token") as client:
-        assert "secret-token" not in repr(client.door) + str(client.door) + repr(client)
+        assert "secret-token" not in repr(client.address) + str(client.address) + repr(client)
 
 
 @SHELLS

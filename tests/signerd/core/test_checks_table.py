@@ -24,19 +24,19 @@ from signerd.core.checks.table import CHECKS, LOWERABLE, LOWERED, UNTOUCHABLE, l
 from signerd.core.review import review
 from signerd.core.rules.values import RULE_NAMES
 from signerd.core.states import State
-from signerd.core.values import Brought, Neighbour, Snapshot, Surroundings
+from signerd.core.values import Imported, Neighbour, ReviewContext, Snapshot
 from signerd.core.verdicts import Outcome, allow, hold, refuse, warn
-from tests.support.desk import NETWORK, VAULT, make_pin, snapshot_of, spend, surroundings
+from tests.support.desk import NETWORK, VAULT, make_pin, review_context, snapshot_of, spend
 from tests.support.tokens import call, token_snapshot
 
 HONEST = snapshot_of(spend())
 
 
 def names_of_checks() -> set[str]:
-    psbt, around = Psbt.parse(HONEST.psbt), surroundings()
+    psbt, around = Psbt.parse(HONEST.psbt), review_context()
     before = {check(Case(HONEST, psbt, around)).name for check in BEFORE_INSPECTION}
     before |= {check(Case(HONEST, psbt, around)).name for check in FORWARD_BEFORE_INSPECTION}
-    given = Case(replace(HONEST, brought=Brought("App", "app-1", 0)), psbt, around)
+    given = Case(replace(HONEST, brought=Imported("App", "app-1", 0)), psbt, around)
     before |= {check(given).name for check in (*BROUGHT_OF_VAULT, *BROUGHT_OF_PROFILE)}
     case = InspectedCase(HONEST, psbt, around, make_pin(), inspect(psbt, VAULT, network=NETWORK))
     after = (*AFTER_INSPECTION, *FORWARD_AFTER_INSPECTION, *BROUGHT_AFTER_INSPECTION)
@@ -48,8 +48,8 @@ def names_of_checks() -> set[str]:
 
 
 def names_of_the_review_itself() -> set[str]:
-    unreadable = {v.name for v in review(snapshot_of(b"psbt?"), surroundings()).verdicts}
-    lowered = {v.name for v in review(HONEST, surroundings(lowered=frozenset(LOWERABLE))).verdicts}
+    unreadable = {v.name for v in review(snapshot_of(b"psbt?"), review_context()).verdicts}
+    lowered = {v.name for v in review(HONEST, review_context(lowered=frozenset(LOWERABLE))).verdicts}
     return unreadable | (lowered - names_of_checks())
 
 
@@ -94,23 +94,23 @@ def test_lowering_goes_one_step_and_never_up() -> None:
     assert lower((hold("locktime", "H."),), names)[0] == warn("locktime", "H.")
 
 
-def rival() -> Surroundings:
+def rival() -> ReviewContext:
     coins = frozenset(item.outpoint for item in spend().inputs)
     first = Neighbour("p-0", State.SUBMITTED, signed=True, outpoints=coins, payments=frozenset())
-    return surroundings(neighbours=(first,))
+    return review_context(neighbours=(first,))
 
 
 @pytest.mark.parametrize(
     ("name", "snapshot", "around"),
     [
-        ("fee-share", snapshot_of(spend(fee=18_182)), surroundings()),
-        ("fee-recorded", replace(HONEST, fee=999), surroundings()),
+        ("fee-share", snapshot_of(spend(fee=18_182)), review_context()),
+        ("fee-recorded", replace(HONEST, fee=999), review_context()),
         ("conflict", HONEST, rival()),
-        ("locktime", snapshot_of(spend(locktime=200_000)), surroundings()),
+        ("locktime", snapshot_of(spend(locktime=200_000)), review_context()),
     ],
 )
 def test_a_lowered_check_still_speaks_and_the_review_says_that_it_was_lowered(
-    name: str, snapshot: Snapshot, around: Surroundings
+    name: str, snapshot: Snapshot, around: ReviewContext
 ) -> None:
     strict = review(snapshot, around)
     assert not strict.allowed or name in strict.to_acknowledge
@@ -126,12 +126,12 @@ def test_a_lowered_check_still_speaks_and_the_review_says_that_it_was_lowered(
 
 def test_s7_the_hard_limits_stand_above_what_is_lowered() -> None:
     # Of inputs of 200,000 satoshis: more than half.
-    found = review(snapshot_of(spend(fee=100_001)), surroundings(lowered=frozenset(LOWERABLE)))
+    found = review(snapshot_of(spend(fee=100_001)), review_context(lowered=frozenset(LOWERABLE)))
     assert {verdict.name for verdict in found.refusals} == {"transaction", "fee-above-limit"}
 
 
 def test_every_review_says_what_is_lowered_also_where_it_changes_nothing() -> None:
-    around = surroundings(lowered=frozenset({"locktime", "fee-share"}))
+    around = review_context(lowered=frozenset({"locktime", "fee-share"}))
     for snapshot, surrounding in [
         (HONEST, around),
         (snapshot_of(b"garbage"), around),
@@ -141,7 +141,7 @@ def test_every_review_says_what_is_lowered_also_where_it_changes_nothing() -> No
 
 
 def test_nothing_is_said_where_nothing_is_lowered() -> None:
-    assert LOWERED not in {v.name for v in review(HONEST, surroundings()).verdicts}
+    assert LOWERED not in {v.name for v in review(HONEST, review_context()).verdicts}
     assert LOWERED not in {
-        v.name for v in review(HONEST, surroundings(lowered=frozenset({"own-key"}))).verdicts
+        v.name for v in review(HONEST, review_context(lowered=frozenset({"own-key"}))).verdicts
     }

@@ -18,16 +18,16 @@ from signerd.core.effects import (
     Submit,
     SubmitDecline,
 )
-from signerd.core.engine import Step, decide, receive, standing_effects
+from signerd.core.engine import Step, decide, due_effects, receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Limits, Neighbour, Record, Snapshot, Surroundings
+from signerd.core.values import Limits, Neighbour, Record, ReviewContext, Snapshot
 from signerd.errors import IllegalEvent, NeedsAcknowledgement, RefusedByChecks, StaleApproval
-from tests.support.desk import signed_by, snapshot_of, spend, surroundings
+from tests.support.desk import review_context, signed_by, snapshot_of, spend
 from tests.support.wallets import ALICE, BOB, MALLORY
 
 HONEST = snapshot_of(spend())
-AROUND = surroundings()
+AROUND = review_context()
 
 
 def kinds(effects: Iterable[Effect]) -> list[type]:
@@ -38,11 +38,11 @@ def note_kinds(step: Step) -> list[str]:
     return [note.kind for note in step.notes]
 
 
-def approval(snapshot: Snapshot = HONEST, around: Surroundings = AROUND) -> events.Approved:
+def approval(snapshot: Snapshot = HONEST, around: ReviewContext = AROUND) -> events.Approved:
     return events.Approved(review(snapshot, around).digest)
 
 
-def run(*steps: events.Event, start: Record | None = None, around: Surroundings = AROUND) -> Record:
+def run(*steps: events.Event, start: Record | None = None, around: ReviewContext = AROUND) -> Record:
     record = start or receive(HONEST, around).record
     for event in steps:
         record = decide(record, event, around).record
@@ -65,27 +65,27 @@ def test_received_is_judged_and_asks_the_person() -> None:
 
 
 def test_a_refused_proposal_asks_nobody_and_says_why() -> None:
-    step = receive(HONEST, surroundings(pin=None))
+    step = receive(HONEST, review_context(pin=None))
     assert step.record.state is State.REFUSED
     assert kinds(step.effects) == [Notify]
     assert "not pinned" in step.record.reason
 
 
 def test_pinning_the_vault_brings_a_refused_proposal_back() -> None:
-    refused = receive(HONEST, surroundings(pin=None)).record
+    refused = receive(HONEST, review_context(pin=None)).record
     assert decide(refused, events.Reconsidered(), AROUND).record.state is State.WAITING_PERSON
 
 
 def test_judged_anew_as_before_asks_and_notes_nothing() -> None:
     waiting = receive(HONEST, AROUND).record
     assert decide(waiting, events.Reconsidered(), AROUND) == Step(waiting)
-    refused = receive(HONEST, surroundings(pin=None)).record
-    assert decide(refused, events.Reconsidered(), surroundings(pin=None)) == Step(refused)
+    refused = receive(HONEST, review_context(pin=None)).record
+    assert decide(refused, events.Reconsidered(), review_context(pin=None)) == Step(refused)
 
 
 def test_tighter_limits_refuse_what_waited() -> None:
     waiting = receive(HONEST, AROUND).record
-    tighter = surroundings(limits=replace(Limits(), max_fee=sats(999)))
+    tighter = review_context(limits=replace(Limits(), max_fee=sats(999)))
     assert decide(waiting, events.Reconsidered(), tighter).record.state is State.REFUSED
 
 
@@ -135,7 +135,7 @@ def test_s24_another_transaction_under_the_same_id_is_quarantined() -> None:
     assert step.record.state is State.QUARANTINED
     assert step.record.approval is None
     assert [e.level for e in step.effects if isinstance(e, Notify)] == [Level.ALARM]
-    assert standing_effects(step.record, AROUND) == ()
+    assert due_effects(step.record, AROUND) == ()
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_s24_another_transaction_after_the_signature_alarms_once_and_is_not_foll
 
 def test_an_approval_of_what_is_refused_now_is_refused() -> None:
     waiting = receive(HONEST, AROUND).record
-    changed = surroundings(claimed_descriptor=None)
+    changed = review_context(claimed_descriptor=None)
     with pytest.raises(RefusedByChecks, match="vault-unchanged"):
         decide(waiting, approval(around=changed), changed)
 
@@ -183,7 +183,7 @@ def test_s6_a_held_proposal_needs_the_warnings_name() -> None:
         outpoints=frozenset(),
         payments=frozenset((o.script_pubkey, int(o.amount)) for o in spend().outputs),
     )
-    around = surroundings(neighbours=(paid,))
+    around = review_context(neighbours=(paid,))
     waiting = receive(HONEST, around).record
     with pytest.raises(NeedsAcknowledgement, match="paid-twice"):
         decide(waiting, approval(around=around), around)
@@ -201,7 +201,7 @@ def test_s6_a_hold_that_appears_after_the_approval_is_asked_about() -> None:
         outpoints=frozenset(i.outpoint for i in spend().inputs),
         payments=frozenset(),
     )
-    step = decide(APPROVED, events.DeviceFound("trezor-1"), surroundings(neighbours=(paid,)))
+    step = decide(APPROVED, events.DeviceFound("trezor-1"), review_context(neighbours=(paid,)))
     assert step.record.state is State.WAITING_PERSON
 
 
@@ -212,7 +212,7 @@ def test_declining_tells_the_platform_once() -> None:
     assert isinstance(effect, SubmitDecline)
     assert effect.reason == "wrong invoice"
     delivered = decide(step.record, events.DeclineDelivered(), AROUND).record
-    assert standing_effects(delivered, AROUND) == ()
+    assert due_effects(delivered, AROUND) == ()
 
 
 @pytest.mark.parametrize("record", [SIGNED, SUBMITTING, SUBMITTED], ids=lambda r: r.state)
@@ -234,7 +234,7 @@ def test_a_refusal_at_the_device_asks_the_person_again() -> None:
     step = decide(SIGNING, events.DeviceFailed("refused-by-person", "Refused.", asked=True), AROUND)
     assert step.record.state is State.INTERRUPTED
     assert step.record.approval is None
-    assert standing_effects(step.record, AROUND) == (AskPerson("p-1"),)
+    assert due_effects(step.record, AROUND) == (AskPerson("p-1"),)
     assert run(approval(), start=step.record).state is State.WAITING_DEVICE
 
 
@@ -295,7 +295,7 @@ def test_a_proposal_that_ended_while_the_device_was_locked_is_not_asked_about_ag
 
 def test_an_undelivered_signature_is_sent_again_as_it_is() -> None:
     step = decide(SUBMITTING, events.SubmitUndelivered("no answer"), AROUND)
-    assert step.effects == standing_effects(SIGNED, AROUND)
+    assert step.effects == due_effects(SIGNED, AROUND)
     (effect,) = step.effects
     assert isinstance(effect, Submit)
     assert SIGNED.signature is not None
@@ -393,7 +393,7 @@ def test_a_lie_that_comes_later_refuses_what_waited() -> None:
 def test_an_end_that_the_platform_tells_closes_what_waited(status: ProposalStatus, state: State) -> None:
     step = decide(APPROVED, events.Polled(replace(HONEST, status=status)), AROUND)
     assert step.record.state is state
-    assert standing_effects(step.record, AROUND) == ()
+    assert due_effects(step.record, AROUND) == ()
 
 
 def test_met_by_the_others_does_not_stop_a_signature_on_its_way() -> None:

@@ -9,12 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from custody.schemas.proposals import ProposalStatus, TxType
 from signerd.core import events
 from signerd.core.effects import Effect, SignOnDevice, Submit, SubmitDecline
-from signerd.core.engine import decide, receive, standing_effects
+from signerd.core.engine import decide, due_effects, receive
 from signerd.core.review import review
 from signerd.core.states import State
-from signerd.core.values import Brought, Record, Surroundings
+from signerd.core.values import Imported, Record, ReviewContext
 from signerd.errors import DecisionError
-from tests.support.desk import signed_by, snapshot_of, spend, surroundings
+from tests.support.desk import review_context, signed_by, snapshot_of, spend
 from tests.support.wallets import ALICE, BOB
 
 HONEST = snapshot_of(spend())
@@ -29,10 +29,10 @@ SNAPSHOTS = (
     snapshot_of(b"garbage!"),
 )
 AROUNDS = (
-    surroundings(),
-    surroundings(pin=None),
-    surroundings(claimed_descriptor=None),
-    surroundings(revoked="The platform says so."),
+    review_context(),
+    review_context(pin=None),
+    review_context(claimed_descriptor=None),
+    review_context(revoked="The platform says so."),
 )
 ANSWERS = (
     signed_by(ALICE, HONEST),
@@ -41,7 +41,7 @@ ANSWERS = (
     ALICE.sign(spend(fee=1_001)).to_bytes(),
 )
 # The same transaction, brought by an app: of the vault as above.
-BROUGHT = replace(HONEST, brought=Brought("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
+BROUGHT = replace(HONEST, brought=Imported("App", "app-1", 0), recipients=(), amounts=(), txid_expected="")
 DIGESTS = tuple(review(s, a).digest for s in (*SNAPSHOTS, BROUGHT) for a in AROUNDS)
 
 SIMPLE = (
@@ -67,7 +67,7 @@ class Life(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.around: Surroundings = AROUNDS[0]
+        self.around: ReviewContext = AROUNDS[0]
         self.signatures: set[bytes] = set()
         self.keys: set[str] = set()
         self.yes_to: set[str] = set()
@@ -105,7 +105,7 @@ class Life(RuleBasedStateMachine):
                 self.keys.add(effect.idempotency_key)
 
     @rule(around=st.sampled_from([*[AROUNDS[0]] * 5, *AROUNDS]))
-    def machine_changes(self, around: Surroundings) -> None:
+    def machine_changes(self, around: ReviewContext) -> None:
         self.around = around
 
     # Ends are rare, for else hardly a run would come as far as a signature.
@@ -148,7 +148,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def daemon_performs_what_stands(self) -> None:
-        self.look_at(standing_effects(self.record, self.around))
+        self.look_at(due_effects(self.record, self.around))
 
     @invariant()
     def one_signature_under_one_key(self) -> None:

@@ -20,9 +20,9 @@ from multisig import (
 )
 from signerd.core.review import Review, review
 from signerd.core.states import State
-from signerd.core.values import Limits, Neighbour, Snapshot, Surroundings
+from signerd.core.values import Limits, Neighbour, ReviewContext, Snapshot
 from signerd.core.verdicts import Outcome
-from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, snapshot_of, spend, surroundings
+from tests.support.desk import NETWORK, VAULT, make_pin, own_keys, review_context, snapshot_of, spend
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, fund, make_vault, pay, with_input, with_output
 
 
@@ -30,14 +30,14 @@ def outcome(found: Review, name: str) -> Outcome | None:
     return next((verdict.outcome for verdict in found.verdicts if verdict.name == name), None)
 
 
-def refused_by(snapshot: Snapshot, around: Surroundings | None = None) -> set[str]:
-    found = review(snapshot, around or surroundings())
+def refused_by(snapshot: Snapshot, around: ReviewContext | None = None) -> set[str]:
+    found = review(snapshot, around or review_context())
     assert not found.allowed
     return {verdict.name for verdict in found.refusals}
 
 
 def test_an_honest_proposal_is_allowed_by_every_check() -> None:
-    found = review(snapshot_of(spend()), surroundings())
+    found = review(snapshot_of(spend()), review_context())
     assert found.allowed
     assert {verdict.outcome for verdict in found.verdicts} == {Outcome.ALLOW}
     assert len({verdict.name for verdict in found.verdicts}) == len(found.verdicts) == 23
@@ -54,7 +54,7 @@ def test_a_kind_that_cannot_be_checked_is_refused() -> None:
 
 
 def test_s16_a_vault_that_is_not_pinned_is_refused() -> None:
-    assert "vault-pinned" in refused_by(snapshot_of(spend()), surroundings(pin=None))
+    assert "vault-pinned" in refused_by(snapshot_of(spend()), review_context(pin=None))
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_s16_a_vault_that_is_not_pinned_is_refused() -> None:
     ],
 )
 def test_s16_a_vault_that_changed_after_pinning_is_refused(claimed: str | None) -> None:
-    assert "vault-unchanged" in refused_by(snapshot_of(spend()), surroundings(claimed_descriptor=claimed))
+    assert "vault-unchanged" in refused_by(snapshot_of(spend()), review_context(claimed_descriptor=claimed))
 
 
 def test_the_order_in_which_the_platform_lists_the_cosigners_means_nothing() -> None:
     listed = make_vault((CAROL, ALICE, BOB)).descriptor
-    assert review(snapshot_of(spend()), surroundings(claimed_descriptor=listed)).allowed
+    assert review(snapshot_of(spend()), review_context(claimed_descriptor=listed)).allowed
 
 
 def test_s14_another_network_is_refused() -> None:
     assert "network" in refused_by(snapshot_of(spend(), workspace_network="mainnet"))
-    assert "network" in refused_by(snapshot_of(spend()), surroundings(network=Network.SIGNET))
+    assert "network" in refused_by(snapshot_of(spend()), review_context(network=Network.SIGNET))
 
 
 def test_s14_a_pinned_vault_in_another_workspace_is_refused() -> None:
@@ -86,10 +86,10 @@ def test_s14_a_pinned_vault_in_another_workspace_is_refused() -> None:
 
 
 def test_s15_a_quorum_without_our_exact_key_is_refused() -> None:
-    assert "own-key" in refused_by(snapshot_of(spend()), surroundings(own_keys=own_keys(MALLORY)))
-    assert "own-key" in refused_by(snapshot_of(spend()), surroundings(own_keys=()))
+    assert "own-key" in refused_by(snapshot_of(spend()), review_context(own_keys=own_keys(MALLORY)))
+    assert "own-key" in refused_by(snapshot_of(spend()), review_context(own_keys=()))
     # The right device, but an account that it never gave.
-    assert "own-key" in refused_by(snapshot_of(spend()), surroundings(own_keys=own_keys()[1:]))
+    assert "own-key" in refused_by(snapshot_of(spend()), review_context(own_keys=own_keys()[1:]))
 
 
 def test_s1_fake_change_is_refused_under_the_findings_own_code() -> None:
@@ -138,7 +138,7 @@ def test_s12_swapped_amounts_of_two_recipients_are_refused() -> None:
     coins = [fund(VAULT, 200_000)]
     outputs = [pay(50_000, "a"), pay(60_000, "b"), ChangeTo(sats(89_000), 1, 0)]
     honest = snapshot_of(build_psbt(VAULT, coins, outputs, 0))
-    assert review(honest, surroundings()).allowed
+    assert review(honest, review_context()).allowed
     swapped = replace(honest, amounts=tuple(reversed(honest.amounts)))
     assert refused_by(swapped) == {"amounts"}
 
@@ -147,27 +147,27 @@ def test_a_payment_to_the_vault_itself_counts_as_the_recorded_one() -> None:
     coins = [fund(VAULT, 200_000)]
     psbt = build_psbt(VAULT, coins, [ChangeTo(sats(50_000), RECEIVE, 5), ChangeTo(sats(149_000), 1, 0)], 0)
     to_self = snapshot_of(psbt, recipients=(VAULT.address(RECEIVE, 5),), amounts=(50_000,))
-    assert review(to_self, surroundings()).allowed
+    assert review(to_self, review_context()).allowed
 
 
 @pytest.mark.parametrize("recorded", ["0x68656c6c6f", "hello"])
 def test_s10_recorded_data_passes_and_other_data_does_not(recorded: str) -> None:
     data = TxOut(sats(0), op_return_script(b"hello"))
     psbt = build_psbt(VAULT, [fund(VAULT, 200_000)], [data, ChangeTo(sats(199_000), 1, 0)], 0)
-    assert review(snapshot_of(psbt, op_return=recorded), surroundings()).allowed
+    assert review(snapshot_of(psbt, op_return=recorded), review_context()).allowed
     assert "data" in refused_by(snapshot_of(psbt, op_return=None))
     assert "data" in refused_by(snapshot_of(psbt, op_return="0xzz"))
 
 
-def limits(**changes: object) -> Surroundings:
-    return surroundings(limits=replace(Limits(), **changes))
+def limits(**changes: object) -> ReviewContext:
+    return review_context(limits=replace(Limits(), **changes))
 
 
 def test_s7_fee_limits_refuse_at_the_configured_figures() -> None:
     usual = snapshot_of(spend(fee=1_000))
     assert review(usual, limits(max_fee=sats(1_000))).allowed
     assert refused_by(usual, limits(max_fee=sats(999))) == {"fee-total"}
-    found = review(usual, surroundings())
+    found = review(usual, review_context())
     assert found.inspection is not None
     rate = found.inspection.fee_rate.sat_per_kvb
     assert review(usual, limits(max_fee_rate=FeeRate(rate))).allowed
@@ -176,7 +176,7 @@ def test_s7_fee_limits_refuse_at_the_configured_figures() -> None:
 
 def test_s7_the_fees_share_warns_at_five_and_refuses_at_ten_percent() -> None:
     def share(fee: int) -> Outcome | None:
-        return outcome(review(snapshot_of(spend(fee=fee)), surroundings()), "fee-share")
+        return outcome(review(snapshot_of(spend(fee=fee)), review_context()), "fee-share")
 
     # Inputs hold 200,000: fee 9,523 is 4.99 % of the outputs, 9,524 just over 5 %; 18,182 just over 10 %.
     assert share(9_523) is Outcome.ALLOW
@@ -197,7 +197,7 @@ def neighbour(psbt: Psbt, psbt_id: str = "p-0", *, state: State, signed: bool) -
 
 def test_s25_an_open_proposal_over_the_same_coins_is_shown() -> None:
     rival = neighbour(spend(fee=2_000), state=State.WAITING_PERSON, signed=False)
-    found = review(snapshot_of(spend()), surroundings(neighbours=(rival,)))
+    found = review(snapshot_of(spend()), review_context(neighbours=(rival,)))
     assert outcome(found, "conflict") is Outcome.WARN
     assert found.allowed
     assert not found.to_acknowledge
@@ -205,7 +205,7 @@ def test_s25_an_open_proposal_over_the_same_coins_is_shown() -> None:
 
 def test_s6_a_signed_proposal_over_the_same_coins_must_be_acknowledged() -> None:
     rival = neighbour(spend(fee=2_000), state=State.SUBMITTED, signed=True)
-    found = review(snapshot_of(spend()), surroundings(neighbours=(rival,)))
+    found = review(snapshot_of(spend()), review_context(neighbours=(rival,)))
     assert found.to_acknowledge == {"conflict"}
     assert outcome(found, "paid-twice") is Outcome.ALLOW
 
@@ -238,7 +238,7 @@ def test_s6_the_same_payment_again_is_held_whatever_the_platform_says_of_the_fir
     state: State, signed: bool, held: bool
 ) -> None:
     first = neighbour(spend(), state=state, signed=signed)
-    found = review(snapshot_of(again(), "p-2"), surroundings(neighbours=(first,)))
+    found = review(snapshot_of(again(), "p-2"), review_context(neighbours=(first,)))
     assert ("paid-twice" in found.to_acknowledge) is held
 
 
@@ -247,7 +247,7 @@ def test_s6_another_amount_or_another_recipient_is_not_held() -> None:
     first = neighbour(spend(), state=State.SUBMITTED, signed=True)
     for payment in (pay(50_001), pay(50_000, "other")):
         psbt = build_psbt(VAULT, coins, [payment, ChangeTo(sats(49_000), 1, 8)], 0)
-        found = review(snapshot_of(psbt, "p-2"), surroundings(neighbours=(first,)))
+        found = review(snapshot_of(psbt, "p-2"), review_context(neighbours=(first,)))
         assert not found.to_acknowledge
 
 
@@ -257,17 +257,17 @@ def test_s24_the_digest_covers_everything_that_is_shown() -> None:
     digests = [
         review(snapshot, around).digest
         for snapshot, around in [
-            (base, surroundings()),
-            (replace(base, description="Invoice 8"), surroundings()),
-            (replace(base, created_by="9"), surroundings()),
-            (replace(base, psbt_id="p-9"), surroundings()),
-            (replace(base, fee=999), surroundings()),
-            (snapshot_of(spend(fee=1_001)), surroundings()),
-            (base, surroundings(pin=make_pin(other_vault))),
-            (base, surroundings(pin=None)),
-            (base, surroundings(pin=replace(make_pin(), name="Petty cash"))),
+            (base, review_context()),
+            (replace(base, description="Invoice 8"), review_context()),
+            (replace(base, created_by="9"), review_context()),
+            (replace(base, psbt_id="p-9"), review_context()),
+            (replace(base, fee=999), review_context()),
+            (snapshot_of(spend(fee=1_001)), review_context()),
+            (base, review_context(pin=make_pin(other_vault))),
+            (base, review_context(pin=None)),
+            (base, review_context(pin=replace(make_pin(), name="Petty cash"))),
             (base, limits(max_fee=sats(999))),
-            (base, surroundings(neighbours=(neighbour(again(), state=State.SUBMITTED, signed=True),))),
+            (base, review_context(neighbours=(neighbour(again(), state=State.SUBMITTED, signed=True),))),
         ]
     ]
     assert len(set(digests)) == len(digests)
@@ -276,8 +276,8 @@ def test_s24_the_digest_covers_everything_that_is_shown() -> None:
 def test_a_colleagues_signature_does_not_undo_an_approval() -> None:
     psbt = spend()
     assert (
-        review(snapshot_of(psbt), surroundings()).digest
-        == review(snapshot_of(BOB.sign(psbt), collected=1), surroundings()).digest
+        review(snapshot_of(psbt), review_context()).digest
+        == review(snapshot_of(BOB.sign(psbt), collected=1), review_context()).digest
     )
 
 
@@ -289,5 +289,5 @@ def test_a_neighbour_that_shares_nothing_is_silent() -> None:
         outpoints=frozenset({OutPoint("11" * 32, 0)}),
         payments=frozenset(),
     )
-    found = review(snapshot_of(spend()), surroundings(neighbours=(stranger,)))
-    assert found.digest == review(snapshot_of(spend()), surroundings()).digest
+    found = review(snapshot_of(spend()), review_context(neighbours=(stranger,)))
+    assert found.digest == review(snapshot_of(spend()), review_context()).digest

@@ -24,10 +24,10 @@ from tests.support.desk import (
     VAULT_ID,
     make_pin,
     own_keys,
+    review_context,
     signed_by,
     snapshot_of,
     spend,
-    surroundings,
 )
 from tests.support.tokens import GOLD, call, published, token_snapshot
 from tests.support.wallets import ALICE, BOB, CAROL, foreign_script
@@ -40,7 +40,7 @@ TRANSFER, PAUSE, DEPLOYMENT = call(), call(Function.PAUSE), GOLD.deployment
 
 
 def verdict(payload: Payload, screen: Screen | None):
-    found = review(token_snapshot(payload), surroundings(token=GOLD, screen=screen))
+    found = review(token_snapshot(payload), review_context(token=GOLD, screen=screen))
     return next(v for v in found.verdicts if v.name == NAME)
 
 
@@ -109,7 +109,7 @@ def judged(text: str, screen: Screen | None, signers=(), payload: Payload = TRAN
     snapshot = token_snapshot(payload)
     for signer in signers:
         snapshot = replace(snapshot, psbt=signed_by(signer, snapshot))
-    around = surroundings(token=GOLD, screen=screen, rules=read_rules(text, NETWORK))
+    around = review_context(token=GOLD, screen=screen, rules=read_rules(text, NETWORK))
     return {v.name: v.outcome for v in review(snapshot, around).verdicts if v.name.startswith("rule-")}
 
 
@@ -132,7 +132,7 @@ def test_a_rule_lets_a_signature_of_a_device_that_shows_all_stand_for_it() -> No
 
 
 def test_the_rule_is_about_tokens_alone() -> None:
-    around = surroundings(screen=None, rules=read_rules("[refuse]\ntoken_not_on_screen = true\n", NETWORK))
+    around = review_context(screen=None, rules=read_rules("[refuse]\ntoken_not_on_screen = true\n", NETWORK))
     assert review(snapshot_of(spend()), around).allowed
 
 
@@ -174,5 +174,5 @@ def test_what_was_seen_outlives_a_restart_and_is_written_once(tmp_path: Path) ->
         entries = journal.head()
         assert journal.see_screen(ALICE.fingerprint, UNKNOWN) == ()
         assert journal.head() == entries
-    with Journal(tmp_path, network=NETWORK, limits=surroundings().limits) as journal:
-        assert journal.surroundings(token_snapshot(TRANSFER)).screen == UNKNOWN
+    with Journal(tmp_path, network=NETWORK, limits=review_context().limits) as journal:
+        assert journal.review_context(token_snapshot(TRANSFER)).screen == UNKNOWN

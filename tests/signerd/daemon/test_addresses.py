@@ -8,10 +8,12 @@ import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, NotEnrolled, RefusedByPerson, Unsupported
 from multisig import MAX_INDEX, Network, OriginKey, Profile, encode_address, profile_account_path
+from signerd.callers import PAGE, TERMINAL, Caller, Kind, Right
 from signerd.core.audit import Note
 from signerd.core.values import OwnKey
-from signerd.daemon import Daemon
-from signerd.devices import KEEP_AWAY, PIN_AGAIN
+from signerd.daemon.device_actions import MOST_A_MINUTE, Prompts
+from signerd.daemon.devices import KEEP_AWAY, PIN_AGAIN
+from signerd.daemon.service import Daemon
 from signerd.errors import (
     AddressDiffers,
     AddressNotShown,
@@ -23,8 +25,6 @@ from signerd.errors import (
     TooManyPrompts,
     UnknownVault,
 )
-from signerd.loopback.callers import PAGE, TERMINAL, Caller, Kind, Right
-from signerd.prompts import MOST_A_MINUTE, Prompts
 from tests.support.daemons import daemon_at, until
 from tests.support.desk import NETWORK, VAULT, VAULT_ID, own_keys
 from tests.support.fake_bridge import FakeBridge

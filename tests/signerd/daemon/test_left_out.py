@@ -10,7 +10,7 @@ import pytest
 from custody.schemas.proposals import ProposalStatus
 from signerd.core.states import State
 from signerd.core.values import Snapshot
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import JournalUnwritable
 from signerd.journal import Journal
 from tests.support.daemons import approve, daemon_at, until, until_state

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import AddressMismatch, DeviceState, Disconnected, RefusedByPerson, Unsupported
-from signerd.cli.vault_words import preview_text
+from signerd.cli.vaults import preview_text
 from signerd.core.claims import VaultClaim
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from signerd.errors import (
     AddressDiffers,
     AddressNotShown,
@@ -22,7 +22,7 @@ from signerd.errors import (
     VaultDiffers,
     WrongCode,
 )
-from signerd.loopback.shapes import BroughtQuorum
+from signerd.shapes import BroughtQuorum
 from tests.support.daemons import daemon_at, until, until_state
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge

@@ -13,11 +13,11 @@ from firmware_bridge import (
 )
 from multisig import ChangeTo, Psbt, build_psbt, sats
 from signerd.core.states import State
+from signerd.daemon.service import Daemon
 from signerd.errors import (
     IllegalEvent,
     StaleApproval,
 )
-from signerd.loopback.service import DaemonService
 from tests.support.daemons import (
     MemoryStore,
     approve,
@@ -39,7 +39,7 @@ async def test_a_proposal_is_seen_approved_signed_and_submitted(
     prepared: Path, platform: FakePlatform, bridge: FakeBridge
 ) -> None:
     async with daemon_at(prepared, platform, bridge) as daemon:
-        port: DaemonService = daemon
+        port: Daemon = daemon
         await until_state(daemon, "p-1", State.WAITING_PERSON)
         shown = await port.proposal("p-1")
         assert shown.allowed
@@ -199,7 +199,7 @@ async def test_f_1000_pending_proposals(prepared: Path, platform: FakePlatform, 
 async def test_l11_a_long_list_lets_others_in_while_it_is_made(
     prepared: Path, platform: FakePlatform, bridge: FakeBridge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signerd.daemon.AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr("signerd.daemon.service.AT_ONCE_SECONDS", 0.0)
     platform.proposals = {f"p-{n}": snapshot_of(one_coin(n), f"p-{n}") for n in range(10)}
     async with daemon_at(prepared, platform, bridge) as daemon:
         await until_state(daemon, "p-9", State.WAITING_PERSON)

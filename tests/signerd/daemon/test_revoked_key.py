@@ -8,7 +8,7 @@ import pytest
 
 from firmware_bridge import DeviceState
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from tests.support.daemons import MemoryStore, approve, daemon_at, until, until_state
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform, listed_key, problem

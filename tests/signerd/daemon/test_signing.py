@@ -16,8 +16,8 @@ from firmware_bridge import (
     RefusedByPerson,
 )
 from multisig import ChangeTo, build_psbt, sats
-from signerd import runner
 from signerd.core.states import State
+from signerd.daemon import runner
 from tests.support.daemons import (
     approve,
     daemon_at,

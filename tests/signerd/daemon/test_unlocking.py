@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from firmware_bridge import Busy, Device, DeviceState, Locked, Question
-from signerd.daemon import Daemon
-from signerd.devices import UNFORESEEN
+from signerd.daemon.devices import UNFORESEEN
+from signerd.daemon.service import Daemon
+from signerd.daemon.unlocking import ID_BYTES, NOBODY_ANSWERED, Questions, Unlocking
 from signerd.errors import DeviceFailed, NoSuchDevice, NoSuchQuestion, NothingUnlocked
-from signerd.loopback.shapes import QuestionAnswer
-from signerd.questions import ID_BYTES, Questions
-from signerd.unlocking import NOBODY_ANSWERED, Unlocking
+from signerd.shapes import QuestionAnswer
 from tests.support.daemons import daemon_at, until
 from tests.support.fake_bridge import FakeBridge
 from tests.support.fake_platform import FakePlatform

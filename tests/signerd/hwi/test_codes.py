@@ -8,15 +8,15 @@ from firmware_bridge.errors import RefusedByPerson, WrongApp
 from firmware_bridge.model import Device as BridgeDevice
 from firmware_bridge.usb_models import USB_MODELS
 from signerd import errors as e
+from signerd import shapes
 from signerd.core.states import State
-from signerd.hwi import codes, door, listing, signing, values
+from signerd.hwi import codes, connection, listing, signing, values
 from signerd.hwi.codes import Code, code_of
 from signerd.hwi.keys import MAX_ACCOUNT
 from signerd.hwi.signing import ENDS
-from signerd.loopback import shapes
-from signerd.loopback.api import ROUTES
-from signerd.loopback.errors import leaves
-from signerd.loopback.shapes import addresses
+from signerd.loopback.endpoints import ROUTES
+from signerd.problems import leaves
+from signerd.shapes import vaults
 
 
 def test_every_leaf_of_our_errors_has_a_code_of_hwi():
@@ -70,7 +70,7 @@ def test_every_end_without_a_signature_is_known():
         (shapes.DeviceView, values.Device),
         (shapes.KeyView, values.Key),
         (shapes.AccountKeys, values.Accounts),
-        (shapes.BroughtView, values.Brought),
+        (shapes.BroughtView, values.Imported),
     ],
 )
 def test_what_is_read_is_what_the_daemon_s_shapes_have(shape, ours):
@@ -82,7 +82,7 @@ def test_what_is_read_by_hand_stands_in_the_shapes_too():
     assert {"fingerprint", "path", "xpub"} <= set(shapes.CosignerView.model_fields)
     assert {"state", "question"} <= set(shapes.UnlockStep.model_fields)
     assert {"id", "kind", "device_id"} <= set(shapes.QuestionView.model_fields)
-    assert addresses.MAX_ACCOUNT == MAX_ACCOUNT
+    assert vaults.MAX_ACCOUNT == MAX_ACCOUNT
 
 
 def test_every_path_that_is_asked_is_a_row_of_the_api():
@@ -109,7 +109,7 @@ def test_every_path_that_is_asked_is_a_row_of_the_api():
 @pytest.mark.parametrize("text", ["", "..", "a/b", "a?b", "a b", "x" * 101])
 def test_an_id_that_could_lead_elsewhere_is_none(text):
     with pytest.raises(e.InvalidRequest):
-        door.identifier(text)
+        connection.identifier(text)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def _seen(device):
 
 
 def test_who_waits_tells_the_person_on_standard_error_only(capsys):
-    signing._tell(values.Brought("b-1", "waiting-for-person", "", "Treas\x1bury", 5, None))
+    signing._tell(values.Imported("b-1", "waiting-for-person", "", "Treas\x1bury", 5, None))
     seen = capsys.readouterr()
     assert seen.out == ""
     assert "\x1b" not in seen.err

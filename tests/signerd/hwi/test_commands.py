@@ -15,8 +15,8 @@ from multisig import Psbt, multisig_account_path, profile_account_path, signer_p
 from signerd.core.audit import Note
 from signerd.core.values import Limits
 from signerd.hwi import signing
+from signerd.hwi.arguments import REFUSED
 from signerd.hwi.codes import Code
-from signerd.hwi.refused import REFUSED
 from signerd.journal import Journal
 from tests.support.bills import PROFILE, PROFILE_KEY, bill
 from tests.support.daemons import prepare
@@ -67,7 +67,7 @@ def person(desk, does):
     """Somebody at the page, who does this with the first PSBT that is brought."""
 
     def wait_and_do():
-        desk.until(lambda: bool(desk.service.journal.brought.open()))
+        desk.until(lambda: bool(desk.service.journal.imported.open()))
         with desk.client() as daemon:
             (line,) = [line for line in daemon.brought_psbts() if line.state == "waiting-for-person"]
             does(daemon, line.psbt_id)
@@ -79,7 +79,7 @@ def person(desk, does):
 
 
 def waiting(desk):
-    return desk.on_loop(desk.service.journal.brought.open)
+    return desk.on_loop(desk.service.journal.imported.open)
 
 
 def approves(daemon, psbt_id):

@@ -18,7 +18,7 @@ NOT_FOR_A_QUESTION = (
     "httpx",
     "pydantic",
     "signerd.client",
-    "signerd.loopback.shapes",
+    "signerd.shapes",
     "multisig",
     "coincurve",
     "embit",

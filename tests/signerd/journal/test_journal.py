@@ -264,7 +264,7 @@ def test_a_claim_is_news_once(journal: Journal) -> None:
     assert journal.claims() == (renamed,)
     # A name is a label: no alarm, but it is told beside the proposals.
     assert journal.vault_changes(VAULT_ID) == ()
-    assert journal.surroundings(snapshot_of(spend())).claimed_name == "Renamed"
+    assert journal.review_context(snapshot_of(spend())).claimed_name == "Renamed"
 
 
 def test_a_pin_is_never_replaced(journal: Journal) -> None:

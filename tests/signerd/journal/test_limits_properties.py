@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from custody.schemas.proposals import ProposalStatus
 from multisig import Psbt
 from signerd.core.states import State
-from signerd.core.values import Brought, Snapshot
+from signerd.core.values import Imported, Snapshot
 from tests.signerd.journal.test_spending import NOON, Desk, paying
 
 DAY_LIMIT, WEEK_LIMIT = 100_000, 250_000
@@ -26,7 +26,7 @@ ENDS = (
     (ProposalStatus.CONFIRMED, 7),
 )
 # In the year 2106.
-NEVER_OVER = Brought("App", "app-1", 2**32)
+NEVER_OVER = Imported("App", "app-1", 2**32)
 
 
 @dataclass

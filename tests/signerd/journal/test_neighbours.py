@@ -24,7 +24,7 @@ def journal(tmp_path: Path) -> Journal:
 
 
 def neighbours(journal: Journal, psbt_id: str) -> dict[str, Neighbour]:
-    around = journal.surroundings(journal.record(psbt_id).snapshot)
+    around = journal.review_context(journal.record(psbt_id).snapshot)
     return {neighbour.psbt_id: neighbour for neighbour in around.neighbours}
 
 

@@ -68,7 +68,7 @@ def test_s29_a_signed_place_is_known_after_a_restart_and_an_offered_one_is_not(d
     assert not desk.held(further)
     assert desk.held(desk.offer(2_501))
     # A platform that relists the quorum under another id finds the same places.
-    assert desk.journal.surroundings(further).places.keys() == {policy_code(VAULT)}
+    assert desk.journal.review_context(further).places.keys() == {policy_code(VAULT)}
 
 
 def test_s29_a_signature_that_could_not_be_stored_makes_no_place_known(desk: Desk) -> None:

@@ -62,10 +62,10 @@ def test_whoever_a_deployment_may_list_is_looked_for_among_all_pins(journal: Jou
     journal.poll(plain)
     for token in (listing, GOLD):
         journal.learn_token(token.deployment, Published(token.blob))
-    assert journal.surroundings(journal.record("t-1").snapshot).pins == journal.pins()
+    assert journal.review_context(journal.record("t-1").snapshot).pins == journal.pins()
     assert journal.pins()
     # What lists nobody is judged alike whatever else is pinned.
-    assert journal.surroundings(plain).pins == ()
+    assert journal.review_context(plain).pins == ()
 
 
 def changed_by_one_bit(raw: bytes) -> bytes:

@@ -5,10 +5,9 @@ import json
 import httpx
 import pytest
 
-from signerd.loopback.api import PREFIX, ROUTES
-from signerd.loopback.callers import GRANTABLE, PAGE, TERMINAL, Caller, Kind, Right
-from signerd.loopback.place import HOST, socket_path
-from signerd.loopback.rights_words import RIGHT_WORDS, granted, rights_words
+from signerd.callers import GRANTABLE, PAGE, RIGHT_WORDS, TERMINAL, Caller, Kind, Right, granted, rights_words
+from signerd.endpoint import HOST, PREFIX, socket_path
+from signerd.loopback.endpoints import ROUTES
 from tests.support.served import make_outer, served_daemon
 
 

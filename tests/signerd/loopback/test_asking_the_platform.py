@@ -2,7 +2,7 @@
 
 import pytest
 
-from signerd.loopback.callers import Caller, Kind, Right
+from signerd.callers import Caller, Kind, Right
 from tests.support.ported import Port
 from tests.support.served import make_outer, served_daemon
 

@@ -19,13 +19,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from signerd.callers import Right
 from signerd.core.states import State
+from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.loopback.access.rates import Rates
-from signerd.loopback.api import PREFIX, ROUTES, Route
 from signerd.loopback.binding import arguments
-from signerd.loopback.callers import Right
 from signerd.loopback.description import describe
-from signerd.loopback.place import HOST, socket_path
+from signerd.loopback.endpoints import ROUTES, Route
 from tests.support.daemons import make_config
 from tests.support.served import Served, make_outer, served_daemon
 
@@ -67,7 +67,7 @@ def callers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callers]:
         served_daemon(folder / "s", make_outer(folder), port=0, config=make_config()) as daemon,
     ):
         daemon.until(lambda: [r.state for r in daemon.service.journal.records()] == [State.WAITING_PERSON])
-        url = f"http://127.0.0.1:{daemon.service.reach.port}"
+        url = f"http://127.0.0.1:{daemon.service.page_address.port}"
         token = daemon.on_loop(_paired, daemon.service)
         transport = httpx.HTTPTransport(uds=str(socket_path(daemon.state)))
         with (

@@ -8,20 +8,20 @@ import httpx
 import pytest
 
 from multisig import Network
+from signerd import shapes
+from signerd.callers import TERMINAL
 from signerd.client.flow import Reply, refusal
 from signerd.core.review import review
 from signerd.core.states import State
 from signerd.core.values import Record
+from signerd.daemon.proposal_views import proposal_line, proposal_view
+from signerd.endpoint import HOST, PREFIX, socket_path
 from signerd.errors import DaemonFailed, InvalidRequest, NoSuchRoute, SignerdError, StaleApproval
-from signerd.loopback import shapes
-from signerd.loopback.api import PREFIX, ROUTES
-from signerd.loopback.callers import TERMINAL
-from signerd.loopback.errors import leaves
-from signerd.loopback.place import HOST, socket_path
+from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.routes import interface
-from signerd.loopback.views import proposal_line, proposal_view
-from tests.signerd.loopback.test_errors import made
-from tests.support.desk import snapshot_of, spend, surroundings
+from signerd.problems import leaves
+from tests.signerd.test_problems import made
+from tests.support.desk import review_context, snapshot_of, spend
 from tests.support.served import served_script
 
 DIGEST = "ab" * 32
@@ -44,11 +44,11 @@ def record() -> Record:
 
 
 def view() -> shapes.ProposalView:
-    return proposal_view(record(), review(record().snapshot, surroundings()), Network.REGTEST)
+    return proposal_view(record(), review(record().snapshot, review_context()), Network.REGTEST)
 
 
 def line() -> shapes.ProposalLine:
-    return proposal_line(record(), review(record().snapshot, surroundings()), Network.REGTEST)
+    return proposal_line(record(), review(record().snapshot, review_context()), Network.REGTEST)
 
 
 STATUS = shapes.Status(

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
+from signerd.endpoint import socket_path
 from signerd.errors import DaemonFailed, DaemonNotRunning
 from signerd.loopback import serve
-from signerd.loopback.place import socket_path
 from signerd.loopback.serve import serving
 from tests.signerd.loopback.test_routes import STATUS
 from tests.support.served import Scripted, served_script

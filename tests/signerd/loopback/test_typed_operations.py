@@ -8,11 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from firmware_bridge import Bridge, DeviceState, Question
-from signerd.devices import DeviceBridge, Devices
-from signerd.loopback import shapes
-from signerd.loopback.api import PREFIX, ROUTES
+from signerd import shapes
+from signerd.callers import Right
+from signerd.daemon.devices import DeviceBridge, Devices
+from signerd.endpoint import PREFIX
 from signerd.loopback.binding import In, arguments
-from signerd.loopback.callers import Right
+from signerd.loopback.endpoints import ROUTES
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import VAULT, VAULT_ID
 from tests.support.fake_bridge import FakeBridge
@@ -146,7 +147,7 @@ def test_l5_a_walk_through_the_whole_table_reaches_the_device_by_its_own_rows_on
             if row.path in {"/events", "/session", "/session/code"}:
                 continue
             bridge.asked.clear()
-            place = client.door.base + filled(row.path, device_id)
+            place = client.address.base + filled(row.path, device_id)
             client._http.request(row.method, place, **body_of(row, digest, device_id))
             reached[row.method, row.path] = set(bridge.asked)
     for row, asked in reached.items():

@@ -24,7 +24,7 @@ ADMINISTRATOR, SIGNER = 1, 2
 @pytest.fixture
 def keeper(world: World, alice: As) -> Someone:
     """Keeps the roles of workspace 1, and may see what is there."""
-    return add_someone(world, "Keeper", (P.MANAGE_ROLE, P.VIEW_BALANCES))
+    return add_someone(world, "Supervisor", (P.MANAGE_ROLE, P.VIEW_BALANCES))
 
 
 def clerk(**changes: object) -> dict:
@@ -229,7 +229,7 @@ class TestPermissions:
     ) -> None:
         answer = add_permission(keeper.calls, keeper.role_id, permission)
         assert permission in refused(answer, 403, "PERMISSION_DENIED")["detail"]
-        assert carried(roles(keeper.calls)["Keeper"]) == ["VIEW_BALANCES", "MANAGE_ROLE"]
+        assert carried(roles(keeper.calls)["Supervisor"]) == ["VIEW_BALANCES", "MANAGE_ROLE"]
 
     @pytest.mark.parametrize("act", [add_permission, remove_permission])
     def test_p26_a_role_that_carries_more_is_out_of_reach(self, keeper: Someone, act) -> None:

@@ -4,13 +4,13 @@ from signerd.core.checks import BEFORE_INSPECTION
 from signerd.core.checks.table import CHECKS
 from signerd.core.review import review
 from signerd.core.verdicts import Outcome
-from tests.support.desk import snapshot_of, spend, surroundings
+from tests.support.desk import review_context, snapshot_of, spend
 
 HONEST = snapshot_of(spend())
 
 
 def verdict(name, **around):
-    (found,) = [v for v in review(HONEST, surroundings(**around)).verdicts if v.name == name]
+    (found,) = [v for v in review(HONEST, review_context(**around)).verdicts if v.name == name]
     return found
 
 
@@ -24,7 +24,7 @@ def test_s16_a_change_refuses_though_the_platform_took_it_back():
     found = verdict("vault-alarm", vault_changes=("It needs 1 signatures, not 2.",))
     assert found.outcome is Outcome.REFUSE
     assert "It needs 1 signatures, not 2." in found.sentence
-    assert not review(HONEST, surroundings(vault_changes=("x.",))).allowed
+    assert not review(HONEST, review_context(vault_changes=("x.",))).allowed
 
 
 def test_another_name_is_shown_and_allowed():
@@ -32,15 +32,15 @@ def test_another_name_is_shown_and_allowed():
     assert found.outcome is Outcome.WARN
     assert not found.acknowledge
     assert "\x1b" not in found.sentence
-    assert review(HONEST, surroundings(claimed_name="Savings")).allowed
+    assert review(HONEST, review_context(claimed_name="Savings")).allowed
 
 
 def test_the_alarm_may_not_be_lowered():
     assert CHECKS["vault-alarm"].lowered is None
-    lowered = surroundings(vault_changes=("x.",), lowered=frozenset(CHECKS))
+    lowered = review_context(vault_changes=("x.",), lowered=frozenset(CHECKS))
     assert not review(HONEST, lowered).allowed
 
 
 def test_an_alarm_comes_before_the_transaction_is_judged():
     assert "change_looked_at" in [check.__name__ for check in BEFORE_INSPECTION]
-    assert review(HONEST, surroundings(vault_changes=("x.",))).inspection is None
+    assert review(HONEST, review_context(vault_changes=("x.",))).inspection is None

@@ -11,9 +11,9 @@ from signerd.core.review import Review, review
 from signerd.core.rules.reading import read_rules
 from signerd.core.signing import signing_of
 from signerd.core.states import State
-from signerd.core.values import Limits, Surroundings
+from signerd.core.values import Limits, ReviewContext
 from signerd.core.verdicts import Outcome
-from tests.support.desk import NETWORK, VAULT, make_pin, snapshot_of, surroundings
+from tests.support.desk import NETWORK, VAULT, make_pin, review_context, snapshot_of
 from tests.support.payments import (
     PROFILE,
     forward_of,
@@ -38,7 +38,7 @@ AROUND = with_profile()
 HONEST = forward_of(forward_psbt())
 
 
-def refused_by(psbt: Psbt, around: Surroundings = AROUND, **says: object) -> set[str]:
+def refused_by(psbt: Psbt, around: ReviewContext = AROUND, **says: object) -> set[str]:
     found = review(forward_of(psbt, **says), around)
     assert not found.allowed
     return {verdict.name for verdict in found.refusals}
@@ -90,7 +90,7 @@ def test_s12_a_second_payment_a_payment_to_nobody_and_data_are_refused() -> None
     assert "forward-destination" in refused_by(back)
 
 
-@pytest.mark.parametrize("keys", [(), (profile_key(MALLORY),), surroundings().own_keys])
+@pytest.mark.parametrize("keys", [(), (profile_key(MALLORY),), review_context().own_keys])
 def test_s15_a_forward_from_no_registered_profile_is_refused(keys: tuple[object, ...]) -> None:
     assert "forward-profile" in refused_by(forward_psbt(), with_profile(own_keys=keys))
 

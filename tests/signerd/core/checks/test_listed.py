@@ -14,12 +14,12 @@ from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.text import LONGEST_TEXT
 from signerd.core.tokens import TokenClaim
-from signerd.core.values import Pin, Record, Surroundings
+from signerd.core.values import Pin, Record, ReviewContext
 from signerd.core.verdicts import Outcome, Verdict
-from signerd.loopback.shapes import ProposalView, TokenView
-from signerd.loopback.views import proposal_view
+from signerd.daemon.proposal_views import proposal_view
+from signerd.shapes import ProposalView, TokenView
 from tests.multisig.tokens.samples import HOLDERS
-from tests.support.desk import NETWORK, VAULT, make_pin, surroundings
+from tests.support.desk import NETWORK, VAULT, make_pin, review_context
 from tests.support.tokens import GOLD, call, claim_of, gold, token_psbt, token_snapshot
 from tests.support.wallets import foreign_script, make_vault
 
@@ -31,8 +31,8 @@ def listing(*scripts: bytes, enabled: bool = True, **changes: object) -> Bytecod
     return gold(whitelist_enabled=enabled, whitelist=tuple(sorted(scripts)), **changes)
 
 
-def knowing(token: Bytecode, **changes: object) -> Surroundings:
-    return surroundings(**{"token": token, "pins": (make_pin(), OTHER), **changes})
+def knowing(token: Bytecode, **changes: object) -> ReviewContext:
+    return review_context(**{"token": token, "pins": (make_pin(), OTHER), **changes})
 
 
 def judged(token: Bytecode, **changes: object) -> Review:
@@ -140,7 +140,7 @@ def test_nobody_listed_where_only_listed_ones_may_receive_is_decided_about_too()
 
 def test_s12_without_proof_nobody_says_whom_it_lists() -> None:
     token = listing(THIEF)
-    found = review(token_snapshot(token.deployment), surroundings())
+    found = review(token_snapshot(token.deployment), review_context())
     assert {one.name for one in found.refusals} == {"token-known"}
     assert verdict(found).acknowledge
     assert shown(found).listed == ()
@@ -173,5 +173,5 @@ def test_s12_a_list_that_is_said_otherwise_than_the_bytecode_has_it_is_refused()
 
 def test_s12_of_a_call_nothing_of_a_list_may_be_said() -> None:
     lie = claim_of(call(), whitelist_hash=GOLD.whitelist_hash.hex())
-    found = review(token_snapshot(call(), call=lie), surroundings(token=GOLD))
+    found = review(token_snapshot(call(), call=lie), review_context(token=GOLD))
     assert {one.name for one in found.refusals} == {"token-call"}

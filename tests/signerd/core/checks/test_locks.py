@@ -16,7 +16,7 @@ from signerd.core.checks.locks import (
 from signerd.core.review import review
 from signerd.core.rules.spending import Moment
 from signerd.core.verdicts import Outcome, Verdict
-from tests.support.desk import VAULT, snapshot_of, surroundings
+from tests.support.desk import VAULT, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -27,7 +27,7 @@ def judged(lock: int, sequence: int = 0xFFFFFFFD, now: datetime | None = NOON) -
         VAULT, [fund(VAULT, 90_000)], [pay(50_000), ChangeTo(sats(39_000), 1, 0)], lock, sequence
     )
     moment = None if now is None else Moment(now, now)
-    found = review(snapshot_of(psbt), surroundings(moment=moment))
+    found = review(snapshot_of(psbt), review_context(moment=moment))
     (verdict,) = [v for v in found.verdicts if v.name == "locktime"]
     assert verdict.figures["locktime"] == lock
     return verdict

@@ -9,12 +9,12 @@ from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.values import Neighbour, Snapshot
 from signerd.core.verdicts import Outcome, Verdict
-from tests.support.desk import snapshot_of, surroundings
+from tests.support.desk import review_context, snapshot_of
 from tests.support.payments import SIGNED_AT, neighbour_of, shop, spend_of
 
 
 def found(snapshot: Snapshot, *others: Neighbour) -> Review:
-    return review(snapshot, surroundings(neighbours=others))
+    return review(snapshot, review_context(neighbours=others))
 
 
 def verdict(seen: Review, name: str) -> Verdict:

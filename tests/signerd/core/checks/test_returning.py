@@ -10,7 +10,7 @@ from multisig import CHANGE, RECEIVE, ChangeTo, Psbt, build_psbt, inspect, sats
 from signerd.core.places import GAP, NEW_CHAIN, NEW_POLICY, is_near, joined, merged, policy_code, used_by
 from signerd.core.review import review
 from signerd.core.verdicts import Outcome, Verdict
-from tests.support.desk import NETWORK, VAULT, snapshot_of, surroundings
+from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 
 CODE = policy_code(VAULT)
@@ -27,7 +27,7 @@ def spend(*back: tuple[int, int], coins: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
 def judged(psbt: Psbt, known=NEW_POLICY) -> Verdict:
-    found = review(snapshot_of(psbt), surroundings(places={CODE: known}))
+    found = review(snapshot_of(psbt), review_context(places={CODE: known}))
     (verdict,) = [v for v in found.verdicts if v.name == "change-index"]
     return verdict
 
@@ -108,7 +108,9 @@ def test_s29_coins_that_need_not_exist_reach_on_for_their_own_transaction_alone(
 
 def test_another_policys_places_are_not_the_vaults() -> None:
     far = ((0, 987_654),)
-    found = review(snapshot_of(spend((CHANGE, 987_655))), surroundings(places={"another": (NEW_CHAIN, far)}))
+    found = review(
+        snapshot_of(spend((CHANGE, 987_655))), review_context(places={"another": (NEW_CHAIN, far)})
+    )
     assert "change-index" in found.to_acknowledge
 
 

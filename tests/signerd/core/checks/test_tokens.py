@@ -11,9 +11,9 @@ from multisig.tokens import Call, Function, token_amount, token_script
 from signerd.core.review import Review, review
 from signerd.core.states import State
 from signerd.core.tokens import TokenClaim
-from signerd.core.values import Neighbour, Snapshot, Surroundings
+from signerd.core.values import Neighbour, ReviewContext, Snapshot
 from signerd.core.verdicts import Outcome
-from tests.support.desk import NETWORK, VAULT, snapshot_of, surroundings
+from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of
 from tests.support.tokens import (
     CONTRACT,
     GOLD,
@@ -26,10 +26,10 @@ from tests.support.tokens import (
 )
 from tests.support.wallets import fund, make_vault, pay
 
-KNOWING = surroundings(token=GOLD)
+KNOWING = review_context(token=GOLD)
 
 
-def refused_by(snapshot: Snapshot, around: Surroundings = KNOWING) -> set[str]:
+def refused_by(snapshot: Snapshot, around: ReviewContext = KNOWING) -> set[str]:
     found = review(snapshot, around)
     assert not found.allowed
     return {verdict.name for verdict in found.refusals} - {"transaction"}
@@ -65,7 +65,7 @@ def test_a_deployment_is_held_until_it_is_named() -> None:
     "payload", [call(), call(Function.PAUSE), GOLD.deployment], ids=["transfer", "pause", "deploy"]
 )
 def test_s12_what_this_machine_cannot_prove_is_refused(payload: Call) -> None:
-    found = review(token_snapshot(payload), surroundings())
+    found = review(token_snapshot(payload), review_context())
     assert {v.name for v in found.refusals} == {"token-known"}
     assert found.token is None
 
@@ -77,7 +77,7 @@ def test_s12_what_this_machine_cannot_prove_is_refused(payload: Call) -> None:
 )
 def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused(other) -> None:
     """Though its hash were the right one: the payload and the bytecode must say the same."""
-    found = review(token_snapshot(GOLD.deployment), surroundings(token=other))
+    found = review(token_snapshot(GOLD.deployment), review_context(token=other))
     assert "token-known" in {v.name for v in found.refusals}
     assert found.token is None
 
@@ -85,7 +85,7 @@ def test_s12_a_deployment_whose_bytecode_says_something_else_is_refused(other) -
 def test_s12_a_deployment_for_another_owner_is_refused() -> None:
     stranger = gold(owner_script=HOLDER)
     snapshot = token_snapshot(stranger.deployment)
-    assert refused_by(snapshot, surroundings(token=stranger)) == {"token-effect"}
+    assert refused_by(snapshot, review_context(token=stranger)) == {"token-effect"}
 
 
 LIES = {
@@ -120,7 +120,7 @@ def test_s12_other_words_than_a_deployment_s_bytes_are_refused(name: str) -> Non
 
 def test_what_takes_a_call_back_is_a_payment_to_nobody() -> None:
     back = build_psbt(VAULT, [fund(VAULT, 100_000)], [ChangeTo(sats(97_000), RECEIVE, 0)], 0)
-    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call())),))
+    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
     cancel = snapshot_of(back, kind=TxType.CALL, replaces="t-0")
     found = review(cancel, around)
     assert found.allowed
@@ -138,7 +138,7 @@ def test_s12_a_payment_that_is_called_a_version_that_takes_back_is_refused(
 ) -> None:
     """Whatever it says that it replaces, known here or not, and though its recipient and amount are recorded."""
     paying = build_psbt(VAULT, [fund(VAULT, 100_000)], outputs, 0)
-    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call())),))
+    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call())),))
     snapshot = snapshot_of(paying, kind=kind, replaces=named)
     assert len(snapshot.recipients) == 1
     assert refused_by(snapshot, around) == {"kind-known"}
@@ -219,13 +219,13 @@ def signed(psbt: Psbt) -> Neighbour:
 
 @pytest.mark.parametrize("function", Function)
 def test_s6_the_same_amount_once_more_from_other_coins_is_held(function: Function) -> None:
-    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call(function), salt=5)),))
+    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call(function), salt=5)),))
     held = review(token_snapshot(call(function)), around).to_acknowledge
     assert ("token-twice" in held) is function.takes_amount
 
 
 def test_s6_the_same_deployment_once_more_from_other_coins_is_held() -> None:
-    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(GOLD.deployment, salt=5)),))
+    around = review_context(token=GOLD, neighbours=(signed(token_psbt(GOLD.deployment, salt=5)),))
     found = review(token_snapshot(GOLD.deployment), around)
     assert found.allowed
     assert found.to_acknowledge == {"token-effect", "token-twice"}
@@ -236,7 +236,7 @@ def test_s6_the_same_deployment_once_more_from_other_coins_is_held() -> None:
 def test_s6_nobody_is_told_that_they_signed_what_only_others_did() -> None:
     """It may confirm all the same."""
     theirs = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False)
-    found = review(token_snapshot(GOLD.deployment), surroundings(token=GOLD, neighbours=(theirs,)))
+    found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(theirs,)))
     assert "token-twice" in found.to_acknowledge
     assert sentence(found, "token-twice").startswith(
         "There is a deployment of the very same token already (t-0)"
@@ -245,7 +245,7 @@ def test_s6_nobody_is_told_that_they_signed_what_only_others_did() -> None:
 
 def test_s6_what_nobody_has_signed_holds_no_deployment() -> None:
     waits = replace(signed(token_psbt(GOLD.deployment, salt=5)), signed=False, state=State.WAITING_PERSON)
-    found = review(token_snapshot(GOLD.deployment), surroundings(token=GOLD, neighbours=(waits,)))
+    found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(waits,)))
     assert found.to_acknowledge == {"token-effect"}
 
 
@@ -256,7 +256,7 @@ def test_s6_what_nobody_has_signed_holds_no_deployment() -> None:
 )
 def test_s6_a_deployment_of_another_bytecode_is_another_token(changes: dict[str, Any]) -> None:
     other = signed(token_psbt(gold(**changes).deployment, salt=5))
-    found = review(token_snapshot(GOLD.deployment), surroundings(token=GOLD, neighbours=(other,)))
+    found = review(token_snapshot(GOLD.deployment), review_context(token=GOLD, neighbours=(other,)))
     assert found.to_acknowledge == {"token-effect"}
 
 
@@ -264,7 +264,7 @@ def test_s6_a_deployment_of_another_bytecode_is_another_token(changes: dict[str,
 def test_s6_a_deployment_from_the_same_coins_is_one_of_its_family(replaced: str | None) -> None:
     """Only one of the two can confirm, whatever is said of them."""
     first = signed(token_psbt(GOLD.deployment, fee=500))
-    around = surroundings(token=GOLD, neighbours=(first,))
+    around = review_context(token=GOLD, neighbours=(first,))
     found = review(token_snapshot(GOLD.deployment, replaces=replaced), around)
     assert found.allowed
     # What is not said to replace the first is held as a second spend of its coins.
@@ -273,21 +273,21 @@ def test_s6_a_deployment_from_the_same_coins_is_one_of_its_family(replaced: str 
 
 def test_s6_a_bump_of_the_same_call_is_one_of_its_family() -> None:
     first = signed(token_psbt(call(), fee=500))
-    around = surroundings(token=GOLD, neighbours=(first,))
+    around = review_context(token=GOLD, neighbours=(first,))
     found = review(token_snapshot(call(), replaces="t-0"), around)
     assert found.allowed
     assert not found.to_acknowledge
 
 
 def test_s11_a_bump_that_calls_something_else_is_refused() -> None:
-    around = surroundings(token=GOLD, neighbours=(signed(token_psbt(call(amount=9), fee=500)),))
+    around = review_context(token=GOLD, neighbours=(signed(token_psbt(call(amount=9), fee=500)),))
     assert "replacement" in refused_by(token_snapshot(call(), replaces="t-0"), around)
 
 
 def test_s24_another_bytecode_is_another_digest() -> None:
     snapshot = token_snapshot(call())
     first = review(snapshot, KNOWING).digest
-    assert review(snapshot, surroundings(token=gold(icon="https://a.example"))).digest != first
+    assert review(snapshot, review_context(token=gold(icon="https://a.example"))).digest != first
 
 
 def test_the_contract_is_named_by_its_deployment() -> None:

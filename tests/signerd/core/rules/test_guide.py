@@ -13,7 +13,7 @@ from signerd.core.review import review
 from signerd.core.rules.reading import KEYS, read_rules
 from signerd.core.rules.spending import Moment
 from signerd.core.rules.values import RULE_NAMES
-from tests.support.desk import VAULT, make_pin, snapshot_of, surroundings
+from tests.support.desk import VAULT, make_pin, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 
 GUIDE = (Path(__file__).parents[4] / "docs" / "rules.md").read_text()
@@ -38,7 +38,7 @@ def said(psbt: Psbt, vault_id: str, now: datetime = FRIDAY_NOON) -> tuple[set[st
     pin = make_pin()
     # The cold vault stands there by its code.
     example = EXAMPLE.replace(COLD, CODE) if vault_id == "cold" else EXAMPLE
-    around = surroundings(
+    around = review_context(
         rules=read_rules(example, Network.REGTEST, KNOWN | {vault_id: frozenset({CODE})}),
         moment=Moment(now, now),
         pin=type(pin)(vault_id, pin.workspace_id, pin.name, pin.vault, pin.own_key),

@@ -25,10 +25,10 @@ from signerd.core.rules.values import (
     Rules,
 )
 from signerd.core.states import State
-from signerd.core.values import Neighbour, Surroundings
+from signerd.core.values import Neighbour, ReviewContext
 from signerd.core.verdicts import Outcome, Verdict
 from tests.signerd.core.rules.test_hours import hours
-from tests.support.desk import VAULT, VAULT_ID, snapshot_of, spend, surroundings
+from tests.support.desk import VAULT, VAULT_ID, review_context, snapshot_of, spend
 from tests.support.wallets import pay
 
 CODE = VAULT.verification_code
@@ -42,8 +42,8 @@ HONEST = snapshot_of(spend())
 SHOP = pay(50_000).script_pubkey
 
 
-def around(*rules: Rule, **changes: object) -> Surroundings:
-    return surroundings(**{"rules": Rules(rules), "moment": NOW, **changes})
+def around(*rules: Rule, **changes: object) -> ReviewContext:
+    return review_context(**{"rules": Rules(rules), "moment": NOW, **changes})
 
 
 def said_by(rule: Rule, **changes: object) -> Verdict:
@@ -171,7 +171,7 @@ RIVAL = Neighbour(
 worlds = st.fixed_dictionaries(
     {
         "neighbours": st.sampled_from([(), (RIVAL,)]),
-        "claimed_descriptor": st.sampled_from([surroundings().claimed_descriptor, None]),
+        "claimed_descriptor": st.sampled_from([review_context().claimed_descriptor, None]),
         "spent": st.lists(st.integers(1, 90_000).map(spent), max_size=3).map(tuple),
         "lowered": st.sets(st.sampled_from(LOWERABLE)).map(frozenset),
         "moment": st.sampled_from([NOW, Moment(NOON + timedelta(days=1), NOON), None]),

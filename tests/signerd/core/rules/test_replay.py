@@ -9,7 +9,7 @@ from signerd.core.audit import GENESIS, Entry, Note, link
 from signerd.core.checks.case import InspectedCase
 from signerd.core.rules.reading import read_rules
 from signerd.core.rules.replay import Answer, Decision, Replayed, decisions, replay
-from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, snapshot_of, surroundings
+from tests.support.desk import NETWORK, VAULT, VAULT_ID, make_pin, review_context, snapshot_of
 from tests.support.wallets import fund, pay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -21,7 +21,7 @@ def case_of(psbt_id: str, amount: int) -> InspectedCase:
     return InspectedCase(
         snapshot_of(psbt, psbt_id),
         Psbt.parse(psbt.to_bytes()),
-        surroundings(),
+        review_context(),
         make_pin(),
         inspect(psbt, VAULT, network=NETWORK),
     )

@@ -17,7 +17,7 @@ from signerd.core.rules.values import (
 )
 from signerd.core.rules.words import rule_words
 from signerd.core.verdicts import Outcome
-from tests.support.desk import NETWORK, VAULT, snapshot_of, spend, surroundings
+from tests.support.desk import NETWORK, VAULT, review_context, snapshot_of, spend
 from tests.support.tokens import GOLD, HOLDER, call, token_snapshot
 
 HOME = VAULT.script_pubkey(RECEIVE, 0)
@@ -28,7 +28,7 @@ GIVING = {Function.TRANSFER, Function.MINT, Function.TRANSFER_OWNERSHIP}
 def outcome(condition: Condition, payload: Payload | None) -> Outcome:
     rule = Rule(Action.REFUSE, condition)
     snapshot = snapshot_of(spend()) if payload is None else token_snapshot(payload)
-    found = review(snapshot, surroundings(token=GOLD, rules=Rules((rule,))))
+    found = review(snapshot, review_context(token=GOLD, rules=Rules((rule,))))
     return next(verdict.outcome for verdict in found.verdicts if verdict.name == rule.name)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signerd.callers import Caller, Kind, Right
 from signerd.errors import (
     HostRefused,
     InvalidRequest,
@@ -15,12 +16,10 @@ from signerd.errors import (
     OriginRefused,
     TooManyRequests,
 )
-from signerd.loopback.access.asked import Asked
-from signerd.loopback.access.gates import Admitted, PortGate, SocketGate
-from signerd.loopback.access.origins import hosts_at
+from signerd.loopback.access.gates import Admitted, PortGate, SocketGate, hosts_at
 from signerd.loopback.access.rates import Rates
-from signerd.loopback.callers import Caller, Kind, Right
-from signerd.loopback.page.sessions import IDLE_SECONDS, Sessions
+from signerd.loopback.access.request_head import RequestHead
+from signerd.loopback.access.sessions import IDLE_SECONDS, Sessions
 from tests.support.served import ScriptedTokens
 
 PORT = 17_707
@@ -33,8 +32,8 @@ SITE = Caller(Kind.APP, "Site", frozenset({Right.ANYONE, Right.READ}), "a-2")
 
 def asked(
     method: str = "GET", path: str = "/v1/devices", *headers: tuple[str, str], host: str = HOST
-) -> Asked:
-    return Asked(method, path, (("host", host), *headers))
+) -> RequestHead:
+    return RequestHead(method, path, (("host", host), *headers))
 
 
 class Desk:
@@ -50,7 +49,7 @@ class Desk:
         self.rates = Rates(lambda: self.now)
         self.gate = PortGate(PORT, self.tokens, self.sessions, self.rates)
 
-    def admit(self, given: Asked) -> Admitted:
+    def admit(self, given: RequestHead) -> Admitted:
         return self.gate.admit(given, self.gate.reader(given))
 
 
@@ -111,7 +110,7 @@ def test_l1_any_other_host_is_refused(desk, host):
 def test_l1_two_hosts_or_none_are_refused(desk):
     for headers in ((), (("host", HOST), ("host", HOST)), (("host", HOST), ("host", "evil.example"))):
         with pytest.raises(HostRefused):
-            desk.gate.reader(Asked("GET", "/", headers))
+            desk.gate.reader(RequestHead("GET", "/", headers))
 
 
 _LETTERS = st.text(string.ascii_letters + string.digits + ".:[]@-/%, \t", max_size=40)
@@ -371,7 +370,7 @@ def test_l10_a_referer_and_an_address_speak_for_nobody(desk):
         "query_string": b"token=program&access_token=program",
         "headers": [(b"host", HOST.encode()), (b"referer", OWN.encode() + b"/")],
     }
-    assert desk.admit(Asked.of(scope)).caller.kind is Kind.STRANGER
+    assert desk.admit(RequestHead.of(scope)).caller.kind is Kind.STRANGER
 
 
 def test_l10_a_head_shows_no_secret(desk):
@@ -420,7 +419,7 @@ _VALUES = st.one_of(
 def test_any_head_is_answered_by_a_caller_or_a_refusal_and_nobody_becomes_the_page(method, path, headers):
     desk = Desk()
     try:
-        admitted = desk.admit(Asked(method, path, (("host", HOST), *headers)))
+        admitted = desk.admit(RequestHead(method, path, (("host", HOST), *headers)))
     except LoopbackError:
         return
     origins = [value for name, value in headers if name == "origin"]

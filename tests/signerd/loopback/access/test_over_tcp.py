@@ -5,10 +5,10 @@ import socket
 
 import pytest
 
+from signerd.callers import Caller, Kind, Right
 from signerd.loopback import serve
-from signerd.loopback.access.door import MAX_BODY_BYTES
-from signerd.loopback.api import ROUTES
-from signerd.loopback.callers import Caller, Kind, Right
+from signerd.loopback.access.guard import MAX_BODY_BYTES
+from signerd.loopback.endpoints import ROUTES
 from signerd.loopback.events import MAX_STREAMS_OF_AN_APP
 from tests.support.ported import PATIENCE_SECONDS, exchange, ported, read_answer
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from signerd.core.states import State
-from signerd.daemon import Daemon
+from signerd.daemon.service import Daemon
 from tests.support.daemons import daemon_at, make_config, prepare, until_state
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge

@@ -4,9 +4,8 @@ import pytest
 
 from firmware_bridge import DeviceState, Question
 from signerd.core.audit import Note
+from signerd.daemon.unlocking import Questions, Unlocking
 from signerd.errors import NoSuchQuestion
-from signerd.questions import Questions
-from signerd.unlocking import Unlocking
 from tests.support.daemons import daemon_at, prepare
 from tests.support.desk import snapshot_of, spend
 from tests.support.fake_bridge import FakeBridge

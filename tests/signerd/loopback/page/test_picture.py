@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signerd.loopback.page.picture import FULL, MOST_COINS, THINNEST, picture_of
-from signerd.loopback.page.reviewing import shares
-from signerd.loopback.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
+from signerd.loopback.page.proposals import shares
+from signerd.shapes import ChangeView, CoinView, DataView, MoneyView, PaymentView
 
 ADDRESS = "bcrt1q" + "z" * 58
 AMOUNTS = st.lists(st.integers(min_value=1, max_value=21 * 10**14), min_size=1, max_size=12)

@@ -5,11 +5,11 @@ import unicodedata
 
 import pytest
 
+from signerd.callers import TERMINAL
 from signerd.core.states import State
 from signerd.core.text import amount
 from signerd.feed import Line
-from signerd.loopback.callers import TERMINAL
-from signerd.loopback.page.reviewing import device_words, stages
+from signerd.loopback.page.proposals import device_words, stages
 from tests.support.bills import bill
 from tests.support.daemons import until_state
 from tests.support.desk import snapshot_of, spend
@@ -209,7 +209,7 @@ def test_what_was_brought_never_goes_the_platforms_way(state):
 
 async def test_s13_of_what_was_brought_the_page_says_nothing_of_the_platforms(desk):
     """Nobody there knows it: no state, no count of signatures, and nobody who would be shown a reason."""
-    view = await desk.daemon.brought.bring(bill().to_base64(), TERMINAL)
+    view = await desk.daemon.imported.bring(bill().to_base64(), TERMINAL)
     words = (await desk.page(f"/proposals/{view.psbt_id}")).words
     for word in ("The platform takes", "Others sign", "Signatures:", "the platform shows it", "Made by"):
         assert word not in words

@@ -2,8 +2,8 @@
 
 import pytest
 
+from signerd.callers import RIGHT_WORDS
 from signerd.core.audit import Note
-from signerd.loopback.rights_words import RIGHT_WORDS
 from tests.support.daemons import until
 from tests.support.fake_platform import EMAIL, OTP, PASSWORD
 from tests.support.paged import Markup, paged
@@ -63,7 +63,7 @@ async def test_a_chain_that_is_not_whole_is_said_loudly():
 
 
 def _broken():
-    from signerd.loopback.shapes import AuditReport
+    from signerd.shapes import AuditReport
 
     return AuditReport(entries=3, head="00", at=2, fault="entry 2 was changed")
 

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
+from signerd.callers import STRANGER, TERMINAL
 from signerd.core.states import State
 from signerd.loopback.access.answers import PAGE_POLICY
-from signerd.loopback.callers import STRANGER, TERMINAL
 from signerd.loopback.page import assets
 from tests.support.fake_bridge import FakeBridge
 from tests.support.paged import Markup, paged

@@ -1,0 +1,103 @@
+"""Who asks, and what they may: rights are words that a row of the table needs and a caller has.
+
+The person has all of them, at the command line as on the page; an app has those that the person granted it, and never the last.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from types import MappingProxyType
+
+from signerd.core.text import plain
+from signerd.errors import NotAllowed, NotPaired
+
+
+@unique
+class Right(StrEnum):
+    """What a row of the table may need."""
+
+    ANYONE = "anyone"
+    """Whoever reaches the interface at all: asking to be paired."""
+    READ = "read"
+    XPUB = "xpub"
+    DISPLAY = "display"
+    PROPOSE = "propose"
+    APPROVE = "approve"
+    PERSON = "person"
+    """The person alone: signing in, pins, PINs, who is paired."""
+
+
+# What an app may ask for, in the order of what it costs to grant it wrongly.
+GRANTABLE = (Right.READ, Right.XPUB, Right.DISPLAY, Right.PROPOSE, Right.APPROVE)
+
+# For the person who grants it: the same at the command line and on the page.
+RIGHT_WORDS: Mapping[Right, str] = MappingProxyType(
+    {
+        Right.READ: "see vaults, proposals, devices and what happens here",
+        Right.XPUB: "read public keys and addresses: it can then see every payment, past and future, of your vaults and of your own account",
+        Right.DISPLAY: "have an address shown on your device",
+        Right.PROPOSE: "bring transactions for you to look at; nothing is signed before you approve it",
+        Right.APPROVE: "approve and decline payments in your name, without asking you: then only your device still asks",
+    }
+)
+
+
+def granted(rights: Iterable[str]) -> tuple[Right, ...]:
+    """Those that an app may have at all, in the order of what it costs to grant them wrongly."""
+    given = frozenset(rights)
+    return tuple(right for right in GRANTABLE if right in given)
+
+
+def rights_words(rights: Iterable[str]) -> tuple[str, ...]:
+    """A line for each right, such as ``read: see vaults, …``."""
+    return tuple(f"{right}: {RIGHT_WORDS[right]}" for right in granted(rights))
+
+
+@unique
+class Kind(StrEnum):
+    TERMINAL = "terminal"
+    """A program of the same user, over the private socket."""
+    PAGE = "page"
+    APP = "app"
+    STRANGER = "stranger"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """``name``: how the audit chain is told of it. ``app_id``: of a paired app alone; ``origin``: of one that is a site."""
+
+    kind: Kind
+    name: str
+    rights: frozenset[Right]
+    app_id: str | None = None
+    origin: str | None = None
+
+    @property
+    def told(self) -> str:
+        """For the chain of decisions: an app by its name and by the id that nobody else can take."""
+        return str(self.kind) if self.app_id is None else f"app {self.app_id} '{self.name}'"
+
+    @property
+    def shown(self) -> str:
+        """For the person: an app that calls itself 'command line', or the platform, is shown as an app all the same."""
+        return self.name if self.app_id is None else app_words(self.name, self.origin)
+
+    def require(self, right: Right) -> None:
+        """Raises NotPaired for somebody whom nobody let in, NotAllowed for an app without that right (L13)."""
+        if right in self.rights:
+            return
+        if self.kind is Kind.STRANGER:
+            raise NotPaired("this needs a paired app's token, or the person on the page")
+        if right is Right.PERSON:
+            raise NotAllowed("only the person may do this, on the page or at the command line")
+        raise NotAllowed(f"this app was not granted '{right}'")
+
+
+def app_words(name: str, origin: str | None) -> str:
+    """What is known of an app, and then what it calls itself: a name that speaks of a site cannot come first (L8)."""
+    return f"the program '{plain(name)}'" if origin is None else f"the site {origin} ('{plain(name)}')"
+
+
+TERMINAL = Caller(Kind.TERMINAL, "command line", frozenset(Right))
+PAGE = Caller(Kind.PAGE, "page", frozenset(Right))
+STRANGER = Caller(Kind.STRANGER, "stranger", frozenset({Right.ANYONE}))

@@ -1,1 +1,0 @@
-"""Every call of the loopback, one file for each of ``loopback.api``."""

@@ -1,0 +1,325 @@
+"""The devices as the daemon uses them: found by fingerprint, asked once, their outcomes as the core's events."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from firmware_bridge import (
+    AddressMismatch,
+    BridgeError,
+    Busy,
+    Device,
+    DeviceEvent,
+    DeviceFault,
+    DeviceState,
+    Locked,
+    NeedsPassphrase,
+    NoPermission,
+    NotEnrolled,
+    Progress,
+    Question,
+    Unsupported,
+    WrongApp,
+    data_screen,
+)
+from firmware_bridge.enrolment import fitting_name
+from multisig import RECEIVE, DerivationPath, Fingerprint, MultisigError, OriginKey, Policy, Psbt, Vault
+from signerd.core import events
+from signerd.core.effects import SignOnDevice
+from signerd.core.screens import Screen
+from signerd.core.text import plain, said
+from signerd.errors import AddressDiffers, AddressNotShown, DeviceFailed, DeviceUnready, NoSuchDevice
+from signerd.faults import FaultPoint, no_fault
+from signerd.supervisor import unforeseen
+
+OnProgress = Callable[[Progress], None]
+Ask = Callable[[Question], Awaitable[str | None]]
+
+_log = logging.getLogger(__name__)
+UNFORESEEN = "Asking the device failed in a way that nobody foresaw: signerd's own messages say how."
+
+# Told before anything was shown to the person: the approval stands, and the device is asked when it is ready.
+NOT_ASKED = (Locked, WrongApp, NeedsPassphrase, Busy, NoPermission)
+
+
+FIRST_ADDRESS = "the vault's first address"
+KEEP_AWAY = (
+    "Send nothing to either address. Compare the vault's verification code with the other signers; "
+    "try another device of yours or another machine."
+)
+PIN_AGAIN = "Pin the vault once more with `signerd pin`, which makes the device know it."
+ANOTHER_DEVICE = "Compare the address with another signer's machine or device instead."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an address of a policy is, in words for the person; the hints are None where the error's own say it."""
+
+    chain: int
+    index: int
+    words: str
+    hint_where_it_differs: str | None = KEEP_AWAY
+    hint_where_not_shown: str | None = ANOTHER_DEVICE
+
+
+# Shown before a vault is pinned: what the errors' own hints speak of.
+FIRST = Place(RECEIVE, 0, FIRST_ADDRESS, None, None)
+
+
+class DeviceBridge(Protocol):
+    """What of ``firmware_bridge.Bridge`` the daemon uses."""
+
+    async def list(self) -> tuple[Device, ...]: ...
+
+    async def refresh(self) -> tuple[Device, ...]: ...
+
+    async def watch(self) -> None: ...
+
+    def events(self) -> AsyncIterator[DeviceEvent]: ...
+
+    async def unlock(self, device_id: str, ask: Ask, *, on_progress: OnProgress | None = None) -> Device: ...
+
+    async def identify(self, device_id: str, *, on_progress: OnProgress | None = None) -> None: ...
+
+    async def cancel(self, device_id: str) -> None: ...
+
+    async def xpubs(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]: ...
+
+    async def sign_message(
+        self, device_id: str, text: str, path: DerivationPath, *, on_progress: OnProgress | None = None
+    ) -> bytes: ...
+
+    async def enrol(
+        self, device_id: str, vault: Vault, name: str, *, on_progress: OnProgress | None = None
+    ) -> None: ...
+
+    async def show_address(
+        self,
+        device_id: str,
+        policy: Policy,
+        chain: int,
+        index: int,
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> str: ...
+
+    async def sign(
+        self,
+        device_id: str,
+        psbt: Psbt,
+        policy: Policy,
+        *,
+        signer: Fingerprint | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Psbt: ...
+
+
+@dataclass
+class OnScreen:
+    """An address that a person compares. ``another``: they have said on this computer that the device shows another one."""
+
+    another: bool = False
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Raises leaves of DeviceError, and AddressDiffers; ``sign`` answers with an event instead."""
+
+    bridge: DeviceBridge
+    fault: FaultPoint = no_fault
+    on_screen: dict[str, OnScreen] = field(default_factory=dict)
+    """By device: the address that it shows, until the person has compared it."""
+
+    async def all(self) -> tuple[Device, ...]:
+        """Those that are there. Raises DeviceFailed where the library cannot say it."""
+        try:
+            listed = await self.bridge.list()
+        except Exception as error:
+            _log.exception("the devices could not be listed")
+            raise DeviceFailed(unforeseen("Listing the devices")) from error
+        return tuple(device for device in listed if device.state is not DeviceState.ABSENT)
+
+    async def ready(self, fingerprint: Fingerprint) -> Device | None:
+        """The device that holds this master key and can be asked now."""
+        for device in await self.all():
+            if device.fingerprint == fingerprint and device.state is DeviceState.READY:
+                return device
+        return None
+
+    async def of(self, fingerprint: Fingerprint) -> Device:
+        """The ready device with this master key, or why there is none."""
+        device = await self.ready(fingerprint)
+        if device is None:
+            raise NoSuchDevice(f"the device {fingerprint} is not connected, or not ready")
+        return device
+
+    async def named(self, device_id: str) -> Device:
+        """The device with this id that is there, in whatever state. Raises NoSuchDevice."""
+        for device in await self.all():
+            if device.id == device_id:
+                return device
+        raise NoSuchDevice(f"there is no device '{device_id}'")
+
+    async def chosen(self, device_id: str | None) -> Device:
+        """The named device, or the only one that is ready."""
+        if device_id is not None:
+            return _require_ready(await self.named(device_id))
+        ready = [device for device in await self.all() if device.state is DeviceState.READY]
+        if len(ready) == 1:
+            return ready[0]
+        if not ready:
+            raise NoSuchDevice("no device is ready")
+        raise NoSuchDevice("several devices are ready", hint="Name one with --device.")
+
+    async def sign(self, effect: SignOnDevice, on_progress: OnProgress) -> events.Event:
+        """Ask the device for the signatures of one proposal."""
+        self.fault("device:before:sign")
+        try:
+            psbt = Psbt.parse(effect.psbt)
+            signed = await self.bridge.sign(
+                effect.device, psbt, effect.policy, signer=effect.fingerprint, on_progress=on_progress
+            )
+        except BridgeError as error:
+            asked = not isinstance(error, NOT_ASKED)
+            return events.DeviceFailed(error.code, f"{_told(error)} {error.hint}", asked=asked)
+        except MultisigError as error:
+            return events.DeviceFailed(error.code, said(error), asked=True)
+        except Exception:  # noqa: BLE001 - the border to the library: what is not of its tree is a mistake in it
+            # A mistake in the library is one device's failure; the other devices and the deliveries go on.
+            _log.exception("asking the device %s failed in an unforeseen way", effect.device)
+            return events.DeviceFailed(DeviceFault.code, UNFORESEEN, asked=True)
+        self.fault("device:after:sign")
+        return events.DeviceReturned(signed.to_bytes())
+
+    async def keys(self, device_id: str, paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+        try:
+            return await self.bridge.xpubs(device_id, paths)
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+
+    async def sign_text(
+        self, device_id: str, text: str, path: DerivationPath, on_progress: OnProgress
+    ) -> bytes:
+        self.fault("device:before:sign_text")
+        try:
+            signature = await self.bridge.sign_message(device_id, text, path, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+        self.fault("device:after:sign_text")
+        return signature
+
+    async def enrol(self, device_id: str, vault: Vault, name: str, on_progress: OnProgress) -> None:
+        try:
+            device = await self.chosen(device_id)
+            label = fitting_name(device.family, name, vault)
+            self.fault("device:before:enrol")
+            await self.bridge.enrol(device_id, vault, label, on_progress=on_progress)
+            self.fault("device:after:enrol")
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+
+    async def show_address(
+        self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
+    ) -> None:
+        """Have the device show the address at this place, which the bridge compares with ours.
+
+        Raises:
+            AddressDiffers: it shows another one, or the person says so. AddressNotShown: such a device cannot. DeviceFailed.
+        """
+        shown = OnScreen()
+        first = self.on_screen.setdefault(device_id, shown) is shown
+        try:
+            await self._show_address(device_id, policy, place, on_progress)
+        except DeviceFailed:
+            if not shown.another:
+                raise
+        finally:
+            if first:
+                del self.on_screen[device_id]
+        if shown.another:
+            raise AddressDiffers(
+                f"ALARM: you say that the device shows another address as {place.words}; "
+                f"this machine derives {policy.address(place.chain, place.index)}",
+                hint=place.hint_where_it_differs,
+            )
+
+    async def another_address(self, device_id: str) -> None:
+        """The person says that the address on this device's screen is another one: its question ends at once, as a mismatch.
+
+        A Trezor's buttons refuse no address. Raises AddressNotShown: it shows none that a person is to compare.
+        """
+        shown = self.on_screen.get(device_id)
+        if shown is None:
+            raise AddressNotShown(
+                "this device shows no address that is to be compared",
+                hint="Have it show the address again, and say so while it does.",
+            )
+        shown.another = True
+        await self.bridge.cancel(device_id)
+
+    async def _show_address(
+        self, device_id: str, policy: Policy, place: Place, on_progress: OnProgress
+    ) -> None:
+        self.fault("device:before:show_address")
+        try:
+            await self.bridge.show_address(
+                device_id, policy, place.chain, place.index, on_progress=on_progress
+            )
+            self.fault("device:after:show_address")
+        except AddressMismatch as error:
+            ours, theirs = policy.address(place.chain, place.index), plain(error.detail or "another one")
+            raise AddressDiffers(
+                f"ALARM: the device shows {theirs} as {place.words}; this machine derives {ours}",
+                hint=place.hint_where_it_differs,
+            ) from error
+        except Unsupported as error:
+            raise AddressNotShown(
+                f"the device cannot show {place.words}: {_told(error)}", hint=place.hint_where_not_shown
+            ) from error
+        except NotEnrolled as error:
+            raise DeviceFailed(_told(error), hint=PIN_AGAIN) from error
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+
+    # --- by hand -----------------------------------------------------------------------------------------------------
+
+    async def unlock(self, device_id: str, ask: Ask, on_progress: OnProgress) -> Device:
+        """The device, unlocked with what ``ask`` answers. Raises DeviceFailed."""
+        try:
+            return await self.bridge.unlock(device_id, ask, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+        except Exception as error:  # noqa: BLE001 - the border to the library: what is not of its tree is a mistake in it
+            # Its text and its traceback may carry what the person typed (L10): its kind alone is told.
+            _log.error("unlocking the device %s failed with %s", device_id, type(error).__name__)
+            raise DeviceFailed(UNFORESEEN) from None
+
+    async def identify(self, device_id: str, on_progress: OnProgress) -> None:
+        """Have the device show itself. Raises DeviceFailed."""
+        try:
+            await self.bridge.identify(device_id, on_progress=on_progress)
+        except BridgeError as error:
+            raise DeviceFailed(_told(error), hint=error.hint) from error
+
+    async def cancel(self, device_id: str) -> None:
+        """Give up what runs on the device, if anything does."""
+        await self.bridge.cancel(device_id)
+
+
+def screen_of(device: Device) -> Screen:
+    """What its screen shows of a token's data, as far as that is known of its model and firmware."""
+    name = plain(" ".join(filter(None, (device.model, device.firmware))))
+    known = data_screen(device.family, device.model, device.firmware)
+    return Screen(name, None) if known is None else Screen(name, known.whole, known.first)
+
+
+def _require_ready(device: Device) -> Device:
+    if device.state is not DeviceState.READY:
+        raise DeviceUnready(f"the device is {device.state}{f': {device.detail}' if device.detail else ''}")
+    return device
+
+
+def _told(error: BridgeError) -> str:
+    """With the device's own words: which path, which app, that the PIN was wrong."""
+    return plain(error.words)

@@ -1,0 +1,297 @@
+"""PSBTs that an app or the person brings: taken in, asked about, handed back signed, over in a day.
+
+The life of each is the core's, beside the proposals; this is the door to it.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from multisig import MultisigError, Psbt, finalise
+from signerd.callers import Caller, Right
+from signerd.core import events
+from signerd.core.following import identity_of
+from signerd.core.imported import LIVES_SECONDS, imported_snapshot
+from signerd.core.review import Review
+from signerd.core.signing import signing_of
+from signerd.core.values import Imported, Record, Snapshot
+from signerd.daemon.proposal_views import imported_line, psbt_review, refusal_words
+from signerd.daemon.reviews import Reviews
+from signerd.daemon.runner import Runner
+from signerd.errors import AlreadyProposed, InvalidRequest, RefusedByChecks, TooManyBrought, UnknownProposal
+from signerd.journal import Journal
+from signerd.journal.imported import ImportedEntry
+from signerd.shapes import BroughtLine, BroughtView, PsbtReview
+from signerd.shapes.proposals import MAX_PSBT_BYTES
+
+# What a person decides about at one sitting; more than that nobody reads (L6).
+MOST_OPEN_OF_AN_APP = 5
+MOST_OPEN = 20
+# Each of them is judged whenever something changes, and the review is kept: those of apps are less than is kept together
+# (``reviews.MOST_BYTES``), and one of the largest has room.
+MOST_OPEN_BYTES_OF_AN_APP = MAX_PSBT_BYTES
+MOST_OPEN_BYTES = 3 * MAX_PSBT_BYTES
+# Each is judged; a person decides about none so fast.
+MOST_A_MINUTE = 12
+# Of inputs and outputs together: judging a signed input takes some ten milliseconds on a small machine, and change is derived
+# anew, while nobody else is served. A larger one is judged where it is a minute's first.
+MOST_PARTS_A_MINUTE = 500
+# One each quarter of an hour, day and night. Each is kept, and asked about: who takes back and brings again would fill the disk.
+MOST_A_DAY = 100
+_MINUTE = 60.0
+# What has lapsed can be approved no more, to the second; that it is listed as over may wait.
+LOOK_SECONDS = 60.0
+# Who wants an older one asks for it by its id.
+MOST_LISTED = 50
+# 128 bits: nobody meets another one's by trying (L7).
+_ID_BYTES = 16
+
+
+@dataclass
+class _Judging:
+    """At one of an app's, at ``at`` by the clock. ``parts``: how many inputs and outputs of it were judged."""
+
+    at: float
+    parts: int = 0
+
+
+@dataclass
+class ImportedPsbts:
+    """One loop uses it. ``psbt`` is base64. Another app's id is as unknown to an app as one that never was: UnknownProposal."""
+
+    journal: Journal
+    runner: Runner
+    clock: Callable[[], float]
+    entropy: Callable[[int], bytes]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _asked: dict[str, deque[_Judging]] = field(default_factory=lambda: defaultdict(deque))
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.reviews = Reviews(self.journal)
+
+    # --- asked --------------------------------------------------------------------------------------------------------
+
+    async def inspect(self, psbt: str, caller: Caller) -> PsbtReview:
+        """What the person would be asked. Raises InvalidRequest (no base64), TooManyBrought."""
+        self._admit(caller)
+        snapshot = self._snapshot(_decoded(psbt), caller)
+        self._weigh(snapshot, caller)
+        proposed = self.journal.imported.proposed(identity_of(snapshot.psbt))
+        return self._shown(self.journal.preview(snapshot), proposed, caller)
+
+    async def bring(self, psbt: str, caller: Caller) -> BroughtView:
+        """Store it and ask the person. The same transaction by the same caller is the one that it brought before.
+
+        Raises:
+            InvalidRequest, RefusedByChecks, AlreadyProposed, TooManyBrought: nothing was stored.
+        """
+        self._admit(caller)
+        snapshot = self._snapshot(_decoded(psbt), caller)
+        identity = identity_of(snapshot.psbt)
+        known = self.journal.imported.same(identity, caller.app_id)
+        if known is not None:
+            return self._view(known, caller)
+        self._require_room(snapshot, caller)
+        self._weigh(snapshot, caller)
+        self._require_new(identity)
+        self.runner.perform(self.journal.bring(self._judged(snapshot, caller)).effects)
+        self._news.set()
+        return self._view(self.journal.record(snapshot.psbt_id), caller)
+
+    async def all(self, caller: Caller) -> tuple[BroughtLine, ...]:
+        found = self.journal.imported.newest(MOST_LISTED, caller.app_id, everyone=_is_person(caller))
+        names = {pin.vault.verification_code: pin.name for pin in self.journal.pins()}
+        return tuple(self._line(entry, names.get(entry.quorum or ""), caller) for entry in found)
+
+    async def one(self, psbt_id: str, caller: Caller) -> BroughtView:
+        """Raises UnknownProposal."""
+        return self._view(self._known(psbt_id, caller), caller)
+
+    async def withdraw(self, psbt_id: str, caller: Caller) -> BroughtLine:
+        """Take back what the caller brought. Raises UnknownProposal, IllegalEvent (decided, or at the device)."""
+        record = self._known(psbt_id, caller)
+        if _app_of(record) != caller.app_id:
+            # The person says no to what an app brought: that is another decision, and is told as one.
+            raise UnknownProposal(
+                f"you brought no PSBT '{psbt_id}'", hint="Say no to it with `signerd reject`."
+            )
+        return self._line_of(self.runner.decide(psbt_id, events.TakenBack()).record, caller)
+
+    def hides(self, caller: Caller, subject: str) -> bool:
+        """Whether what happens to this subject is none of the caller's business: another app brought it."""
+        found = None if caller.app_id is None else self.journal.imported.find(subject)
+        return found is not None and _app_of(found) != caller.app_id
+
+    def require_decider(self, psbt_id: str, caller: Caller) -> None:
+        """About what was brought the person decides, whatever an app was granted. Nothing for a proposal of the platform's.
+
+        Raises:
+            NotAllowed: the app brought it. UnknownProposal: another one did.
+        """
+        if caller.app_id is not None and self.journal.imported.find(psbt_id) is not None:
+            self._known(psbt_id, caller)
+            caller.require(Right.PERSON)
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled: let lapse what nobody decided about in its time."""
+        while True:
+            self._news.clear()
+            waiting = self.journal.imported.open()
+            for record in waiting:
+                if self.journal.review_context(record.snapshot).lapsed:
+                    self.runner.decide(record.psbt_id, events.Lapsed())
+            if waiting:
+                await self.sleep(LOOK_SECONDS)
+            else:
+                # Until then nobody need be woken.
+                await self._news.wait()
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _snapshot(self, raw: bytes, caller: Caller) -> Snapshot:
+        expires = int(self.journal.now().timestamp()) + LIVES_SECONDS
+        brought = Imported(caller.shown, caller.app_id, expires)
+        psbt_id = f"b-{self.entropy(_ID_BYTES).hex()}"
+        journal = self.journal
+        return imported_snapshot(psbt_id, raw, brought, journal.pins(), journal.own_keys(), journal.network)
+
+    def _require_new(self, identity: str) -> None:
+        """Raises AlreadyProposed."""
+        proposed = self.journal.imported.proposed(identity)
+        if proposed is not None:
+            raise AlreadyProposed(
+                f"the platform proposes this very transaction, as {proposed.psbt_id}: it is decided about there"
+            )
+
+    def _judged(self, snapshot: Snapshot, caller: Caller) -> Snapshot:
+        """With what a list tells of it. Raises RefusedByChecks."""
+        found = self.journal.preview(snapshot)
+        if not found.allowed or found.inspection is None:
+            told = refusal_words(found, whole=_is_person(caller))
+            raise RefusedByChecks(f"it is not signed here. {told}", hint="Nobody was asked about it.")
+        assert snapshot.brought is not None, "made so by this class"
+        paid, fee = sum(int(one.amount) for one in found.inspection.payments), int(found.inspection.fee)
+        return replace(snapshot, brought=replace(snapshot.brought, paid=paid, fee=fee))
+
+    def _require_room(self, snapshot: Snapshot, caller: Caller) -> None:
+        """L6. Raises TooManyBrought."""
+        waiting = self.journal.imported.waiting()
+        if len(waiting) >= MOST_OPEN:
+            raise TooManyBrought(f"{MOST_OPEN} brought PSBTs wait for the person already")
+        if caller.app_id is None:
+            return
+        apps = [entry for entry in waiting if entry.brought.app_id is not None]
+        own = [entry for entry in apps if entry.brought.app_id == caller.app_id]
+        if len(own) >= MOST_OPEN_OF_AN_APP:
+            raise TooManyBrought(f"{MOST_OPEN_OF_AN_APP} of this app's PSBTs wait for the person already")
+        for others, most, whose in (
+            (own, MOST_OPEN_BYTES_OF_AN_APP, "this app"),
+            (apps, MOST_OPEN_BYTES, "apps"),
+        ):
+            if others and sum(entry.size for entry in others) + len(snapshot.psbt) > most:
+                raise TooManyBrought(
+                    f"what {whose} brought and waits for the person may have {most >> 20} MiB together"
+                )
+        oldest = self.journal.imported.expiry_of(caller.app_id, MOST_A_DAY)
+        if oldest is not None and oldest > self.journal.now().timestamp():
+            raise TooManyBrought(f"an app may bring {MOST_A_DAY} PSBTs in a day, whatever became of them")
+
+    def _admit(self, caller: Caller) -> None:
+        """L6: judging costs too. The person's own programs are not bounded. Raises TooManyBrought."""
+        if caller.app_id is None:
+            return
+        now, taken = self.clock(), self._asked[caller.app_id]
+        while taken and now - taken[0].at >= _MINUTE:
+            taken.popleft()
+        if len(taken) >= MOST_A_MINUTE:
+            hint = "Wait a minute."
+            raise TooManyBrought(f"an app may have {MOST_A_MINUTE} PSBTs looked at in a minute", hint=hint)
+        taken.append(_Judging(now))
+
+    def _weigh(self, snapshot: Snapshot, caller: Caller) -> None:
+        """L6, before it is judged: a few large ones would keep everybody waiting. Raises TooManyBrought."""
+        if caller.app_id is None:
+            return
+        *before, this = self._asked[caller.app_id]
+        parts, judged = _parts_of(snapshot.psbt), sum(look.parts for look in before)
+        if judged and judged + parts > MOST_PARTS_A_MINUTE:
+            hint = "Wait a minute."
+            raise TooManyBrought(
+                f"an app may have {MOST_PARTS_A_MINUTE} inputs and outputs looked at in a minute", hint=hint
+            )
+        this.parts = parts
+
+    def _known(self, psbt_id: str, caller: Caller) -> Record:
+        """The same words for what is another's, a proposal's, and nobody's (L7, L13). Raises UnknownProposal."""
+        found = self.journal.imported.find(psbt_id)
+        if found is None or not (_is_person(caller) or _app_of(found) == caller.app_id):
+            hint = "`GET /v1/psbts` lists them."
+            raise UnknownProposal(f"there is no brought PSBT '{psbt_id}' here", hint=hint)
+        return found
+
+    # --- showing -----------------------------------------------------------------------------------------------------
+
+    def _line(self, entry: ImportedEntry, vault_name: str | None, caller: Caller) -> BroughtLine:
+        return imported_line(entry, vault_name, self.journal.network, whole=_is_person(caller))
+
+    def _line_of(self, record: Record, caller: Caller) -> BroughtLine:
+        pin = self.journal.pin_of(record.snapshot)
+        return self._line(ImportedEntry.of(record), None if pin is None else pin.name, caller)
+
+    def _view(self, record: Record, caller: Caller) -> BroughtView:
+        signed = None if record.signature is None else Psbt.parse(record.signature.psbt)
+        return BroughtView(
+            **self._line_of(record, caller).model_dump(),
+            review=self._shown(self.reviews.of(record), None, caller),
+            signed_psbt=None if signed is None else signed.to_base64(),
+            final=None if signed is None else self._final(record.snapshot, signed),
+        )
+
+    def _shown(self, found: Review, proposed: Record | None, caller: Caller) -> PsbtReview:
+        proposal_id = None if proposed is None else proposed.psbt_id
+        return psbt_review(found, self.journal.network, proposal_id, whole=_is_person(caller))
+
+    def _final(self, snapshot: Snapshot, signed: Psbt) -> str | None:
+        """None where others have to sign as well, or the vault is not pinned any more: nothing of it is proven then."""
+        signing = signing_of(snapshot, self.journal.review_context(snapshot))
+        if signing is None:
+            return None
+        try:
+            return finalise(signed, signing.policy).serialize().hex()
+        except MultisigError:
+            return None
+
+
+def _decoded(text: str) -> bytes:
+    """Raises InvalidRequest: two spellings of one value are one too many."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise InvalidRequest("body.psbt: this is no base64") from None
+    if base64.b64encode(raw).decode("ascii") != text:
+        raise InvalidRequest("body.psbt: this is no base64 as it is written")
+    return raw
+
+
+def _parts_of(raw: bytes) -> int:
+    """0 where it cannot be read: nothing of it is judged."""
+    try:
+        psbt = Psbt.parse(raw)
+    except MultisigError:
+        return 0
+    return len(psbt.inputs) + len(psbt.outputs)
+
+
+def _is_person(caller: Caller) -> bool:
+    return Right.PERSON in caller.rights
+
+
+def _app_of(record: Record) -> str | None:
+    assert record.snapshot.brought is not None, "only what was brought comes here"
+    return record.snapshot.brought.app_id

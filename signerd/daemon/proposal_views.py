@@ -1,0 +1,346 @@
+"""From proposals to their shapes: what every door shows alike (L8, S13). An app is told of its PSBT, and of no other's doings."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from custody.schemas.proposals import TxType
+from multisig import (
+    RECEIVE,
+    Change,
+    InspectedInput,
+    Inspection,
+    Network,
+    OpReturn,
+    Payment,
+    decode_address,
+    encode_address,
+)
+from multisig.tokens import Bytecode, Call, Payload, format_units, token_words
+from signerd.core.listed import ListedAddress
+from signerd.core.review import Review
+from signerd.core.rules.values import RULE_NAMES
+from signerd.core.screens import Screen, hidden_parts, screen_words
+from signerd.core.states import State
+from signerd.core.text import amount, plain
+from signerd.core.values import Pin, Record
+from signerd.core.verdicts import Verdict
+from signerd.journal.imported import ImportedEntry
+from signerd.shapes import (
+    BroughtLine,
+    ChangeView,
+    CheckView,
+    CoinView,
+    DataView,
+    ListedView,
+    MoneyView,
+    PaymentView,
+    ProposalLine,
+    ProposalView,
+    PsbtReview,
+    TokenView,
+)
+
+# Nothing more is expected of a proposal in one of these.
+ENDED = frozenset(
+    {
+        State.HANDED_OVER,
+        State.CONFIRMED,
+        State.DECLINED,
+        State.EXPIRED,
+        State.SUPERSEDED,
+        State.WITHDRAWN,
+    }
+)
+
+
+# These speak of other proposals, of other apps' PSBTs, of what was spent and where it came back to: an app is told how they ended, and no more.
+BETWEEN_US = frozenset({"change-index", "conflict", "paid-twice", *RULE_NAMES})
+NOT_TOLD = "What this check found is for the person alone."
+
+
+def proposal_line(record: Record, review: Review, network: Network) -> ProposalLine:
+    return ProposalLine(**_judged_line(record, review, network))
+
+
+def imported_proposal_line(record: Record, pin: Pin | None, network: Network) -> ProposalLine:
+    """Of what was brought: by the figures that were judged when it came. ``pin``: of its vault, where that is pinned."""
+    brought = record.snapshot.brought
+    assert brought is not None, "only what was brought is shown so"
+    return ProposalLine(**_line(record, pin, network, brought.paid, brought.fee))
+
+
+def _judged_line(record: Record, review: Review, network: Network) -> dict[str, Any]:
+    found = review.inspection
+    paid, fee = (None, None) if found is None else (_paid(found), int(found.fee))
+    token = None if found is None or review.token is None else token_in_short(found, review.token)
+    return {**_line(record, review.pin, network, paid, fee), "token": token}
+
+
+def _line(
+    record: Record, pin: Pin | None, network: Network, paid: int | None, fee: int | None
+) -> dict[str, Any]:
+    snapshot = record.snapshot
+    return {
+        "psbt_id": record.psbt_id,
+        "network": str(network),
+        "workspace_id": snapshot.workspace_id,
+        "vault_id": snapshot.vault_id,
+        "vault_name": None if pin is None else plain(pin.name),
+        "state": record.state.value,
+        "reason": plain(record.reason),
+        "alarm": plain(record.alarm),
+        "platform_status": snapshot.status.value,
+        "collected": snapshot.collected,
+        "required": snapshot.required,
+        "paid_sats": paid,
+        "fee_sats": fee,
+        "brought_by": None if snapshot.brought is None else plain(snapshot.brought.by),
+        "from_profile": snapshot.is_of_profile or snapshot.kind is TxType.FORWARD,
+    }
+
+
+def proposal_view(record: Record, review: Review, network: Network) -> ProposalView:
+    """``review`` must be of the record's snapshot: its digest is what an approval will be bound to."""
+    snapshot, pin = record.snapshot, review.pin
+    return ProposalView(
+        **_judged_line(record, review, network),
+        digest=review.digest,
+        allowed=review.allowed,
+        to_acknowledge=tuple(sorted(review.to_acknowledge)),
+        money=None
+        if review.inspection is None
+        else money_view(review.inspection, review.token, review.listed, review.screen),
+        checks=tuple(check_view(verdict) for verdict in review.verdicts),
+        verification_code=None if pin is None else pin.vault.verification_code,
+        kind=snapshot.kind.value,
+        description=plain(snapshot.description),
+        created_by=plain(snapshot.created_by),
+        recorded_txid=None if snapshot.txid is None else plain(snapshot.txid),
+        confirmations=snapshot.confirmations,
+        signed_here=record.signature is not None,
+    )
+
+
+def money_view(
+    inspection: Inspection,
+    token: Bytecode | None = None,
+    listed: Sequence[ListedAddress] = (),
+    screen: Screen | None = None,
+) -> MoneyView:
+    """``token``: that of its first payload, where bytes have proven it; ``listed``: whom a deployment of it lists from the start.
+
+    Another payload beside the first is refused, and is told in no token's decimals.
+    """
+    first = inspection.token_output
+    return MoneyView(
+        txid=inspection.txid,
+        inputs=len(inspection.inputs),
+        total_in_sats=int(inspection.total_in),
+        payments=tuple(_payment(payment) for payment in inspection.payments),
+        change=tuple(_change(change) for change in inspection.change),
+        data=tuple(
+            _data(output, inspection, token, listed, screen)
+            if output is first
+            else _data(output, inspection, screen=screen)
+            for output in inspection.op_returns
+        ),
+        paid_sats=_paid(inspection),
+        change_sats=sum(int(change.amount) for change in inspection.change),
+        fee_sats=int(inspection.fee),
+        fee_rate=str(inspection.fee_rate.sat_per_vb),
+        vsize=inspection.vsize,
+        locktime=inspection.locktime,
+        replaceable=inspection.signals_rbf,
+        coins=tuple(_coin(spent) for spent in inspection.inputs),
+    )
+
+
+def _paid(inspection: Inspection) -> int:
+    return sum(int(payment.amount) for payment in inspection.payments)
+
+
+def _coin(spent: InspectedInput) -> CoinView:
+    return CoinView(txid=spent.outpoint.txid, vout=spent.outpoint.vout, amount_sats=int(spent.amount))
+
+
+def _payment(payment: Payment) -> PaymentView:
+    return PaymentView(
+        output_index=payment.output_index,
+        amount_sats=int(payment.amount),
+        address=payment.address,
+        script=payment.script_pubkey.hex(),
+    )
+
+
+def _change(change: Change) -> ChangeView:
+    return ChangeView(
+        output_index=change.output_index,
+        amount_sats=int(change.amount),
+        address=change.address,
+        chain=change.chain,
+        index=change.index,
+    )
+
+
+def _data(
+    output: OpReturn,
+    inspection: Inspection,
+    token: Bytecode | None = None,
+    listed: Sequence[ListedAddress] = (),
+    screen: Screen | None = None,
+) -> DataView:
+    try:
+        text = output.data.decode()
+    except UnicodeDecodeError:
+        text = ""
+    readable = bool(text) and plain(text) == text
+    return DataView(
+        output_index=output.output_index,
+        data=output.data.hex(),
+        text=text if readable else None,
+        token=None if output.token is None else token_view(output.token, inspection, token, listed, screen),
+    )
+
+
+def check_view(verdict: Verdict) -> CheckView:
+    return CheckView(
+        name=verdict.name,
+        outcome=verdict.outcome.value,
+        sentence=plain(verdict.sentence),
+        acknowledge=verdict.acknowledge,
+        figures={name: plain(f) if isinstance(f, str) else f for name, f in verdict.figures.items()},
+    )
+
+
+def imported_line(
+    entry: ImportedEntry, vault_name: str | None, network: Network, *, whole: bool
+) -> BroughtLine:
+    """Nothing is judged for it. ``vault_name``: of the pinned vault; ``whole``: as of ``psbt_review``."""
+    until = datetime.fromtimestamp(entry.brought.expires_at, UTC)
+    return BroughtLine(
+        psbt_id=entry.psbt_id,
+        network=str(network),
+        brought_by=plain(entry.brought.by),
+        state=entry.state.value,
+        reason=plain(entry.reason) if whole or entry.state is not State.REFUSED else NOT_TOLD,
+        vault_id=entry.vault_id or None,
+        vault_name=None if vault_name is None else plain(vault_name),
+        paid_sats=entry.brought.paid,
+        fee_sats=entry.brought.fee,
+        expires_at=f"{until:%Y-%m-%dT%H:%M:%SZ}",
+    )
+
+
+def psbt_review(found: Review, network: Network, proposal_id: str | None, *, whole: bool) -> PsbtReview:
+    """``whole``: for the person; an app is not told what else was signed and spent."""
+    return PsbtReview(
+        network=str(network),
+        vault_id=found.snapshot.vault_id or None,
+        vault_name=None if found.pin is None else plain(found.pin.name),
+        allowed=found.allowed,
+        to_acknowledge=tuple(sorted(found.to_acknowledge)),
+        money=None if found.inspection is None else money_view(found.inspection),
+        checks=tuple(check if whole else _for_an_app(check) for check in map(check_view, found.verdicts)),
+        proposal_id=proposal_id,
+    )
+
+
+def refusal_words(found: Review, *, whole: bool) -> str:
+    """What refuses, each in its sentence with its name; ``whole`` as of ``psbt_review``."""
+    checks = [check if whole else _for_an_app(check) for check in map(check_view, found.refusals)]
+    return " ".join(f"{check.sentence} [{check.name}]" for check in checks)
+
+
+def for_an_app(view: ProposalView, found: Review, hides: Callable[[str], bool]) -> ProposalView:
+    """L13: what a check found of another app's PSBT, and of what it pays, is for the person alone.
+
+    By the checks' own lists, not by what is shown of them, which is cut where it is long. ``found``: what ``view`` shows.
+    """
+    told = zip(found.verdicts, view.checks, strict=True)
+    checks = tuple(_not_told(check) if _names_any(verdict, hides) else check for verdict, check in told)
+    return view.model_copy(update={"checks": checks})
+
+
+def _names_any(verdict: Verdict, hides: Callable[[str], bool]) -> bool:
+    named = verdict.figures.get("proposals")
+    return named is not None and any(map(hides, str(named).split(", ")))
+
+
+def _for_an_app(check: CheckView) -> CheckView:
+    return _not_told(check) if check.name in BETWEEN_US else check
+
+
+def _not_told(check: CheckView) -> CheckView:
+    return check.model_copy(update={"sentence": NOT_TOLD, "figures": {}})
+
+
+def token_view(
+    payload: Payload,
+    inspection: Inspection,
+    token: Bytecode | None,
+    listed: Sequence[ListedAddress] = (),
+    screen: Screen | None = None,
+) -> TokenView:
+    """Without ``token`` amounts are raw units, and nobody's decimals make a small figure of a large one.
+
+    ``listed``: of a deployment that ``token`` proves, whom it lists from the start. ``screen``: the signer's device's.
+    """
+    words = token_words(payload, inspection.network, token)
+    details = tuple((plain(label), plain(value)) for label, value in words.details)
+    return TokenView(
+        sentence=plain(words.sentence),
+        details=details,
+        hex=words.hex,
+        on_screen=_on_screen(words.hex, screen),
+        not_on_screen=hidden_parts(payload, screen),
+        notes=(screen_words(payload, screen), *_return_notes(inspection)),
+        listed=tuple(ListedView(address=one.address, name=one.name or None) for one in listed),
+        listed_hash=token.whitelist_hash.hex() if token is not None and listed else None,
+        **({} if token is None else _proven(token)),
+    )
+
+
+def token_in_short(inspection: Inspection, token: Bytecode) -> str:
+    """For a line of a list: "token GOLD: transfer 12.50". ``token``: what bytes have proven of the first payload."""
+    output = inspection.token_output
+    assert output is not None, "bytes have proven the token of a payload"
+    payload = output.token
+    what = payload.function.wire_name.replace("_", " ") if isinstance(payload, Call) else "a new one"
+    if isinstance(payload, Call) and payload.amount is not None:
+        what = f"{what} {format_units(payload.amount, token.decimals)}"
+    return f"token {token.ticker}: {what}"
+
+
+def _on_screen(payload: str, screen: Screen | None) -> str | None:
+    if screen is None or screen.whole is None:
+        return None
+    return payload[: 2 * screen.shown(len(payload) // 2)]
+
+
+def _proven(token: Bytecode) -> dict[str, Any]:
+    return {
+        "proven": True,
+        "name": plain(token.name),
+        "ticker": token.ticker,
+        "decimals": token.decimals,
+        "first_supply": format_units(token.total_supply, token.decimals),
+        "max_supply": format_units(token.max_supply, token.decimals),
+    }
+
+
+def _return_notes(inspection: Inspection) -> tuple[str, ...]:
+    """Devices know change by its chain; what returns to a receive address looks to them like a payment."""
+    return tuple(
+        f"Your device may show {amount(back.amount)} as a payment to {_as_devices_write(back.address, inspection.network)}: "
+        "it is the vault's own address, to which what is left returns."
+        for back in inspection.change
+        if back.chain == RECEIVE
+    )
+
+
+def _as_devices_write(address: str, network: Network) -> str:
+    """No device knows regtest's own form."""
+    if network is not Network.REGTEST:
+        return address
+    return encode_address(decode_address(address, network), Network.TESTNET4) or address

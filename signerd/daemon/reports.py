@@ -1,0 +1,231 @@
+"""What the daemon tells of itself: its decisions page by page, figures, its settings, and what needs attention."""
+
+import asyncio
+import resource
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from firmware_bridge import DeviceState
+from signerd.account.config import Config
+from signerd.account.follower import Follower
+from signerd.account.session import Account
+from signerd.account.vaults import seen_vaults
+from signerd.core.audit import GENESIS, Entry, first_fault
+from signerd.core.checks.table import CHECKS, HOLD
+from signerd.core.rules.words import rule_words
+from signerd.core.states import State
+from signerd.core.text import plain
+from signerd.daemon.devices import Devices
+from signerd.daemon.views import audit_report
+from signerd.errors import DeviceError
+from signerd.feed import Feed, Troubles
+from signerd.journal import Journal
+from signerd.shapes import AuditEntryView, AuditPage, AuditReport, LoweredView, SettingsView
+
+# A few milliseconds: nobody else notices that the chain is read.
+AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class ChainReader:
+    """Reads in the journal; the chain is never changed here."""
+
+    journal: Journal
+
+    async def verified(self) -> AuditReport:
+        """Whether the chain is whole, from its beginning. Others are served meanwhile."""
+        place, head = 0, GENESIS
+        while some := tuple(islice(self.journal.audit(place), AT_ONCE)):
+            if first_fault(some, place, head) is not None:
+                # Told with all that there is; it is the person who has to wait for it now.
+                return audit_report(tuple(self.journal.audit()))
+            place, head = some[-1].sequence, some[-1].digest
+            await asyncio.sleep(0)
+        return AuditReport(entries=place, head=head.hex(), at=None, fault=None)
+
+    async def entries(self, *, search: str, limit: int, after: int | None, before: int | None) -> AuditPage:
+        """``after``: in the chain's order from there; else the newest first, from below ``before`` where given."""
+        # One more than wanted says whether there are more.
+        found = self.journal.audit_page(search, limit + 1, after=after, before=before)
+        return AuditPage(
+            entries=tuple(_view(entry) for entry in found[:limit]),
+            more=len(found) > limit,
+            total=self.journal.head()[0],
+        )
+
+
+def _view(entry: Entry) -> AuditEntryView:
+    return AuditEntryView(
+        sequence=entry.sequence,
+        at=plain(entry.at),
+        kind=plain(entry.note.kind),
+        subject=plain(entry.note.subject),
+        facts=_facts(entry.note.facts),
+        digest=entry.digest.hex(),
+    )
+
+
+def _facts(facts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((plain(name), plain(_words(value))) for name, value in sorted(facts.items()))
+
+
+def _words(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ", ".join(_words(one) for one in value)
+        case dict():
+            return ", ".join(f"{name}: {_words(one)}" for name, one in sorted(value.items()))
+        case _:
+            return str(value)
+
+
+_STATM = Path("/proc/self/statm")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``samples``: by the value of ``label``, or under "" where it has none. A total only ever grows."""
+
+    name: str
+    text: str
+    samples: dict[str, float]
+    label: str = ""
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class Metrics:
+    journal: Journal
+    devices: Devices
+    follower: Follower
+    feed: Feed
+    clock: Callable[[], float]
+
+    async def figures(self) -> tuple[Figure, ...]:
+        return (*self._of_journal(), await self._of_devices(), *self._of_platform(), *self._of_process())
+
+    def _of_journal(self) -> tuple[Figure, ...]:
+        known = self.journal.figures()
+        states = {state.value: float(known.proposals.get(state.value, 0)) for state in State}
+        kinds = {kind: float(count) for kind, count in known.entries.items()}
+        return (
+            Figure("signerd_proposals", "Proposals known here.", states, "state"),
+            Figure("signerd_decisions", "Entries of the chain of decisions.", kinds, "kind", total=True),
+            Figure("signerd_signatures", "Signatures made here.", {"": known.signatures}, total=True),
+        )
+
+    async def _of_devices(self) -> Figure:
+        try:
+            found = Counter(device.state.value for device in await self.devices.all())
+        except DeviceError:
+            found = Counter()
+        states = {state.value: float(found[state.value]) for state in DeviceState}
+        return Figure("signerd_devices", "Devices that are connected.", states, "state")
+
+    def _of_platform(self) -> tuple[Figure, ...]:
+        heard = self.follower.state
+        reach = Figure(
+            "signerd_platform_reachable", "1 where the platform answered last.", {"": float(heard.reachable)}
+        )
+        if heard.last_heard is None:
+            return (reach,)
+        age = max(0.0, self.clock() - heard.last_heard)
+        return reach, Figure(
+            "signerd_platform_heard_age_seconds", "Since the platform's last answer.", {"": age}
+        )
+
+    def _of_process(self) -> tuple[Figure, ...]:
+        return (
+            Figure("signerd_feed_position", "The number of the feed's newest line.", {"": self.feed.last}),
+            Figure("signerd_memory_bytes", "Resident memory of the daemon.", {"": resident_bytes()}),
+        )
+
+
+def resident_bytes() -> float:
+    """proc_pid_statm(5); elsewhere the most it ever was."""
+    try:
+        return float(int(_STATM.read_text().split()[1]) * resource.getpagesize())
+    except (OSError, IndexError, ValueError):
+        return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Read, never written: the configuration is changed in its file, and taken up at the next start. What proposals are judged by is the journal's."""
+
+    state: Path
+    config: Config
+    account: Account
+    journal: Journal
+
+    async def shown(self) -> SettingsView:
+        config, limits = self.config, self.journal.limits
+        return SettingsView(
+            network=str(self.journal.network),
+            label=plain(config.label),
+            state_folder=str(self.state),
+            platform_url=config.platform.url,
+            own_authority=config.platform.ca_file is not None,
+            workspaces=config.platform.workspaces,
+            secrets=self.account.mode,
+            usb=config.devices.usb,
+            endpoints=config.devices.endpoints,
+            max_fee_sats=int(limits.max_fee),
+            max_fee_rate=str(limits.max_fee_rate.sat_per_vb),
+            max_fee_percent=limits.max_fee_percent,
+            warn_fee_percent=limits.warn_fee_percent,
+            lowered=tuple(_lowered(name) for name in sorted(self.journal.lowered)),
+            rules=tuple(plain(rule_words(rule, self.journal.network)) for rule in self.journal.rules.rules),
+        )
+
+
+def _lowered(name: str) -> LoweredView:
+    check = CHECKS[name]
+    return LoweredView(name=name, guards=check.sentence, becomes="asks" if check.lowered == HOLD else "warns")
+
+
+def notes_of(account: Account, follower: Follower, journal: Journal, troubles: Troubles) -> Iterator[str]:
+    yield from _session(account, follower)
+    yield from troubles.sentences()
+    yield from _keys(journal)
+    for vault in seen_vaults(journal):
+        if vault.fault:
+            yield f"Vault {plain(vault.name)}: {vault.fault}"
+    yield from _configuration(journal)
+    for record in journal.unsettled():
+        if record.alarm:
+            yield f"Proposal {record.psbt_id}: {record.alarm}"
+
+
+def _session(account: Account, follower: Follower) -> Iterator[str]:
+    if not account.signed_in.is_set():
+        yield "Nobody is signed in: run `signerd login`."
+    elif follower.state.trouble is not None:
+        yield f"The platform: {plain(follower.state.trouble)}"
+    if account.trouble is not None:
+        yield f"The renewed session cannot be stored: {account.trouble}"
+
+
+def _keys(journal: Journal) -> Iterator[str]:
+    if not journal.own_keys():
+        yield "No key is registered: connect your device and run `signerd register`."
+    revoked = journal.keys.revocation()
+    if revoked is not None:
+        yield f"{revoked.sentence} {revoked.advice}"
+
+
+def _configuration(journal: Journal) -> Iterator[str]:
+    if journal.lowered:
+        yield f"Lowered in the configuration: {', '.join(sorted(journal.lowered))}."
+    pinned = {pin.vault.verification_code for pin in journal.pins()}
+    for vault, codes in sorted(journal.rules.sections().items()):
+        if codes.isdisjoint(pinned):
+            yield f"rules.toml has rules for a vault that is not pinned here now: {plain(vault)}"

@@ -1,0 +1,412 @@
+"""What a person or a program can ask of the daemon, over the wired parts.
+
+One loop calls it. Every method may raise a leaf of SignerdError; nothing was changed then, unless the leaf says otherwise.
+What takes a person at a device (``register``, ``pin``) answers when that is done; what the device shows meanwhile is in
+``feed`` under the subject "registration" or the vault's id. ``approve`` answers as soon as the decision is recorded; the
+rest is told by ``feed`` under the proposal's id.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from firmware_bridge import Device, DeviceState, Progress
+from multisig import DerivationPath, OriginKey
+from multisig._version import __version__
+from signerd.account.config import Config
+from signerd.account.follower import Follower
+from signerd.account.keys import KeyWatch
+from signerd.account.platform import Platform
+from signerd.account.registration import Offer, read_offer, register
+from signerd.account.session import Account
+from signerd.account.vaults import seen_vaults
+from signerd.apps import PairedApps
+from signerd.callers import TERMINAL, Caller
+from signerd.core import events
+from signerd.core.accounts import Accounts
+from signerd.core.audit import Note
+from signerd.core.effects import REGISTRATION
+from signerd.core.review import Review
+from signerd.core.states import State
+from signerd.core.text import plain, said
+from signerd.core.values import Record
+from signerd.daemon.addresses import Addresses
+from signerd.daemon.device_actions import Handling
+from signerd.daemon.devices import Devices
+from signerd.daemon.holdings import Holdings
+from signerd.daemon.imported import ImportedPsbts
+from signerd.daemon.pinning import Pinning
+from signerd.daemon.proposal_views import (
+    ENDED,
+    for_an_app,
+    imported_proposal_line,
+    proposal_line,
+    proposal_view,
+)
+from signerd.daemon.reports import ChainReader, Metrics, Settings, notes_of
+from signerd.daemon.runner import Runner
+from signerd.daemon.single_flight import SingleFlight
+from signerd.daemon.unlocking import Unlocking
+from signerd.daemon.views import device_view, pin_preview, preview_view, vault_view
+from signerd.endpoint import PageAddress
+from signerd.errors import DeviceError, PlatformError, SignedOut, SignerdError, UnknownProposal
+from signerd.feed import Feed, Troubles
+from signerd.journal import Journal
+from signerd.shapes import (
+    AuditReport,
+    BroughtQuorum,
+    DeviceView,
+    PinPreview,
+    ProposalLine,
+    ProposalView,
+    Registered,
+    RegistrationPreview,
+    SignedIn,
+    Status,
+    VaultView,
+)
+
+# Under this subject the chain and the feed say who is signed in.
+ACCOUNT = "account"
+# An app that lists the vaults over and over must not use up what the platform answers a person in a minute (L6).
+LATELY_SECONDS = 15.0
+# Years of proposals take seconds to list: whoever asks for something else is served meanwhile (L11).
+AT_ONCE_SECONDS = 0.02
+REPLACED_DEVICE = "Another device has taken its place: nothing is signed with it."
+REVOKED_DEVICE = "The platform says that its key is revoked: nothing is signed with it."
+
+
+@dataclass
+class Daemon:
+    """The parts, wired. ``running`` beside everything else; the methods are called from the same loop."""
+
+    state: Path
+    config: Config
+    journal: Journal
+    account: Account
+    platform: Platform
+    doing: Devices
+    feed: Feed
+    troubles: Troubles
+    runner: Runner
+    follower: Follower
+    keys: KeyWatch
+    unlocking: Unlocking
+    handling: Handling
+    addresses: Addresses
+    apps: PairedApps
+    imported: ImportedPsbts
+    page_address: PageAddress = field(default_factory=PageAddress, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        # When the platform was asked for the vaults last.
+        self._looked: float | None = None
+        # A chain of years takes seconds, and an app that reads may ask for it again and again.
+        self._chain = SingleFlight(self.history.verified)
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled, or until something happens that must stop the daemon."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.runner.run())
+            tasks.create_task(self.follower.run())
+            tasks.create_task(self.keys.run())
+            tasks.create_task(self.account.keep())
+            tasks.create_task(self.imported.run())
+
+    @property
+    def task(self) -> asyncio.Task[None]:
+        """The task of ``run``: it ends early only with an error that must stop the daemon."""
+        assert self._task is not None
+        return self._task
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """The tasks beside the body; they end with it. Raises what ended them, one error and not a group of them."""
+        self._task = task = asyncio.create_task(self.run())
+        try:
+            yield self
+        finally:
+            await self.unlocking.close()
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await _alone(task)
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    async def status(self) -> Status:
+        entries, head = self.journal.head()
+        heard, keys = self.follower.state, self.journal.own_keys()
+        ready, unlisted = await self._devices_ready()
+        notes = notes_of(self.account, self.follower, self.journal, self.troubles)
+        return Status(
+            version=__version__,
+            network=str(self.journal.network),
+            state_folder=str(self.state),
+            platform_url=self.config.platform.url,
+            email=self.account.email,
+            signed_in=self.account.signed_in.is_set(),
+            platform_reachable=heard.reachable,
+            secrets=self.account.mode,
+            fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
+            devices_ready=ready,
+            vaults_pinned=len(self.journal.pins()),
+            waiting_for_you=len(self.journal.ids([State.WAITING_PERSON, State.INTERRUPTED])),
+            journal_entries=entries,
+            journal_head=head.hex(),
+            position=self.feed.last,
+            page_url=self.page_address.url,
+            notes=tuple(dict.fromkeys((*notes, *unlisted, *self.page_address.notes))),
+        )
+
+    async def _devices_ready(self) -> tuple[int, tuple[str, ...]]:
+        """How many there are, and why that is not known: a status is given whatever the library does."""
+        try:
+            present = await self.doing.all()
+        except DeviceError as error:
+            return 0, (said(error),)
+        return sum(device.state is DeviceState.READY for device in present), ()
+
+    async def devices(self) -> tuple[DeviceView, ...]:
+        return tuple(self._device_view(device) for device in await self.doing.all())
+
+    def _device_view(self, device: Device) -> DeviceView:
+        view = device_view(device)
+        former = {former.own.key.fingerprint for former in self.journal.keys.former()}
+        registered = {own.key.fingerprint for own in self.journal.own_keys()}
+        if device.fingerprint in registered and self.journal.keys.revocation() is not None:
+            word = REVOKED_DEVICE
+        elif device.fingerprint in former - registered:
+            word = REPLACED_DEVICE
+        else:
+            return view
+        return view.model_copy(update={"detail": " ".join(filter(None, (view.detail, word)))})
+
+    async def proposals(self, *, ended: bool) -> tuple[ProposalLine, ...]:
+        """In the order in which they came; those that came to an end only where ``ended``."""
+        states = [state for state in State if ended or state not in ENDED]
+        lines, begun = [], self.follower.clock()
+        for psbt_id in self.journal.ids(states):
+            with contextlib.suppress(UnknownProposal):  # Forgotten meanwhile, for want of room.
+                lines.append(self._line(self.journal.record(psbt_id)))
+            if self.follower.clock() - begun >= AT_ONCE_SECONDS:
+                await asyncio.sleep(0)
+                begun = self.follower.clock()
+        return tuple(lines)
+
+    async def proposal(self, psbt_id: str, by: Caller = TERMINAL) -> ProposalView:
+        """As ``by`` may see it: an app is told nothing of what another one brought (L13). Raises UnknownProposal."""
+        record = self.journal.record(psbt_id)
+        found = self._review(record)
+        shown = proposal_view(record, found, self.journal.network)
+        return shown if by.app_id is None else for_an_app(shown, found, partial(self.imported.hides, by))
+
+    async def verify_audit(self) -> AuditReport:
+        return await self._chain.get()
+
+    def _line(self, record: Record) -> ProposalLine:
+        snapshot, network = record.snapshot, self.journal.network
+        if snapshot.brought is not None:
+            return imported_proposal_line(record, self.journal.pin_of(snapshot), network)
+        return proposal_line(record, self._review(record), network)
+
+    def _review(self, record: Record) -> Review:
+        return self.imported.reviews.of(record)
+
+    # --- deciding ----------------------------------------------------------------------------------------------------
+
+    async def approve(
+        self,
+        psbt_id: str,
+        digest: str,
+        acknowledged: frozenset[str] = frozenset(),
+        by: Caller = TERMINAL,
+    ) -> ProposalLine:
+        """Record the person's yes to what ``digest`` covers, or that of an app to which the person granted it.
+
+        Raises:
+            UnknownProposal, IllegalEvent, StaleApproval, RefusedByChecks, NeedsAcknowledgement: nothing changed.
+            NotAllowed: an app brought it, and the person alone decides about it.
+        """
+        self.imported.require_decider(psbt_id, by)
+        return self._line(self.runner.decide(psbt_id, events.Approved(digest, acknowledged, by.told)).record)
+
+    async def reject(self, psbt_id: str, reason: str = "", by: Caller = TERMINAL) -> ProposalLine:
+        """Record the person's no; the platform is told.
+
+        Raises:
+            UnknownProposal, IllegalEvent, NotAllowed: nothing changed.
+        """
+        self.imported.require_decider(psbt_id, by)
+        return self._line(self.runner.decide(psbt_id, events.Refused(plain(reason), by.told)).record)
+
+    # --- signing in --------------------------------------------------------------------------------------------------
+
+    async def sign_in(self, email: str, password: str) -> SignedIn:
+        """Raises as ``Account.login``."""
+        done = await self.account.login(email, password)
+        if done:
+            self._signed_in_as(email)
+        return SignedIn(email=email, code_needed=not done, secrets=self.account.mode)
+
+    async def confirm_sign_in(self, code: str) -> SignedIn:
+        """Raises as ``Account.confirm``."""
+        await self.account.confirm(code)
+        email = self.account.email or ""
+        self._signed_in_as(email)
+        return SignedIn(email=email, code_needed=False, secrets=self.account.mode)
+
+    def _signed_in_as(self, email: str) -> None:
+        self.journal.note(Note("signed-in", email))
+        self.feed.add(ACCOUNT, "info", f"Signed in as {plain(email)}.")
+        self.keys.due.set()
+
+    async def sign_out(self) -> None:
+        await self.account.logout()
+        self.journal.note(Note("signed-out", ACCOUNT))
+        self.feed.add(ACCOUNT, "info", "Nobody is signed in to the platform any more.")
+
+    # --- keys and vaults ---------------------------------------------------------------------------------------------
+
+    async def preview_registration(self, device_id: str | None = None) -> RegistrationPreview:
+        """Read the keys that would be registered; nothing is sent anywhere. Raises leaves of DeviceError."""
+        device, offer = await self._offer(device_id)
+        return preview_view(offer, device, self.keys.accounts_of(offer.base.fingerprint).known)
+
+    async def register(self, device_id: str, digest: str, *, replace: bool = False) -> Registered:
+        """Register exactly what the preview with this digest showed; the device signs a proof.
+
+        Raises:
+            SignedOut, RegistrationStale; leaves of DeviceError and PlatformError.
+        """
+        if not self.account.signed_in.is_set():
+            raise SignedOut("nobody is signed in to the platform")
+        _device, offer = await self._offer(device_id)
+        person = await self.platform.user()
+
+        async def sign_text(text: str, path: DerivationPath) -> bytes:
+            self.feed.add(REGISTRATION, "progress", "Look at your device: it shows the platform's challenge.")
+            return await self.doing.sign_text(device_id, text, path, self._teller(REGISTRATION))
+
+        key, effects = await register(
+            offer,
+            digest,
+            label=self.config.label,
+            replace=replace,
+            user_id=person.user_id,
+            platform=self.platform,
+            sign_text=sign_text,
+            journal=self.journal,
+        )
+        self.runner.perform(effects)
+        self.runner.perform(self.journal.reconsider())
+        self.keys.due.set()
+        self.runner.look()
+        return Registered(
+            key_id=plain(key.id),
+            network=str(self.journal.network),
+            fingerprint=str(offer.base.origin.fingerprint),
+            label=self.config.label,
+        )
+
+    async def vaults(self, *, sparing: bool = False) -> tuple[VaultView, ...]:
+        """Every vault that the platform ever showed, as it shows them now where it can be reached.
+
+        ``sparing``: what it showed lately is good enough.
+        """
+        lately = self._looked is not None and self.follower.clock() - self._looked < LATELY_SECONDS
+        if self.follower.state.reachable and not (sparing and lately):
+            self._looked = self.follower.clock()
+            with contextlib.suppress(PlatformError, SignedOut):
+                await self.follower.learn_now()
+        return tuple(vault_view(seen, self.journal.network) for seen in seen_vaults(self.journal))
+
+    async def preview_pin(self, vault_id: str, brought: BroughtQuorum | None = None) -> PinPreview:
+        """What the person compares before pinning. Raises as ``Pinning.preview``."""
+        seen, source = self.pinning.preview(vault_id, brought)
+        return pin_preview(seen, source, self.journal.network)
+
+    async def pin(
+        self,
+        vault_id: str,
+        code: str,
+        *,
+        brought: BroughtQuorum | None = None,
+        without_device_address: bool = False,
+    ) -> VaultView:
+        """Pin a vault whose code the person compared, once the device knows it and has shown its first address.
+
+        Raises as ``Pinning.pin``: nothing was pinned. What waited for the pin is asked about now, and never approved.
+        """
+        seen, effects = await self.pinning.pin(
+            vault_id, code, brought, without_device_address=without_device_address
+        )
+        if self.account.signed_in.is_set() and self.follower.state.reachable:
+            await self.follower.hear_others_now()
+        self.runner.perform(effects)
+        return vault_view(seen, self.journal.network)
+
+    async def unpin(self, vault_id: str, code: str) -> VaultView:
+        """Forget a pinned vault, so that it can be pinned anew. Raises as ``Pinning.unpin``."""
+        seen, effects = self.pinning.unpin(vault_id, code)
+        self.feed.add(vault_id, "attention", "The vault is not pinned any more: nothing of it is signed.")
+        self.runner.perform(effects)
+        return vault_view(seen, self.journal.network)
+
+    @property
+    def history(self) -> ChainReader:
+        return ChainReader(self.journal)
+
+    @property
+    def metrics(self) -> Metrics:
+        return Metrics(self.journal, self.doing, self.follower, self.feed, self.follower.clock)
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(self.state, self.config, self.account, self.journal)
+
+    @property
+    def tokens(self) -> Holdings:
+        return Holdings(self.journal, self.platform, self.follower)
+
+    @property
+    def pinning(self) -> Pinning:
+        return Pinning(self.journal, self.doing, self.feed)
+
+    async def _offer(self, device_id: str | None) -> tuple[Device, Offer]:
+        device = await self.doing.chosen(device_id)
+
+        async def read(paths: Sequence[DerivationPath]) -> tuple[OriginKey, ...]:
+            return await self.doing.keys(device.id, paths)
+
+        return device, await read_offer(self.journal.network, await self._accounts_wanted(device), read)
+
+    async def _accounts_wanted(self, device: Device) -> int:
+        """As the platform's list says now, where it can be had: a vault may have taken the last account a moment ago."""
+        if self.account.signed_in.is_set():
+            with contextlib.suppress(PlatformError, SignedOut):
+                await self.keys.read_now()
+        accounts = Accounts() if device.fingerprint is None else self.keys.accounts_of(device.fingerprint)
+        return accounts.wanted
+
+    def _teller(self, subject: str) -> Callable[[Progress], None]:
+        return lambda progress: self.feed.add(subject, "progress", plain(progress.text))
+
+
+async def _alone(task: asyncio.Task[None]) -> None:
+    """A task group wraps what ended it; a person is told the one error of ours."""
+    try:
+        await task
+    except BaseExceptionGroup as group:
+        error: BaseException | None = group.subgroup(SignerdError)
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if error is None:
+            raise
+        raise error from group

@@ -1,0 +1,171 @@
+"""From the daemon's values to the shapes of the loopback: what every implementation of the port shows alike (L8, S13)."""
+
+from collections.abc import Sequence
+
+from firmware_bridge import Advisory, Device, DeviceState, has_anti_exfil, known_flaws
+from firmware_bridge.advisories import firmware_known
+from multisig import Network, OriginKey, Vault
+from signerd.account.registration import Offer
+from signerd.account.vaults import SeenVault, Source
+from signerd.core.audit import GENESIS, Entry, first_fault
+from signerd.core.text import plain
+from signerd.core.values import OwnKey
+from signerd.shapes import (
+    AccountKeys,
+    AdvisoryView,
+    AuditReport,
+    CosignerView,
+    DeviceView,
+    KeyView,
+    PinPreview,
+    RegistrationPreview,
+    VaultView,
+)
+
+ADVICE = {
+    DeviceState.ABSENT: "Connect it.",
+    DeviceState.PRESENT: "signerd has not reached it yet. If this lasts, connect it again.",
+    DeviceState.LOCKED: "Unlock it with its PIN.",
+    DeviceState.WRONG_APP: "Open the Bitcoin app of the right network on it.",
+    DeviceState.NEEDS_PASSPHRASE: "Enter its passphrase on the device.",
+    DeviceState.BUSY: "Finish what was asked here, or close the other program that uses it. Answer no to a question that was given up.",
+    DeviceState.NO_PERMISSION: "On Linux install this project's udev rules; elsewhere close other wallet programs.",
+    DeviceState.UNSUPPORTED: "Update its firmware, or use another device.",
+}
+
+UNKNOWN_FIRMWARE = "Its firmware's version is not known here: whether that has a known flaw cannot be said."
+UNPROVEN_NONCES = (
+    "Its signatures do not prove that they leak nothing of its key: it is trusted for its random numbers."
+)
+COMPARE = (
+    "Compare the verification code and the first address with the other signers by telephone or face to face.",
+    "Do not do it over the platform, nor over anything else that could show both of you the same lie.",
+    "Fingerprints are labels only: anybody can make a key that bears one. The code stands for the keys themselves.",
+    "Your device shows the first address as well. Say yes there only if it is the same.",
+)
+
+
+def device_view(device: Device) -> DeviceView:
+    return DeviceView(
+        id=device.id,
+        family=str(device.family),
+        model=plain(device.model),
+        label=None if device.label is None else plain(device.label),
+        endpoint=plain(str(device.endpoint)),
+        state=str(device.state),
+        fingerprint=None if device.fingerprint is None else str(device.fingerprint),
+        emulator=device.emulator,
+        detail=None if device.detail is None else plain(device.detail),
+        advice=ADVICE.get(device.state),
+        firmware=_firmware(device),
+        advisories=_advisories(device),
+    )
+
+
+def preview_view(offer: Offer, device: Device, known: int = 0) -> RegistrationPreview:
+    """``known``: so many of the device's vault accounts are on this machine already."""
+    return RegistrationPreview(
+        network=str(offer.network),
+        device_id=device.id,
+        device=plain(device.label or device.model),
+        fingerprint=str(offer.base.origin.fingerprint),
+        keys=tuple(_key(own) for own in offer.own_keys()),
+        digest=offer.digest,
+        firmware=_firmware(device),
+        advisories=_advisories(device),
+        notes=(*_more_accounts(known, len(offer.vault_keys)), *_notes(device)),
+    )
+
+
+def account_keys(network: Network, keys: Sequence[OwnKey]) -> AccountKeys:
+    """Of one device."""
+    return AccountKeys(
+        network=str(network),
+        fingerprint=str(keys[-1].key.origin.fingerprint) if keys else None,
+        keys=tuple(_key(own) for own in keys),
+    )
+
+
+def _firmware(device: Device) -> str | None:
+    return None if device.firmware is None else plain(device.firmware)
+
+
+def _advisories(device: Device) -> tuple[AdvisoryView, ...]:
+    return tuple(_advisory(flaw) for flaw in known_flaws(device))
+
+
+def _advisory(flaw: Advisory) -> AdvisoryView:
+    return AdvisoryView(
+        id=flaw.id, severity=str(flaw.severity), text=flaw.text, advice=flaw.advice, sources=flaw.sources
+    )
+
+
+def _more_accounts(known: int, offered: int) -> tuple[str, ...]:
+    if not 0 < known < offered:
+        return ()
+    return (f"Vault accounts {known} to {offered - 1} are new: each vault takes one.",)
+
+
+def _notes(device: Device) -> tuple[str, ...]:
+    """What no list of flaws can say (S20, S22)."""
+    said = ((not firmware_known(device), UNKNOWN_FIRMWARE), (not has_anti_exfil(device), UNPROVEN_NONCES))
+    return tuple(note for applies, note in said if applies)
+
+
+def _key(own: OwnKey) -> KeyView:
+    origin = own.key.origin
+    return KeyView(purpose=own.purpose, account=own.account, path=str(origin.path), xpub=str(own.key.xpub))
+
+
+def vault_view(seen: SeenVault, network: Network) -> VaultView:
+    vault = seen.vault
+    return VaultView(
+        vault_id=seen.vault_id,
+        workspace_id=seen.workspace_id,
+        name=plain(seen.name),
+        network=str(network),
+        threshold=None if vault is None else vault.threshold,
+        signers=None if vault is None else len(vault.cosigners),
+        first_address=seen.first_address,
+        verification_code=None if vault is None else vault.verification_code,
+        account=None if seen.own is None else seen.own.account,
+        pinned=seen.pinned,
+        enrolled=seen.enrolled,
+        fault=None if seen.fault is None else plain(seen.fault),
+        address_shown=seen.address_shown,
+        cosigners=() if vault is None else tuple(_cosigner(key, seen.own) for key in vault.cosigners),
+        changes=tuple(plain(sentence) for sentence in seen.changes),
+        renamed=None if seen.renamed is None else plain(seen.renamed),
+    )
+
+
+def _cosigner(key: OriginKey, own: OwnKey | None) -> CosignerView:
+    return CosignerView(
+        fingerprint=str(key.fingerprint),
+        path=str(key.origin.path),
+        xpub=str(key.xpub),
+        ours=own is not None and own.key == key,
+    )
+
+
+def pin_preview(seen: SeenVault, source: Source, network: Network) -> PinPreview:
+    vault = seen.vault
+    warned = () if vault is None or not vault.has_disjoint_quorums else (_disjoint(vault),)
+    return PinPreview(vault=vault_view(seen, network), source=source.value, advice=(*COMPARE, *warned))
+
+
+def _disjoint(vault: Vault) -> str:
+    """S27: the person pins it all the same, or asks the others for another threshold first."""
+    m, n = vault.threshold, len(vault.cosigners)
+    return (
+        f"WARNING: {m} of {n} signers are enough, so that two groups without a member in common can each pay the same invoice, "
+        f"and no machine of theirs sees both. Ask the other signers before you approve, or have a vault of {n // 2 + 1} of {n} made."
+    )
+
+
+def audit_report(entries: Sequence[Entry]) -> AuditReport:
+    """``entries``: the whole chain from its beginning."""
+    found = first_fault(entries)
+    at, fault = (None, None) if found is None else found
+    head = entries[-1].digest if entries else GENESIS
+    return AuditReport(entries=len(entries), head=head.hex(), at=at, fault=fault)

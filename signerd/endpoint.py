@@ -1,0 +1,74 @@
+"""Where the daemon is reached: its socket, and whether what stands there may be believed; its port. Both sides ask."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from signerd.errors import DaemonNotRunning, UnsafeFolder
+
+SOCKET = "signerd.sock"
+# The only name by which the daemon is called; an http URL must have one.
+HOST = "signerd"
+# Where the page is entered, with a code that the socket gave out.
+ENTER = "/enter"
+LEAVE = "/leave"
+# Where the page follows what happens.
+EVENTS = "/v1/events"
+PREFIX = "/v1"
+# How long an answer may take: one from memory takes milliseconds; the platform may be asked on the way.
+QUICK_SECONDS = 40.0
+# Nine keys from a device that has to be woken first.
+DEVICE_SECONDS = 120.0
+# firmware_bridge gives a person ten minutes at the device.
+PERSON_SECONDS = 15 * 60.0
+# The page and apps reach it over TCP at this machine's own address.
+IPV4 = "127.0.0.1"
+
+
+@dataclass
+class PageAddress:
+    """The port over TCP, and why there is none. ``loopback.serve`` writes it, the status tells it."""
+
+    port: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def tell(self, port: int | None, notes: tuple[str, ...]) -> None:
+        self.port, self.notes = port, notes
+
+    @property
+    def url(self) -> str | None:
+        return None if self.port is None else f"http://{IPV4}:{self.port}/"
+
+
+def socket_path(state: Path) -> Path:
+    return state / SOCKET
+
+
+def trusted_socket(state: Path) -> Path:
+    """The socket, where only this user can have made it: a password may be sent to it (L12).
+
+    Raises:
+        DaemonNotRunning: there is none. UnsafeFolder: a link, another owner, or a folder that others can enter.
+    """
+    path = socket_path(state)
+    try:
+        folder, found = state.lstat(), path.lstat()
+    except FileNotFoundError:
+        raise DaemonNotRunning(f"no signerd serves {path}") from None
+    except OSError as error:
+        raise UnsafeFolder(f"{path} cannot be reached: {error.strerror}") from error
+    if not stat.S_ISDIR(folder.st_mode):
+        raise UnsafeFolder(f"{state} is not a folder, or is a link to one")
+    if folder.st_uid != os.getuid() or stat.S_IMODE(folder.st_mode) & 0o077:
+        raise UnsafeFolder(f"{state} belongs to another user, or is open to others")
+    require_own_socket(path, found)
+    return path
+
+
+def require_own_socket(path: Path, found: os.stat_result) -> None:
+    """Raises UnsafeFolder."""
+    if not stat.S_ISSOCK(found.st_mode):
+        raise UnsafeFolder(f"{path} is not a socket, or is a link to one")
+    if found.st_uid != os.getuid():
+        raise UnsafeFolder(f"{path} belongs to another user")

@@ -1,0 +1,177 @@
+"""The chain of decisions, and the transactions in which it grows: what is decided is stored with its notes, or not at all.
+
+One thread uses it. Every public method that changes something is one transaction, on the disk when it returns.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from multisig import Network
+from signerd.core.audit import GENESIS, Entry, Note, link
+from signerd.core.rules.values import NO_RULES, Rules
+from signerd.core.values import Limits, Record
+from signerd.errors import JournalUnwritable
+from signerd.faults import FaultPoint, no_fault
+from signerd.journal import rows
+from signerd.journal.apps import AppBook
+from signerd.journal.chain_books import PlaceBook, ScreenBook, SpendingBook
+from signerd.journal.imported import ImportedBook
+from signerd.journal.keys import KeyBook
+from signerd.journal.quota import QuotaBook
+from signerd.journal.storage import open_journal
+from signerd.journal.tokens import TokenBook
+from signerd.journal.unfollowed import UnfollowedBook
+from signerd.journal.vaults import VaultBook
+
+
+@dataclass(frozen=True)
+class JournalFigures:
+    """``proposals``: by state. ``entries``: of the chain of decisions, by kind; both name only what the code has names for."""
+
+    proposals: dict[str, int]
+    entries: dict[str, int]
+    signatures: int
+
+
+def figures_of(connection: sqlite3.Connection) -> JournalFigures:
+    return JournalFigures(
+        _counted(connection, "SELECT state, count(*) FROM proposals GROUP BY state"),
+        _counted(connection, "SELECT kind, count(*) FROM audit GROUP BY kind"),
+        connection.execute("SELECT count(*) FROM signatures").fetchone()[0],
+    )
+
+
+def _counted(connection: sqlite3.Connection, query: str) -> dict[str, int]:
+    return {str(name): int(count) for name, count in connection.execute(query)}
+
+
+Now = Callable[[], datetime]
+
+
+def _nobody(_before: Record | None, _after: Record) -> None:
+    pass
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Chain:
+    """An open journal. Use as a context manager; the folder must be held."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        network: Network,
+        limits: Limits,
+        rules: Rules = NO_RULES,
+        lowered: frozenset[str] = frozenset(),
+        now: Now = utc_now,
+        fault: FaultPoint = no_fault,
+    ) -> None:
+        """Open it. ``rules`` and ``lowered`` (checks, by name) are what its proposals are judged by, beside ``limits``.
+
+        Raises:
+            JournalCorrupted, JournalTooNew, JournalUnwritable: the daemon must not go on.
+        """
+        self.network = network
+        self.limits = limits
+        self.rules = rules
+        self.lowered = lowered
+        self._now = now
+        self._fault = fault
+        # Told of each record that was stored, with what it was before, once it is on the disk.
+        self.stored: Callable[[Record | None, Record], None] = _nobody
+        self._moves: list[tuple[Record | None, Record]] = []
+        self._db = open_journal(folder, now())
+        self._book = SpendingBook(self._db)
+        self._places = PlaceBook(self._db)
+        self._screens = ScreenBook(self._db)
+        self._vaults = VaultBook(self._db, network)
+        self.keys = KeyBook(self._db, network)
+        self.apps = AppBook(self._db, self.noted)
+        self.imported = ImportedBook(self._db)
+        self.tokens = TokenBook(self._db)
+        self.unfollowed = UnfollowedBook(self._db)
+        self._quota = QuotaBook(self._db)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    # --- the audit chain -------------------------------------------------------------------------------------------
+
+    def note(self, note: Note) -> None:
+        """Record something that changes no proposal."""
+        with self.noted("note", note):
+            pass
+
+    @contextmanager
+    def noted(self, name: str, note: Note) -> Iterator[None]:
+        """One transaction around what the body writes, with its note: for the books that write by themselves."""
+        with self._transaction(name):
+            yield
+            self._append(note)
+
+    def audit(self, after: int = 0) -> Iterator[Entry]:
+        return rows.audit_entries(self._db, after)
+
+    def audit_page(
+        self, search: str, limit: int, *, after: int | None, before: int | None
+    ) -> tuple[Entry, ...]:
+        """As ``rows.audit_page``."""
+        return tuple(rows.audit_page(self._db, search, limit, after=after, before=before))
+
+    def figures(self) -> JournalFigures:
+        return figures_of(self._db)
+
+    def head(self) -> tuple[int, bytes]:
+        """How long the chain is, and its last hash: writing both down elsewhere shows a cut tail."""
+        row = self._db.execute("SELECT sequence, digest FROM audit ORDER BY sequence DESC LIMIT 1").fetchone()
+        return (0, GENESIS) if row is None else (row["sequence"], row["digest"])
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self, name: str) -> Iterator[None]:
+        self._moves = []
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._fault(f"journal:before:{name}")
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._book.forget()
+                self._places.forget()
+                self._screens.forget()
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.DatabaseError as error:
+            raise JournalUnwritable(f"the journal cannot be written: {error}") from error
+        self._fault(f"journal:after:{name}")
+        for before, after in self._moves:
+            self.stored(before, after)
+
+    def _append(self, note: Note) -> None:
+        sequence, digest = self.head()
+        rows.write_entry(self._db, link(sequence + 1, self._stamp(), note, digest))
+
+    def now(self) -> datetime:
+        """By the clock that dates the chain, in UTC."""
+        return self._now().astimezone(UTC)
+
+    def _stamp(self) -> str:
+        return self.now().isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,198 @@
+"""What the journal knows beside its proposals: the signer's keys, vaults and their pins, devices' screens, tokens.
+
+Where that changes, proposals that were not signed yet are judged anew.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from multisig import Fingerprint
+from multisig.tokens import Payload, bytecode_hash
+from signerd.core.audit import Note
+from signerd.core.claims import VaultClaim, changes, fingerprint_of_change
+from signerd.core.effects import REGISTRATION, Effect, Level, Notify
+from signerd.core.key_status import Revocation
+from signerd.core.screens import Screen
+from signerd.core.tokens import Published, subject_of
+from signerd.core.values import OwnKey, Pin, Record, Snapshot
+from signerd.journal import rows
+from signerd.journal.chain import Chain
+from signerd.journal.chain_books import screen_note
+from signerd.journal.vaults import AtDevice, facts_of
+
+NOT_AT_DEVICE = AtDevice()
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """Whether the platform's word about a vault is ``news``, and what follows at once."""
+
+    news: bool
+    effects: tuple[Effect, ...] = ()
+
+
+class KeysAndVaults(Chain, ABC):
+    """The part of the journal that is no proposal's."""
+
+    @abstractmethod
+    def reconsider(self) -> tuple[Effect, ...]:
+        """Judge anew all that waits: a pin, a registered key or a limit changed."""
+
+    @abstractmethod
+    def _unsigned_of(self, code: str) -> tuple[Record, ...]:
+        """What is not signed yet, and is judged by the vault pinned under this code."""
+
+    @abstractmethod
+    def _judge_anew(self, records: Sequence[Record] | None = None) -> tuple[Effect, ...]:
+        """Within a transaction: these, or all that waits for anything, are judged again."""
+
+    # --- keys and vaults -------------------------------------------------------------------------------------------
+
+    def own_keys(self) -> tuple[OwnKey, ...]:
+        """Those of the device that is registered now."""
+        return self.keys.registered()
+
+    def add_own_keys(self, keys: Sequence[OwnKey], platform_key_id: str, note: Note) -> tuple[Effect, ...]:
+        """What the device itself gave, under the key's id at the platform.
+
+        Keys under another id are replaced: every approval that waits for a device lapses, for it may be a lost one.
+        """
+        with self._transaction("own-keys"):
+            replaced = self.keys.write(keys, platform_key_id, self._stamp())
+            self._append(note)
+            return self._judge_anew() if replaced else ()
+
+    def revoke(self, told: Revocation) -> tuple[Effect, ...]:
+        """The platform's word that the registered key is revoked: kept and told once, and nothing more is asked of the device.
+
+        What is known here stays; a signature that exists is still submitted.
+        """
+        if self.keys.revocation() is not None or told.key_id != self.keys.platform_key_id():
+            return ()
+        facts = {"fingerprint": told.fingerprint, "successor": told.successor, "why": told.why.value}
+        with self._transaction("key-revoked"):
+            self.keys.write_revocation(told)
+            self._append(Note("key-revoked", told.key_id, facts))
+            sentence = f"{told.sentence} {told.advice}"
+            return (Notify(REGISTRATION, Level.ALARM, sentence), *self._judge_anew())
+
+    def pins(self) -> tuple[Pin, ...]:
+        return self._vaults.pins()
+
+    def pin(self, vault_id: str) -> Pin | None:
+        """The pinned quorum that the platform means by that id: the one pinned under it, else the one it shows under it (S26)."""
+        return self._vaults.pin(vault_id)
+
+    def pin_of(self, snapshot: Snapshot) -> Pin | None:
+        """The pinned vault by which a proposal is judged. What was brought stays with its quorum, whatever ids mean since."""
+        if snapshot.is_of_profile:
+            return None
+        kept = None if snapshot.brought is None else rows.read_quorum(self._db, snapshot.psbt_id)
+        return self.pin(snapshot.vault_id) if kept is None else self._vaults.pin_by_code(kept)
+
+    def pinned_codes(self) -> Mapping[str, frozenset[str]]:
+        """As ``rows.read_pinned_codes``."""
+        return rows.read_pinned_codes(self._db)
+
+    def add_pin(self, pin: Pin, note: Note, at_device: AtDevice = NOT_AT_DEVICE) -> None:
+        """A vault that the person compared. A pinned one is never replaced: sqlite3.IntegrityError is a bug above.
+
+        The chain keeps its code and descriptor: what was pinned under an id is known from it after the pin is gone.
+        """
+        code = pin.vault.verification_code
+        facts = {"code": code, "descriptor": pin.vault.descriptor, **note.facts}
+        with self._transaction("pin"):
+            self._vaults.write_pin(pin, at_device)
+            self._append(replace(note, facts=facts))
+        self.rules = self.rules.pinned(pin.vault_id, code)
+
+    def unpin(self, vault_id: str, note: Note) -> tuple[Effect, ...]:
+        """Forget a pinned vault and the changes that were seen of it; every approval that waits for a device lapses."""
+        pin = self.pin(vault_id)
+        if pin is None:
+            return ()
+        code = pin.vault.verification_code
+        with self._transaction("unpin"):
+            affected = self._unsigned_of(code)
+            self._vaults.delete_pin(code)
+            self._append(note)
+            return self._judge_anew(affected)
+
+    def at_device(self, vault_id: str) -> AtDevice:
+        """What the device has done about the vault; nothing where it is not pinned."""
+        pin = self.pin(vault_id)
+        return AtDevice() if pin is None else self._vaults.at_device(pin.vault.verification_code)
+
+    def set_at_device(self, vault_id: str, at_device: AtDevice, note: Note) -> None:
+        pin = self.pin(vault_id)
+        if pin is None:
+            return
+        with self._transaction("at-device"):
+            self._vaults.write_at_device(pin.vault.verification_code, at_device)
+            self._append(note)
+
+    def learn(self, claim: VaultClaim) -> Learnt:
+        """The platform's word about a vault today. A change of a pinned one is recorded and told once (S16).
+
+        Raises PlatformFloods where there is no room for it: nothing was recorded.
+        """
+        pin = self._vaults.pin_of(claim)
+        told = () if pin is None else changes(pin, claim)
+        code = "" if pin is None else pin.vault.verification_code
+        mark = fingerprint_of_change(claim, self.network)
+        unknown = bool(told) and not self._vaults.knows_change(code, mark)
+        fresh = unknown and self._quota.has_room_for_change(code)
+        news = self._vaults.claim(claim.vault_id) != claim
+        if not (news or fresh):
+            return Learnt(news=False)
+        if news and not fresh:  # An alarm is told whatever else was said today.
+            self._quota.require_room_for_vault(claim.vault_id)
+            self._quota.require_words(None, self.now().timestamp())
+        with self._transaction("vault-claim"):
+            if news:
+                self._vaults.write_claim(claim)
+                self._append(Note("vault-claim", claim.vault_id, facts_of(claim)))
+            return Learnt(news=True, effects=self._alarm(code, claim, mark, told) if fresh else ())
+
+    def _alarm(self, code: str, claim: VaultClaim, mark: str, told: tuple[str, ...]) -> tuple[Effect, ...]:
+        self._vaults.write_change(code, mark, told)
+        self._append(Note("vault-changed", claim.vault_id, {**facts_of(claim), "changes": list(told)}))
+        sentence = (
+            f"ALARM: the platform shows a pinned vault changed. {' '.join(told)} Nothing of it is signed."
+        )
+        return (Notify(claim.vault_id, Level.ALARM, sentence), *self._judge_anew(self._unsigned_of(code)))
+
+    def claim(self, vault_id: str) -> VaultClaim | None:
+        return self._vaults.claim(vault_id)
+
+    def claims(self) -> tuple[VaultClaim, ...]:
+        """The platform's last word about every vault that it ever showed."""
+        return self._vaults.claims()
+
+    def vault_changes(self, vault_id: str) -> tuple[str, ...]:
+        """In what the platform has shown a pinned vault otherwise since, while the person has not looked."""
+        pin = self.pin(vault_id)
+        return () if pin is None else self._vaults.changes(pin.vault.verification_code)
+
+    def see_screen(self, fingerprint: Fingerprint, screen: Screen) -> tuple[Effect, ...]:
+        """A device with this master key is there: keep what its screen shows, and judge anew what waits for the person.
+
+        What waits for the device is judged again before that is asked.
+        """
+        if self._screens.of(fingerprint) == screen:
+            return ()
+        self.note(screen_note(fingerprint, screen))
+        return self.reconsider()
+
+    def learn_token(self, payload: Payload, published: Published) -> tuple[Effect, ...]:
+        """Keep the token that these bytes prove, and judge anew what waits.
+
+        Raises NotProven, and PlatformFloods where there is no room for it: nothing is kept.
+        """
+        self._quota.require_room_for_token()
+        with self._transaction("token"):
+            proven = self.tokens.write(payload, published)
+            facts = {"hash": bytecode_hash(published.bytecode).hex(), "ticker": proven.ticker}
+            self._append(Note("token-proven", subject_of(payload), facts))
+            return self._judge_anew()

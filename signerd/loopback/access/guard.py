@@ -1,0 +1,142 @@
+"""The outermost layer of the application: its gate says who comes in; the body is bounded, and every answer's headers are ours (L9, L11)."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from types import MappingProxyType
+
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from signerd.callers import Caller, Kind
+from signerd.errors import NotPaired, RequestTooLarge, RequestTooSlow, SignerdError
+from signerd.loopback.access.answers import guarded, preflight
+from signerd.loopback.access.gates import Admitted, Gate
+from signerd.loopback.access.request_head import SCOPE_KEY, SESSION_KEY, RequestHead
+from signerd.problems import CONTENT_TYPE, headers_of, problem, status_of
+
+# The largest request is a rejection with its reason of 1,000 characters.
+MAX_BODY_BYTES = 64 * 1024
+BODY_SECONDS = 10.0
+NO_LARGER: Mapping[tuple[str, str], int] = MappingProxyType({})
+
+
+@dataclass
+class Refused:
+    """Calls that were refused, by the code of the error: as many names as the tree has leaves."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, code: str) -> None:
+        self.counts[code] = self.counts.get(code, 0) + 1
+
+
+class Guard:
+    """One for each way in: the socket's and the port's differ by their ``gate`` only."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        gate: Gate,
+        *,
+        max_body: int = MAX_BODY_BYTES,
+        larger: Mapping[tuple[str, str], int] = NO_LARGER,
+        body_seconds: float = BODY_SECONDS,
+        refused: Refused | None = None,
+    ) -> None:
+        """``larger``: bytes that a body may have, by verb and path, where that is more than ``max_body``."""
+        self._app = app
+        self._gate = gate
+        self._max_body = max_body
+        self._larger = larger
+        self._body_seconds = body_seconds
+        self._refused = Refused() if refused is None else refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        asked, reader = RequestHead.of(scope), None
+        try:
+            reader = self._gate.reader(asked)
+            if reader is not None and asked.is_preflight:
+                await preflight(asked)(scope, receive, guarded(send, reader))
+                return
+            admitted = self._gate.admit(asked, reader)
+            answering = guarded(send, reader, admitted.stands)
+            await admitted.in_turn(partial(self._answered, asked, admitted, scope, receive, answering))
+        except SignerdError as error:
+            self._refused.count(error.code)
+            await _refusal(error)(scope, receive, guarded(send, reader))
+
+    async def _answered(
+        self, asked: RequestHead, admitted: Admitted, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Its body is read when it is its turn: those that wait hold none of it. Raises as ``_body``, NotPaired: nothing was sent."""
+        body = await self._body(asked, receive, self._most(scope, admitted.caller))
+        _require_standing(admitted)
+        if body is not None:
+            _write_down(scope, admitted)
+            await self._app(scope, _replaying(body, receive), send)
+
+    async def _body(self, asked: RequestHead, receive: Receive, most: int) -> bytes | None:
+        """The whole body; None where the caller went before it was whole. Raises RequestTooLarge as soon as it is known to be, RequestTooSlow."""
+        # h11 has checked that it is a number.
+        if int(asked.first("content-length") or "0") > most:
+            raise _too_large(most)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > most:
+                        raise _too_large(most)
+        except TimeoutError:
+            raise RequestTooSlow(
+                f"the request was not whole after {self._body_seconds:.0f} seconds"
+            ) from None
+        return bytes(body)
+
+    def _most(self, scope: Scope, caller: Caller) -> int:
+        """A stranger's body is never a large one, whatever row it asks (L11)."""
+        if caller.kind is Kind.STRANGER:
+            return self._max_body
+        return self._larger.get((scope["method"], scope["path"]), self._max_body)
+
+
+def _require_standing(admitted: Admitted) -> None:
+    """A body may take seconds, in which the person can have ended what its head was let in by (L13). Raises NotPaired."""
+    if not admitted.stands():
+        raise NotPaired("what this request was let in by ended before its body was whole")
+
+
+def _too_large(most: int) -> RequestTooLarge:
+    return RequestTooLarge(f"a request may have {most} bytes at most")
+
+
+def _write_down(scope: Scope, admitted: Admitted) -> None:
+    scope[SCOPE_KEY] = admitted.caller
+    scope[SESSION_KEY] = admitted.session
+
+
+def _refusal(error: SignerdError) -> Response:
+    """What was refused unread ends its connection: nobody waits for the rest of it."""
+    headers = {"Connection": "close", **headers_of(error)}
+    return JSONResponse(problem(error), HTTPStatus(status_of(error)), headers, CONTENT_TYPE)
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """The body that was read, once; then whatever the connection says."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay

@@ -1,0 +1,224 @@
+"""Proposals, and PSBTs that a program brings."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from signerd.shapes.common import Acknowledged, Answer, Digest, Reason, Request
+
+
+class ProposalLine(Answer):
+    """A proposal in a list. ``paid_sats`` and ``fee_sats`` are the PSBT's, None where it could not be judged.
+
+    ``brought_by``: it is not the platform's; this app, or the person, brought it. ``from_profile``: it spends the person's own
+    money, and no vault's. ``token``: what it does with a token, in a few words; None where it carries none, or bytes have
+    not proven which it is.
+    """
+
+    psbt_id: str
+    network: str
+    workspace_id: int
+    vault_id: str
+    vault_name: str | None
+    state: str
+    reason: str
+    alarm: str
+    platform_status: str
+    collected: int
+    required: int
+    paid_sats: int | None
+    fee_sats: int | None
+    brought_by: str | None = None
+    from_profile: bool = False
+    token: str | None = None
+
+
+class CoinView(Answer):
+    """A coin that is spent; ``amount_sats`` is 0 where its amount is not proven."""
+
+    txid: str
+    vout: int
+    amount_sats: int
+
+
+class PaymentView(Answer):
+    """``address`` is None where the script has none; ``script`` is hex."""
+
+    output_index: int
+    amount_sats: int
+    address: str | None
+    script: str
+
+
+class ChangeView(Answer):
+    """Proven to come back: its script was derived again from the pinned vault. ``chain``: 0 receive, 1 change."""
+
+    output_index: int
+    amount_sats: int
+    address: str
+    chain: int
+    index: int
+
+
+class ListedView(Answer):
+    """``name``: what this machine knows the address as, in words; None where it does not know it."""
+
+    address: str
+    name: str | None
+
+
+class TokenView(Answer):
+    """What a token's payload says: ``sentence`` is what would happen, ``details`` are label and value.
+
+    ``hex`` is the whole payload. ``on_screen``: as much of it as the signer's device prints; None where that is not known.
+    ``not_on_screen``: the parts that it does not show whole, by name. ``proven``: the bytes of its deployment prove which token
+    it is; else there is no name, and amounts are raw units. Supplies are of the bytecode, in whole tokens: what exists by now
+    only the chain knows. ``notes``: what to know before looking at the device.
+
+    ``listed``: of a deployment every address that its bytecode lists from the start, in the order there; ``listed_hash``: the SHA-256
+    of that list (docs/tokens.md). No device shows either.
+    """
+
+    sentence: str
+    details: tuple[tuple[str, str], ...]
+    hex: str
+    on_screen: str | None = None
+    not_on_screen: tuple[str, ...] = ()
+    proven: bool = False
+    name: str | None = None
+    ticker: str | None = None
+    decimals: int | None = None
+    first_supply: str | None = None
+    max_supply: str | None = None
+    notes: tuple[str, ...] = ()
+    listed: tuple[ListedView, ...] = ()
+    listed_hash: str | None = None
+
+
+class DataView(Answer):
+    """OP_RETURN data: ``data`` is hex, ``text`` its reading where all of it is printable, ``token`` where it is a token's."""
+
+    output_index: int
+    data: str
+    text: str | None
+    token: TokenView | None = None
+
+
+class MoneyView(Answer):
+    """Where the money goes, from the PSBT's bytes and the pinned vault alone. ``fee_rate``: sat/vB as decimal text."""
+
+    txid: str
+    inputs: int
+    total_in_sats: int
+    payments: tuple[PaymentView, ...]
+    change: tuple[ChangeView, ...]
+    data: tuple[DataView, ...]
+    paid_sats: int
+    change_sats: int
+    fee_sats: int
+    fee_rate: str
+    vsize: int
+    locktime: int
+    replaceable: bool
+    coins: tuple[CoinView, ...] = ()
+
+
+class CheckView(Answer):
+    """``outcome``: allow, warn or refuse. ``acknowledge``: the warning holds the proposal until it is named."""
+
+    name: str
+    outcome: str
+    sentence: str
+    acknowledge: bool
+    figures: dict[str, str | int]
+
+
+class ProposalView(ProposalLine):
+    """The whole review. ``digest`` covers what is shown; ``allowed``: nothing refuses.
+
+    ``description``, ``created_by``, ``kind`` and ``recorded_*`` are the platform's words, not believed.
+    ``money`` is None where the vault is unknown here or a check refuses before the transaction can be judged.
+    """
+
+    digest: str
+    allowed: bool
+    to_acknowledge: tuple[str, ...]
+    money: MoneyView | None
+    checks: tuple[CheckView, ...]
+    verification_code: str | None
+    kind: str
+    description: str
+    created_by: str
+    recorded_txid: str | None
+    confirmations: int
+    signed_here: bool
+
+
+class ApproveRequest(Request):
+    digest: Digest
+    acknowledged: Acknowledged = frozenset()
+
+
+class RejectRequest(Request):
+    reason: Reason = ""
+
+
+# The largest PSBT that is parsed at all: multisig's PsbtLimits, which a command that only lists would have to load for it.
+MAX_PSBT_BYTES = 2 * 1024 * 1024
+# Four characters of base64 carry three bytes.
+MAX_PSBT_TEXT = (MAX_PSBT_BYTES + 2) // 3 * 4
+# That, and the JSON around it.
+MAX_PSBT_BODY = MAX_PSBT_TEXT + 1024
+# RFC 4648, section 4, with its padding: nothing that two readers could read differently, no line break.
+PsbtText = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9+/]+={0,2}$", min_length=8, max_length=MAX_PSBT_TEXT)
+]
+
+
+class PsbtRequest(Request):
+    """``psbt``: version 0 (BIP-174), in base64, with the previous transaction and the key origins of every input."""
+
+    psbt: PsbtText = Field(repr=False)
+
+
+class PsbtReview(Answer):
+    """What would be asked about a PSBT. Nothing is stored.
+
+    ``vault_id`` is None where its coins are no pinned vault's. ``allowed``: nothing refuses; what refuses is in ``checks``.
+    ``proposal_id``: the platform proposes this very transaction, and the person is asked about that proposal only.
+    """
+
+    network: str
+    vault_id: str | None
+    vault_name: str | None
+    allowed: bool
+    to_acknowledge: tuple[str, ...]
+    money: MoneyView | None
+    checks: tuple[CheckView, ...]
+    proposal_id: str | None
+
+
+class BroughtLine(Answer):
+    """A PSBT that was brought. ``expires_at``: RFC 3339 UTC, until when the person may decide. ``state``: as a proposal's."""
+
+    psbt_id: str
+    network: str
+    brought_by: str
+    state: str
+    reason: str
+    vault_id: str | None
+    vault_name: str | None
+    paid_sats: int | None
+    fee_sats: int | None
+    expires_at: str
+
+
+class BroughtView(BroughtLine):
+    """``review``: what the person is shown now. ``signed_psbt`` (base64): with this device's signatures, once they are there.
+
+    ``final``: the complete transaction as hex, where its signatures are enough; nobody here sends it.
+    """
+
+    review: PsbtReview
+    signed_psbt: str | None
+    final: str | None

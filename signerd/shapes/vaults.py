@@ -1,0 +1,185 @@
+"""Vaults, their pins, tokens and addresses; the accounts of this signer."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from signerd.shapes.common import Answer, Code, Descriptor, Request
+from signerd.shapes.devices import KeyView
+
+
+class CosignerView(Answer):
+    """A key of a vault. ``fingerprint`` is a label only: anybody can make a key that bears it (BIP-129).
+
+    ``ours``: it is exactly a registered key of this signer's device.
+    """
+
+    fingerprint: str
+    path: str
+    xpub: str
+    ours: bool
+
+
+class VaultView(Answer):
+    """A vault as it was pinned, else as the platform shows it, read by this machine.
+
+    ``fault``: why it cannot be pinned or used. The figures are None where its descriptor cannot be read. ``account``: that
+    of our own key in it. ``address_shown``: the device has shown the same first address. ``changes``: in what the platform
+    has shown the pinned vault otherwise, until the person has looked and unpinned it. ``renamed``: what the platform calls
+    the pinned vault now, where that is another name. ``cosigners`` is empty for an app that may not read keys.
+    """
+
+    vault_id: str
+    workspace_id: int
+    name: str
+    network: str
+    threshold: int | None
+    signers: int | None
+    first_address: str | None
+    verification_code: str | None
+    account: int | None
+    pinned: bool
+    enrolled: bool
+    fault: str | None
+    address_shown: bool = False
+    cosigners: tuple[CosignerView, ...] = ()
+    changes: tuple[str, ...] = ()
+    renamed: str | None = None
+
+
+class BroughtQuorum(Request):
+    """A vault that the person has from elsewhere, as its descriptor with checksum; what read it proved it to be whole.
+
+    ``source``: a file (a descriptor, or a record of BIP-129), or the account keys of a PSBT.
+    """
+
+    source: Literal["file", "psbt"]
+    descriptor: Descriptor
+
+
+class PinPreviewRequest(Request):
+    brought: BroughtQuorum | None = None
+
+
+class PinPreview(Answer):
+    """What would be pinned, to be compared by the person; ``advice``: with whom, and how. Nothing was changed.
+
+    ``source``: "record", "file" or "psbt"; whichever it is, the platform's record says the same.
+    """
+
+    vault: VaultView
+    source: str
+    advice: tuple[str, ...]
+
+
+class PinRequest(Request):
+    """``code``: typed by the person. ``without_device_address``: pin though the device does not show the first address."""
+
+    code: Code
+    brought: BroughtQuorum | None = None
+    without_device_address: bool = False
+
+
+class UnpinRequest(Request):
+    """``code``: that under which the vault was pinned."""
+
+    code: Code
+
+
+class HoldingView(Answer):
+    """``balance`` and ``supply`` in whole tokens, in the decimals that the platform gives. ``contract`` None: not deployed yet.
+
+    ``proven``: this machine has proven the contract's bytecode, and the name and decimals are its; the balance never is.
+    """
+
+    contract: str | None
+    name: str
+    balance: str
+    supply: str
+    owned: bool
+    proven: bool
+
+
+class TokenCallView(Answer):
+    """``arguments``: as they were asked for, amounts in raw units."""
+
+    uid: int
+    function: str
+    arguments: tuple[str, ...]
+    status: str
+    created_at: str
+    psbt_id: str
+    failure: str | None
+
+
+class VaultTokens(Answer):
+    """What the platform says that a vault holds, and its newest calls first. ``more``: there are older calls, or more tokens."""
+
+    vault_id: str
+    network: str
+    holdings: tuple[HoldingView, ...]
+    calls: tuple[TokenCallView, ...]
+    more: bool
+
+
+# As ``multisig`` has them; taken from there, they would bring the whole core to every command that starts.
+RECEIVE, CHANGE = 0, 1
+MAX_INDEX = 1_000_000
+# Each costs some 0.25 ms for each cosigner: fifty of a vault of fifteen are a fifth of a second of the daemon's time.
+MAX_ADDRESSES = 50
+# Trezor expects BIP-48 and BIP-84 accounts up to 100, and warns of the others (core/src/apps/common/paths.py).
+MAX_ACCOUNT = 100
+
+Chain = Annotated[int, Field(ge=RECEIVE, le=CHANGE)]
+Index = Annotated[int, Field(ge=0, le=MAX_INDEX)]
+Count = Annotated[int, Field(ge=1, le=MAX_ADDRESSES)]
+AccountNumber = Annotated[int, Field(ge=0, le=MAX_ACCOUNT)]
+
+
+class AccountKeys(Answer):
+    """Keys of standard accounts: BIP-48 P2WSH for vaults, BIP-84 for the profile. ``fingerprint``: None where there are none."""
+
+    network: str
+    fingerprint: str | None
+    keys: tuple[KeyView, ...]
+
+
+class AccountRequest(Request):
+    account: AccountNumber = 0
+
+
+class AddressView(Answer):
+    """``chain``: 0 for receiving, 1 for change."""
+
+    chain: int
+    index: int
+    address: str
+
+
+class AddressPage(Answer):
+    """``vault_id``: None for the profile. ``fault``: why nothing should be sent there before the person has looked."""
+
+    network: str
+    vault_id: str | None
+    name: str
+    addresses: tuple[AddressView, ...]
+    fault: str | None = None
+
+
+class ShowAddressRequest(Request):
+    chain: Chain = RECEIVE
+    index: Index = 0
+
+
+class AddressShown(Answer):
+    """The device has shown this address, which is the one that this machine derives.
+
+    ``on_screen``: as a device writes it; no device knows regtest's own form.
+    """
+
+    network: str
+    device_id: str
+    chain: int
+    index: int
+    address: str
+    on_screen: str

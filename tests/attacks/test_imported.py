@@ -1,0 +1,86 @@
+"""The corpus as an app would bring it: what the bytes give away is refused at the door, and no device shows anything."""
+
+import base64
+
+import pytest
+
+from multisig import Psbt, signer_progress
+from signerd.core.checks.imported import NOT_COMPARED
+from signerd.core.states import State
+from signerd.errors import InvalidRequest, RefusedByChecks, RequestTooLarge
+from tests.attacks.cases import damage, entries, proposals
+from tests.attacks.desk import at_desks
+from tests.attacks.people import ALICE
+
+# What only a record of the platform's could show to be wrong, or a forward's promise of where it goes.
+CLAIMED = frozenset({*NOT_COMPARED, "data", "forward-destination", "forward-profile", "kind-known"})
+# Of a token nothing is brought at all: ``data`` refuses it.
+OF_TOKENS = frozenset(
+    {
+        *("token-known", "token-call", "token-shape", "token-effect", "token-listed", "token-twice"),
+        "token-not-on-screen",
+    }
+)
+
+
+def by_its_bytes(proposal) -> set[str]:
+    return proposal.refusals - CLAIMED - OF_TOKENS
+
+
+PLAIN = proposals(lambda p: not p.is_special and p.later is None)
+HOSTILE = tuple(p for p in PLAIN if by_its_bytes(p))
+# One of the vault's coins and one of the profile's, which every make signs.
+HONEST = tuple(
+    next(p for p in PLAIN if p.honest and not p.warned and (p.profile is None) is of_vault)
+    for of_vault in (True, False)
+)
+DAMAGES = tuple(d for d in entries("damages") if d.outcome)
+
+
+@at_desks("proposal", HOSTILE)
+def test_a_hostile_one_is_refused_at_the_door_and_the_screen_stays_dark(desk, proposal):
+    shown, text = desk.shown, base64.b64encode(proposal.raw).decode()
+    with desk.client() as client:
+        before = client.brought_psbts()
+        told = client.inspect_psbt(text)
+        with pytest.raises(RefusedByChecks) as refused:
+            client.bring_psbt(text)
+        assert client.brought_psbts() == before
+    refusing = {check.name for check in told.checks if check.outcome == "refuse"}
+    # A proposal names its vault; of what is brought, coins that say nothing of ours are nobody's.
+    assert by_its_bytes(proposal) <= refusing or refusing == {"brought-coins"}
+    assert all(f"[{name}]" in str(refused.value) for name in refusing)
+    assert shown.prompts == []
+
+
+@at_desks("entry", DAMAGES)
+def test_s23_what_cannot_be_read_is_refused_and_the_daemon_goes_on(desk, entry):
+    shown, text = desk.shown, base64.b64encode(damage(entry)).decode()
+    with desk.client() as client:
+        before = client.brought_psbts()
+        with pytest.raises((RefusedByChecks, InvalidRequest, RequestTooLarge)) as refused:
+            client.bring_psbt(text)
+        assert client.brought_psbts() == before
+    assert refused.type is not RefusedByChecks or "[psbt-readable]" in str(refused.value)
+    assert shown.prompts == []
+
+
+@pytest.mark.parametrize("proposal", HONEST, ids=str)
+def test_an_honest_one_is_shown_on_the_device_and_handed_back_signed(desk, proposal):
+    shown, text = desk.shown, base64.b64encode(proposal.raw).decode()
+    with desk.client() as client:
+        brought = client.bring_psbt(text)
+        view = client.proposal(brought.psbt_id)
+        client.approve(brought.psbt_id, view.digest, view.to_acknowledge)
+        desk.await_state(brought.psbt_id, State.HANDED_OVER, State.INTERRUPTED)
+        done = client.brought_psbt(brought.psbt_id)
+        again = client.bring_psbt(text)
+    assert shown.prompts
+    assert done.state == "handed-over", done.reason
+    signed = Psbt.parse(done.signed_psbt)
+    assert signed.tx == proposal.parsed.tx
+    assert signer_progress(signed, proposal.policy, ALICE.fingerprint).is_complete
+    # Complete with one signature where the coins are the person's own.
+    assert (done.final is not None) is (proposal.profile is not None)
+    assert again == done
+    assert desk.platform.told() == []

@@ -1,0 +1,168 @@
+"""What goes to a device and what is taken back, without any device."""
+
+from dataclasses import replace
+
+import pytest
+
+from firmware_bridge import sanitised_psbt
+from firmware_bridge.errors import BadDeviceSignature, DeviceFault
+from multisig import BadSignature, KeyOrigin, Psbt, PsbtMismatch, profile_account_path
+from tests.support.wallets import (
+    ALICE,
+    BOB,
+    MALLORY,
+    make_spend,
+    make_vault,
+    pay,
+    sats,
+    with_input,
+    with_output,
+)
+
+VAULT = make_vault()
+PSBT = make_spend(VAULT)
+
+
+def take_back(returned, signer=ALICE, base=PSBT):
+    text = returned if isinstance(returned, str) else returned.to_base64()
+    return sanitised_psbt.take_back(base, text, VAULT, signer.fingerprint)
+
+
+def test_a_sound_psbt_passes():
+    sanitised_psbt.require_sound(PSBT, VAULT)
+    sanitised_psbt.require_sound(BOB.sign(PSBT), VAULT)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_s5_a_missing_previous_transaction(index):
+    with pytest.raises(PsbtMismatch):
+        sanitised_psbt.require_sound(with_input(PSBT, index, non_witness_utxo=None), VAULT)
+
+
+def test_s5_another_previous_transaction():
+    other = PSBT.inputs[1].non_witness_utxo
+    with pytest.raises(PsbtMismatch):
+        sanitised_psbt.require_sound(with_input(PSBT, 0, non_witness_utxo=other), VAULT)
+
+
+def test_s4_an_understated_amount():
+    coin = PSBT.inputs[0].witness_utxo
+    lie = replace(coin, amount=sats(coin.amount - 1))
+    with pytest.raises(PsbtMismatch, match="nput 0"):
+        sanitised_psbt.require_sound(with_input(PSBT, 0, witness_utxo=lie), VAULT)
+
+
+def test_s3_an_input_of_another_wallet():
+    with pytest.raises(PsbtMismatch):
+        sanitised_psbt.require_sound(make_spend(make_vault((ALICE, BOB, MALLORY))), VAULT)
+
+
+def test_a_bad_signature_of_somebody_else_never_reaches_the_device():
+    signed = BOB.sign(PSBT)
+    key = next(iter(signed.inputs[0].partial_signatures))
+    swapped = with_input(
+        signed, 0, partial_signatures={key: signed.inputs[1].partial_signatures[_key_of(BOB, 1)]}
+    )
+    with pytest.raises(BadSignature):
+        sanitised_psbt.require_sound(swapped, VAULT)
+
+
+def test_the_device_gets_the_vaults_own_keys():
+    liar = replace(PSBT, xpubs=((MALLORY.vault_key().xpub, MALLORY.vault_key().origin),))
+    sent = Psbt.parse(sanitised_psbt.for_device(liar, VAULT))
+    assert set(sent.xpubs) == {(key.xpub, key.origin) for key in VAULT.cosigners}
+    assert sent.tx == PSBT.tx
+
+
+FAR = VAULT.cosigners[0].origin.path / "1/1000001"
+LIES = {
+    "another sighash": with_input(PSBT, 0, sighash_type=2),
+    "another witness script": with_input(PSBT, 0, witness_script=VAULT.witness_script(0, 5)),
+    "a redeem script": with_input(PSBT, 0, redeem_script=VAULT.script_pubkey(0, 0)),
+    "a final script": with_input(PSBT, 0, final_script_sig=b"\x00"),
+    "more keys of ours": with_input(
+        PSBT,
+        0,
+        derivations={
+            bytes((2, *bytes(31), 1)): KeyOrigin(
+                ALICE.fingerprint, profile_account_path(VAULT.network) / "0/0"
+            ),
+            **PSBT.inputs[0].derivations,
+        },
+    ),
+    "no keys but one": with_input(PSBT, 0, derivations=dict(list(PSBT.inputs[0].derivations.items())[:1])),
+    "a script of the outputs": with_output(PSBT, 1, redeem_script=VAULT.script_pubkey(0, 0)),
+    "a payment that is change": with_output(
+        PSBT, 0, derivations=VAULT.derivations(1, 9), witness_script=VAULT.witness_script(1, 9)
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_s1_s8_s9_the_device_gets_what_is_proven_and_nothing_that_was_merely_said(lie):
+    assert sanitised_psbt.for_device(lie, VAULT) == sanitised_psbt.for_device(PSBT, VAULT)
+
+
+@pytest.mark.parametrize(
+    "derivations",
+    [VAULT.derivations(1, 9), {ALICE.origin_key(FAR).xpub.public_key: KeyOrigin(ALICE.fingerprint, FAR)}],
+)
+def test_s1_s9_an_output_that_is_not_proven_to_be_ours_is_nobodys(derivations):
+    told = with_output(PSBT, 1, derivations=derivations)
+    sent = Psbt.parse(sanitised_psbt.for_device(told, VAULT)).outputs[1]
+    assert (sent.derivations, sent.witness_script, sent.redeem_script) == ({}, None, None)
+
+
+def test_s15_a_profiles_transaction_brings_the_device_no_quorum():
+    """A Coldcard would offer to keep it, or refuse a quorum that it is no part of."""
+    profile = ALICE.profile()
+    liar = replace(make_spend(profile), xpubs=tuple((key.xpub, key.origin) for key in VAULT.cosigners))
+    assert Psbt.parse(sanitised_psbt.for_device(liar, profile)).xpubs == ()
+
+
+def test_signatures_that_are_there_stay():
+    signed = BOB.sign(PSBT)
+    sent = Psbt.parse(sanitised_psbt.for_device(signed, VAULT))
+    assert [item.partial_signatures for item in sent.inputs] == [
+        item.partial_signatures for item in signed.inputs
+    ]
+
+
+def test_s5_a_coin_that_is_not_proven_goes_to_no_device():
+    with pytest.raises(PsbtMismatch):
+        sanitised_psbt.for_device(with_input(PSBT, 0, non_witness_utxo=None), VAULT)
+
+
+def test_s19_only_signatures_are_taken():
+    returned = with_input(ALICE.sign(PSBT), 0, witness_utxo=None)
+    taken = take_back(replace(returned, xpubs=()))
+    assert taken.without_signatures() == PSBT
+    assert taken == ALICE.sign(PSBT)
+
+
+def test_s19_another_transaction():
+    with pytest.raises(DeviceFault, match="another transaction"):
+        take_back(with_output(ALICE.sign(PSBT), 0, amount=pay(49_999).amount))
+
+
+def test_s19_a_signature_over_something_else():
+    with pytest.raises(BadDeviceSignature) as caught:
+        take_back(ALICE.sign(PSBT, sighash=0x03, inputs=[1]))
+    assert caught.value.input_index == 1
+
+
+def test_s19_the_signature_of_another_signer():
+    with pytest.raises(BadDeviceSignature) as caught:
+        take_back(BOB.sign(PSBT, inputs=[0]))
+    assert caught.value.input_index == 0
+
+
+@pytest.mark.parametrize("answer", ["", "cHNidP8=", "no base64 at all", "A" * 100])
+def test_s23_what_is_no_psbt(answer):
+    with pytest.raises(DeviceFault, match="no PSBT"):
+        take_back(answer)
+
+
+def _key_of(signer, index):
+    origins = PSBT.inputs[index].derivations.items()
+    return next(key for key, origin in origins if origin.fingerprint == signer.fingerprint)

@@ -1,0 +1,79 @@
+"""What the platform's list of keys says against ours, and what it does not."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from signerd.core.key_status import ListedKey, Revocation, Why, made_with_former, revocation_of
+from signerd.core.values import FormerKey
+from tests.support.desk import own_keys
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+OURS, _SECOND = own_keys()
+XPUB, LABEL = str(OURS.key.xpub), str(OURS.key.fingerprint)
+
+
+def listed(key_id: str = "key-1", xpub: str = XPUB, label: str = LABEL, *, active: bool = True) -> ListedKey:
+    return ListedKey(key_id, xpub, label, active)
+
+
+REVOKED = listed(active=False)
+
+
+def told(*keys: ListedKey) -> Revocation | None:
+    return revocation_of(OURS, "key-1", keys, NOW)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        (),
+        (listed(),),
+        (listed("key-9", "xpub-other", active=False),),
+        (listed("key-9", "xpub-other"),),
+        (REVOKED, listed("key-2")),
+    ],
+    ids=["no list", "active", "another one revoked", "another one active", "the same key under another id"],
+)
+def test_it_says_nothing_against_ours(keys: tuple[ListedKey, ...]) -> None:
+    assert told(*keys) is None
+
+
+def test_another_active_key_took_its_place() -> None:
+    found = told(REVOKED, listed("key-2", "xpub-other", "deadbeef"))
+    assert found == Revocation("key-1", LABEL, Why.REPLACED, NOW, "deadbeef")
+    assert f"your key {LABEL} was replaced by the device deadbeef from another desktop" in found.sentence
+
+
+def test_no_key_is_active_any_more() -> None:
+    found = told(REVOKED)
+    assert found is not None
+    assert found.why is Why.REVOKED
+    assert "marked lost" in found.sentence
+    assert "2026-01-02" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "others", [(), (listed("key-2", "xpub-other", "deadbeef"),)], ids=["alone", "beside a new one"]
+)
+def test_the_platform_says_that_it_was_marked_lost(others: tuple[ListedKey, ...]) -> None:
+    found = told(ListedKey("key-1", XPUB, LABEL, active=False, reason="lost"), *others)
+    assert found is not None
+    assert found.why is Why.LOST
+    assert f"your key {LABEL} was marked lost there" in found.sentence
+
+
+def test_l8_the_platforms_label_is_made_plain_and_short() -> None:
+    found = told(REVOKED, listed("key-2", "xpub-other", "\x1b[2J" + "f" * 500))
+    assert found is not None
+    assert "\x1b" not in found.sentence
+    assert "f" * 9 not in found.sentence
+
+
+def test_a_former_key_is_named_with_its_day_where_that_is_known() -> None:
+    assert f"your former key {LABEL}, of a device of yours that was replaced;" in made_with_former(
+        FormerKey(OURS)
+    )
+    dated = made_with_former(FormerKey(OURS, NOW))
+    assert "was replaced on 2026-01-02;" in dated
+    assert "`signerd register --replace`" in dated

@@ -1,0 +1,355 @@
+"""A PSBT that an app or the person brings: asked about, signed once, handed back, and never the platform's business."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from firmware_bridge import Disconnected
+from multisig import ChangeTo, Profile, Psbt, build_psbt, sats, signer_progress
+from signerd.callers import GRANTABLE, TERMINAL, Caller, Kind
+from signerd.core.audit import Note
+from signerd.core.states import State
+from signerd.core.values import Limits
+from signerd.daemon import imported
+from signerd.errors import (
+    AlreadyProposed,
+    IllegalEvent,
+    InvalidRequest,
+    NeedsAcknowledgement,
+    NotAllowed,
+    RefusedByChecks,
+    StaleApproval,
+    TooManyBrought,
+    UnknownProposal,
+)
+from signerd.journal import Journal
+from tests.support.bills import COIN, PROFILE, PROFILE_KEY, bill
+from tests.support.daemons import approve, daemon_at, until, until_state
+from tests.support.desk import CLAIM, NETWORK, VAULT, VAULT_ID, make_pin, own_keys, snapshot_of, spend
+from tests.support.fake_platform import FakePlatform
+from tests.support.wallets import ALICE, BOB, fund, make_spend, make_vault, pay
+
+pytestmark = pytest.mark.anyio
+
+WALLET = Caller(Kind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
+OTHER = Caller(Kind.APP, "Other", frozenset(GRANTABLE), "app-2")
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> FakePlatform:
+    return FakePlatform(tmp_path, {})
+
+
+@pytest.fixture
+def prepared(prepared: Path) -> Path:
+    """The profile is registered as well."""
+    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+        keys = (*own_keys(), PROFILE_KEY)
+        journal.add_own_keys(keys, "key-1", Note("registered", "key-1"))
+    return prepared
+
+
+async def signed(daemon, psbt: Psbt, caller: Caller = WALLET):
+    """Brought, approved by the person, and signed: what the one who brought it is given then."""
+    view = await daemon.imported.bring(psbt.to_base64(), caller)
+    await approve(daemon, view.psbt_id)
+    await until_state(daemon, view.psbt_id, State.HANDED_OVER)
+    return await daemon.imported.one(view.psbt_id, caller)
+
+
+async def test_a_vaults_psbt_is_asked_about_signed_and_handed_back(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        assert view.state == "waiting-for-person"
+        assert view.vault_id == VAULT_ID
+        assert view.signed_psbt is None
+        assert bridge.asked == 0
+        told = await signed(daemon, bill())
+        assert told.psbt_id == view.psbt_id
+        done = Psbt.parse(told.signed_psbt)
+        assert done.tx == bill().tx
+        assert signer_progress(done, VAULT, ALICE.fingerprint).is_complete
+        assert told.final is None, "one of two signatures"
+        assert bridge.asked == 1
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 1)
+        assert platform.told() == []
+
+
+async def test_a_profiles_psbt_is_complete_with_our_signature(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        told = await signed(daemon, make_spend(PROFILE))
+    assert told.vault_id is None
+    assert told.final is not None
+    assert Psbt.parse(told.signed_psbt).tx.txid == make_spend(PROFILE).tx.txid
+
+
+async def test_a_vaults_psbt_with_the_other_signature_is_complete(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        told = await signed(daemon, BOB.sign(bill()))
+    assert told.final is not None
+
+
+async def test_s6_it_is_signed_once_and_handed_out_again_the_same(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await signed(daemon, bill())
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        again = await daemon.imported.bring(bill().to_base64(), WALLET)
+        assert again == first
+        await until_state(daemon, first.psbt_id, State.HANDED_OVER)
+    assert bridge.asked == 1
+
+
+async def test_it_stands_among_the_proposals_and_says_who_brought_it(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        (line,) = await daemon.proposals(ended=False)
+        assert line.brought_by == "the program 'Wallet'"
+        shown = await daemon.proposal(view.psbt_id)
+    told = {check.name: check for check in shown.checks}
+    assert "the program 'Wallet' brought it" in told["brought"].sentence
+    assert told["brought"].outcome == "warn"
+    # What has nothing to compare with does not pass in silence.
+    assert not {"recipients", "amounts", "transaction-id", "fee-recorded", "replacement"} & told.keys()
+
+
+# --- who may what ----------------------------------------------------------------------------------------------------
+
+
+async def test_l13_an_app_that_may_approve_does_not_approve_what_it_brought(
+    prepared, platform, bridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        digest = (await daemon.proposal(view.psbt_id)).digest
+        with pytest.raises(NotAllowed):
+            await daemon.approve(view.psbt_id, digest, frozenset(), WALLET)
+        with pytest.raises(UnknownProposal):
+            await daemon.approve(view.psbt_id, digest, frozenset(), OTHER)
+        with pytest.raises(UnknownProposal):
+            await daemon.reject(view.psbt_id, "", OTHER)
+        assert (await daemon.imported.one(view.psbt_id, WALLET)).state == "waiting-for-person"
+
+
+async def test_l7_l13_another_apps_is_as_unknown_as_nobodys(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        said = []
+        for psbt_id in (view.psbt_id, "b-" + "0" * 32):
+            for ask in (daemon.imported.one, daemon.imported.withdraw):
+                with pytest.raises(UnknownProposal) as refused:
+                    await ask(psbt_id, OTHER)
+                said.append(str(refused.value).replace(psbt_id, "ID"))
+        assert len(set(said)) == 1
+        assert await daemon.imported.all(OTHER) == ()
+        assert [line.psbt_id for line in await daemon.imported.all(WALLET)] == [view.psbt_id]
+        assert [line.psbt_id for line in await daemon.imported.all(TERMINAL)] == [view.psbt_id]
+
+
+async def test_another_apps_same_psbt_is_another_one(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await daemon.imported.bring(bill().to_base64(), WALLET)
+        second = await daemon.imported.bring(bill().to_base64(), OTHER)
+        assert first.psbt_id != second.psbt_id
+        # The one is told nothing of the other; the person is.
+        told = {check.name: check.sentence for check in second.review.checks}
+        assert first.psbt_id not in str(told)
+        shown = await daemon.proposal(second.psbt_id)
+    assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
+
+
+# --- how it may end --------------------------------------------------------------------------------------------------
+
+
+async def test_declined_taken_back_or_over_it_is_not_signed(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        no = await daemon.imported.bring(bill(1).to_base64(), WALLET)
+        assert (await daemon.reject(no.psbt_id, "not mine")).state == "declined"
+        back = await daemon.imported.bring(bill(2).to_base64(), WALLET)
+        assert (await daemon.imported.withdraw(back.psbt_id, WALLET)).state == "withdrawn"
+        for psbt_id in (no.psbt_id, back.psbt_id):
+            with pytest.raises(IllegalEvent):
+                await daemon.imported.withdraw(psbt_id, WALLET)
+            with pytest.raises(IllegalEvent):
+                await approve(daemon, psbt_id)
+        rounds = daemon.follower.state.rounds
+        await until(lambda: daemon.follower.state.rounds > rounds + 1)
+        assert platform.told() == []
+        # The same transaction may be asked about again, under another id.
+        assert (await daemon.imported.bring(bill(1).to_base64(), WALLET)).psbt_id != no.psbt_id
+    assert bridge.asked == 0
+
+
+async def test_what_nobody_decided_about_in_a_day_is_over(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        digest = (await daemon.proposal(view.psbt_id)).digest
+        real = daemon.journal._now
+        daemon.journal._now = lambda: real() + timedelta(days=1)
+        # To the second, though nobody has looked yet.
+        with pytest.raises((StaleApproval, IllegalEvent)):
+            await daemon.approve(view.psbt_id, digest)
+        await until_state(daemon, view.psbt_id, State.EXPIRED)
+        assert await daemon.proposals(ended=False) == ()
+    assert bridge.asked == 0
+
+
+async def test_a_device_that_fails_interrupts_it_and_the_person_is_asked_again(
+    prepared, platform, bridge
+) -> None:
+    bridge.failures.append(Disconnected("unplugged"))
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        await approve(daemon, view.psbt_id)
+        await until_state(daemon, view.psbt_id, State.INTERRUPTED)
+        told = await signed(daemon, bill())
+    assert told.signed_psbt is not None
+    assert bridge.asked == 1
+
+
+# --- what is refused, or held ----------------------------------------------------------------------------------------
+
+
+async def refusals(daemon, psbt: Psbt) -> set[str]:
+    shown = await daemon.imported.inspect(psbt.to_base64(), TERMINAL)
+    with pytest.raises(RefusedByChecks) as refused:
+        await daemon.imported.bring(psbt.to_base64(), TERMINAL)
+    names = {check.name for check in shown.checks if check.outcome == "refuse"}
+    assert all(f"[{name}]" in str(refused.value) for name in names)
+    assert not shown.allowed
+    return names
+
+
+async def test_s3_coins_of_nobody_and_of_several_are_refused(prepared, platform, bridge) -> None:
+    stranger = replace(VAULT, threshold=3)
+    mixed = build_psbt(VAULT, [fund(VAULT, 100_000, index=1)], [pay(50_000), ChangeTo(sats(49_000), 1, 7)], 0)
+    own = make_spend(PROFILE, n_inputs=1)
+    both = replace(
+        mixed,
+        tx=replace(mixed.tx, inputs=(*mixed.tx.inputs, *own.tx.inputs)),
+        inputs=(*mixed.inputs, *own.inputs),
+    )
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        assert await refusals(
+            daemon, make_spend(Profile(NETWORK, BOB.origin_key(PROFILE.key.origin.path)))
+        ) == {"brought-coins"}
+        assert "input-not-ours" in await refusals(daemon, both)
+        assert "input-not-ours" in await refusals(daemon, make_spend(stranger))
+        assert await daemon.proposals(ended=True) == ()
+    assert bridge.asked == 0
+
+
+@pytest.mark.parametrize("vault_id", ["vault-0", "vault-2"])
+async def test_of_two_vaults_with_one_key_each_has_its_own(prepared, platform, bridge, vault_id: str) -> None:
+    """What a PSBT says of a coin fits both: our key, and everybody's, is the same in them."""
+    all_of_them = make_vault(threshold=3)
+    with Journal(prepared, network=NETWORK, limits=Limits()) as journal:
+        journal.learn(replace(CLAIM, vault_id=vault_id, descriptor=all_of_them.descriptor))
+        journal.add_pin(replace(make_pin(all_of_them), vault_id=vault_id), Note("pinned", vault_id))
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        for vault, its_id in ((VAULT, VAULT_ID), (all_of_them, vault_id)):
+            shown = await daemon.imported.inspect(bill(policy=vault).to_base64(), WALLET)
+            assert (shown.allowed, shown.vault_id) == (True, its_id)
+
+
+async def test_s16_coins_of_a_vault_that_is_not_pinned_any_more(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        digest = (await daemon.proposal(view.psbt_id)).digest
+        await daemon.unpin(VAULT_ID, make_pin().vault.verification_code)
+        with pytest.raises((IllegalEvent, StaleApproval)):
+            await daemon.approve(view.psbt_id, digest)
+        with pytest.raises(RefusedByChecks):
+            await daemon.imported.bring(bill(1).to_base64(), WALLET)
+    assert bridge.asked == 0
+
+
+async def test_the_platforms_own_proposal_is_pointed_to(prepared, tmp_path, bridge) -> None:
+    platform = FakePlatform(tmp_path, {"p-1": snapshot_of(spend())})
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await until_state(daemon, "p-1", State.WAITING_PERSON)
+        with pytest.raises(AlreadyProposed, match="p-1"):
+            await daemon.imported.bring(spend().to_base64(), WALLET)
+        assert (await daemon.imported.inspect(spend().to_base64(), WALLET)).proposal_id == "p-1"
+        # With a colleague's signature in it, it is the same transaction.
+        with pytest.raises(AlreadyProposed):
+            await daemon.imported.bring(BOB.sign(spend()).to_base64(), WALLET)
+
+
+async def test_s6_a_proposal_pays_what_was_brought_and_the_other_way_round(
+    prepared, platform, bridge
+) -> None:
+    """In both directions, whoever signed first; and from the person's own profile too."""
+    same = build_psbt(
+        VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
+    )
+    own = build_psbt(
+        PROFILE, [fund(PROFILE, 100_000, index=3)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
+    )
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        await signed(daemon, bill())
+        platform.proposals["p-9"] = snapshot_of(same, "p-9")
+        await until_state(daemon, "p-9", State.WAITING_PERSON)
+        assert (await daemon.proposal("p-9")).to_acknowledge == ("paid-twice",)
+        await approve(daemon, "p-9", "paid-twice")
+        await until_state(daemon, "p-9", State.SUBMITTED)
+        assert (await daemon.imported.inspect(own.to_base64(), WALLET)).to_acknowledge == ("paid-twice",)
+
+
+@pytest.mark.parametrize("policy", [VAULT, PROFILE], ids=["vault", "profile"])
+@pytest.mark.parametrize("caller", [OTHER, TERMINAL], ids=["app", "person"])
+async def test_s6_a_brought_cancel_of_what_was_signed_is_held(
+    prepared, platform, bridge, policy, caller
+) -> None:
+    """Everything comes back, and nobody said that the payment is to be stopped."""
+    cancel = build_psbt(policy, [fund(policy, COIN, index=10)], [ChangeTo(sats(COIN - 9_000), 1, 99)], 0)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        first = await signed(daemon, bill(policy=policy))
+        view = await daemon.imported.bring(cancel.to_base64(), caller)
+        shown = await daemon.proposal(view.psbt_id)
+        assert shown.to_acknowledge == ("conflict",)
+        assert first.psbt_id in {check.name: check.sentence for check in shown.checks}["conflict"]
+        with pytest.raises(NeedsAcknowledgement):
+            await approve(daemon, view.psbt_id)
+        assert bridge.asked == 1
+
+
+# --- L6 --------------------------------------------------------------------------------------------------------------
+
+
+async def test_l6_an_app_has_few_open_ones(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        for number in range(imported.MOST_OPEN_OF_AN_APP):
+            await daemon.imported.bring(bill(number, 10_000 + number).to_base64(), WALLET)
+        with pytest.raises(TooManyBrought):
+            await daemon.imported.bring(bill(30).to_base64(), WALLET)
+        assert len(await daemon.proposals(ended=False)) == imported.MOST_OPEN_OF_AN_APP
+        # Another one has its own, and the first has room again when the person has decided.
+        await daemon.imported.bring(bill(31).to_base64(), OTHER)
+        (first, *_) = await daemon.imported.all(WALLET)
+        await daemon.reject(first.psbt_id)
+        await daemon.imported.bring(bill(30).to_base64(), WALLET)
+
+
+async def test_l6_an_app_has_few_looked_at_in_a_minute(prepared, platform, bridge) -> None:
+    now = 0.0
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        daemon.imported.clock = lambda: now
+        for _ in range(imported.MOST_A_MINUTE):
+            await daemon.imported.inspect(bill().to_base64(), WALLET)
+        with pytest.raises(TooManyBrought):
+            await daemon.imported.inspect(bill().to_base64(), WALLET)
+        await daemon.imported.inspect(bill().to_base64(), OTHER)
+        await daemon.imported.inspect(bill().to_base64(), TERMINAL)
+        now = 60.0
+        await daemon.imported.inspect(bill().to_base64(), WALLET)
+
+
+@pytest.mark.parametrize("text", ["", "cHNidP8=\n", "cHNidP9=", "%%%%", "cHNid"])
+async def test_base64_is_read_strictly(prepared, platform, bridge, text: str) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        with pytest.raises((InvalidRequest, RefusedByChecks)) as refused:
+            await daemon.imported.bring(text, WALLET)
+        assert text == "" or refused.type is InvalidRequest

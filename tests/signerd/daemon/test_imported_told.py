@@ -1,0 +1,110 @@
+"""What is told of a PSBT that was brought: to the person by whom, to apps nothing of each other's and of the person's rules."""
+
+from dataclasses import replace
+
+from firmware_bridge import DeviceState
+from multisig import ChangeTo, build_psbt, sats
+from signerd.callers import TERMINAL
+from signerd.core import events
+from signerd.core.states import State
+from signerd.daemon.proposal_views import NOT_TOLD
+from signerd.loopback.endpoints import proposal
+from tests.signerd.daemon.test_imported import OTHER, WALLET, platform, prepared, pytestmark, signed
+from tests.support.bills import bill
+from tests.support.daemons import approve, daemon_at, until_state
+from tests.support.desk import VAULT, snapshot_of
+from tests.support.wallets import fund, pay
+
+__all__ = ["platform", "prepared", "pytestmark"]
+
+
+async def test_l8_an_app_is_told_as_one_whatever_it_calls_itself(prepared, platform, bridge) -> None:
+    imitator = replace(WALLET, name=TERMINAL.name)
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        theirs = await daemon.imported.bring(bill(1).to_base64(), imitator)
+        own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
+        told = [await daemon.proposal(view.psbt_id) for view in (theirs, own)]
+        assert [view.brought_by for view in told] == ["the program 'command line'", "command line"]
+        assert "the program 'command line' brought it" in told[0].checks[0].sentence
+        await daemon.imported.withdraw(theirs.psbt_id, imitator)
+        assert (await daemon.proposal(theirs.psbt_id)).reason == "The program 'command line' took it back."
+
+
+async def test_l8_a_site_is_told_by_its_address(prepared, platform, bridge) -> None:
+    site = replace(OTHER, name="Shop", origin="https://evil.example")
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        view = await daemon.imported.bring(bill().to_base64(), site)
+        shown = await daemon.proposal(view.psbt_id)
+        assert shown.brought_by == shown.created_by == "the site https://evil.example ('Shop')"
+        assert "the site https://evil.example ('Shop') brought it" in shown.checks[0].sentence
+
+
+async def test_l13_an_app_hears_of_a_refusal_and_not_of_the_persons_rules(prepared, platform, bridge) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        theirs = await daemon.imported.bring(bill(1).to_base64(), WALLET)
+        own = await daemon.imported.bring(bill(2, 20_000).to_base64(), TERMINAL)
+        # As after a change of the configuration, or when a rule's window has filled.
+        daemon.journal.limits = replace(daemon.journal.limits, max_fee=sats(500))
+        daemon.runner.perform(daemon.journal.reconsider())
+        (told,) = (line.text for line in daemon.feed.since(0, theirs.psbt_id) if line.kind == "attention")
+        assert told == "Refused by a check or by your rules: look at it for the reason."
+        (told,) = (line.text for line in daemon.feed.since(0, own.psbt_id) if line.kind == "attention")
+        assert "500 sats" in told
+        assert "500 sats" in (await daemon.proposal(theirs.psbt_id)).reason
+
+
+async def test_l13_a_proposals_checks_tell_an_app_nothing_of_what_another_one_brought(
+    prepared, platform, bridge
+) -> None:
+    same = build_psbt(
+        VAULT, [fund(VAULT, 100_000, index=40)], [pay(50_000, "bill"), ChangeTo(sats(49_000), 1, 9)], 0
+    )
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        theirs = await signed(daemon, bill())
+        platform.proposals["p-9"] = snapshot_of(same, "p-9")
+        await until_state(daemon, "p-9", State.WAITING_PERSON)
+        for caller, told in ((TERMINAL, True), (WALLET, True), (OTHER, False)):
+            view = await proposal(daemon, caller, "p-9")
+            (check,) = (check for check in view.checks if check.name == "paid-twice")
+            assert (theirs.psbt_id in check.sentence, theirs.psbt_id in str(check.figures)) == (told, told)
+            assert check.acknowledge
+
+
+async def test_l13_nor_does_a_list_that_is_too_long_to_be_shown_whole(prepared, platform, bridge) -> None:
+    def once_more(index: int):
+        change = ChangeTo(sats(49_000), 1, index)
+        return build_psbt(VAULT, [fund(VAULT, 100_000, index=index)], [pay(50_000, "bill"), change], 0)
+
+    # In the order of names what the app brought stands behind them, where nothing is shown any more.
+    ids = [f"a{n:x}-{'x' * 61}" for n in range(16)]
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        theirs = await signed(daemon, bill())
+        for n, psbt_id in enumerate(ids):
+            platform.proposals[psbt_id] = snapshot_of(once_more(40 + n), psbt_id)
+            await until_state(daemon, psbt_id, State.WAITING_PERSON)
+            await approve(daemon, psbt_id, "paid-twice")
+            await until_state(daemon, psbt_id, State.SUBMITTED)
+        platform.proposals["p-9"] = snapshot_of(once_more(50), "p-9")
+        await until_state(daemon, "p-9", State.WAITING_PERSON)
+        found = {}
+        for caller in (TERMINAL, WALLET, OTHER):
+            view = await proposal(daemon, caller, "p-9")
+            (found[caller],) = (check for check in view.checks if check.name == "paid-twice")
+        assert theirs.psbt_id not in str(found[TERMINAL].figures)
+        assert "0.00050000 BTC" in found[WALLET].sentence
+        assert (found[OTHER].sentence, found[OTHER].figures) == (NOT_TOLD, {})
+
+
+async def test_what_was_approved_and_never_signed_is_not_told_as_undecided(
+    prepared, platform, bridge
+) -> None:
+    async with daemon_at(prepared, platform, bridge) as daemon:
+        bridge.state = DeviceState.LOCKED
+        view = await daemon.imported.bring(bill().to_base64(), WALLET)
+        await approve(daemon, view.psbt_id)
+        await until_state(daemon, view.psbt_id, State.WAITING_DEVICE)
+        step = daemon.runner.decide(view.psbt_id, events.Lapsed())
+    assert (step.record.state, step.record.reason) == (
+        State.EXPIRED,
+        "You approved it, and no device signed it in time.",
+    )

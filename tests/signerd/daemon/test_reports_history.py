@@ -1,0 +1,129 @@
+"""The chain a page at a time: forwards from a place, backwards from the end, and what is searched for."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signerd.core.audit import Note
+from signerd.core.values import Limits
+from signerd.daemon import reports as history
+from signerd.daemon.reports import ChainReader
+from signerd.daemon.views import audit_report
+from signerd.journal import Journal, StateFolder
+from tests.support.desk import NETWORK
+from tests.support.served import make_outer, served_daemon
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chain") / "s"
+    folder.mkdir(mode=0o700)
+    with StateFolder.hold(folder), Journal(folder, network=NETWORK, limits=Limits()) as open_journal:
+        for n in range(40):
+            open_journal.note(
+                Note("pinned" if n % 2 else "signed-in", f"subject-{n}", {"place": n, "Who": "Álice%_"})
+            )
+        yield open_journal
+
+
+async def pages(reader, *, newest_first, limit, search=""):
+    """All places, page by page, as a program would ask for them."""
+    places, after, before = [], None if newest_first else 0, None
+    while True:
+        page = await reader.entries(search=search, limit=limit, after=after, before=before)
+        assert len(page.entries) <= limit
+        places += [entry.sequence for entry in page.entries]
+        if not page.more:
+            return places
+        after, before = (None, places[-1]) if newest_first else (places[-1], None)
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.parametrize("limit", [1, 7, 20, 40, 41])
+async def test_page_by_page_it_is_the_whole_chain_once(journal, newest_first, limit):
+    found = await pages(ChainReader(journal), newest_first=newest_first, limit=limit)
+    assert (found[::-1] if newest_first else found) == list(range(1, 41))
+
+
+@pytest.mark.parametrize(
+    ("search", "count"),
+    [
+        ("PINNED", 20),
+        ("subject-7", 1),
+        ('"place":7', 1),
+        ("álice", 0),
+        ("Álice", 40),
+        ("%", 40),
+        ("_x", 0),
+        ("'; DROP", 0),
+    ],
+)
+async def test_a_search_is_for_the_text_itself(journal, search, count):
+    assert len(await pages(ChainReader(journal), newest_first=True, limit=13, search=search)) == count
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=20))
+def test_no_search_is_more_than_text(journal, search):
+    found = journal.audit_page(search, 100, after=None, before=None)
+    assert len(found) <= 40
+
+
+def test_the_interface_gives_both(tmp_path):
+    with served_daemon(tmp_path / "s", make_outer(tmp_path)) as daemon, daemon.client() as client:
+        newest = client.audit_entries(limit=1)
+        assert [entry.sequence for entry in newest.entries] == [newest.total]
+        assert newest.more
+        assert [entry.sequence for entry in client.audit_entries(after=0, limit=2).entries] == [1, 2]
+        shown = client.settings()
+        assert (shown.network, shown.state_folder) == ("regtest", str(tmp_path / "s"))
+        assert shown.lowered == shown.rules == ()
+
+
+async def test_l11_others_are_served_while_the_chain_is_read(journal, monkeypatch):
+    monkeypatch.setattr(history, "AT_ONCE", 3)
+    turns, done = 0, False
+
+    async def another():
+        nonlocal turns
+        while not done:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(another())
+    report = await ChainReader(journal).verified()
+    done = True
+    await beside
+    assert turns > 40 // 3
+    assert report == audit_report(tuple(journal.audit()))
+    assert (report.entries, report.fault) == (40, None)
+
+
+class Shown:
+    """A chain as somebody left it."""
+
+    def __init__(self, entries):
+        self.entries = entries
+
+    def audit(self, after=0):
+        return (entry for entry in self.entries if entry.sequence > after)
+
+
+@pytest.mark.parametrize("place", range(10))
+@pytest.mark.parametrize("how", ["changed", "gone"])
+async def test_a_fault_is_told_wherever_it_is(journal, monkeypatch, how, place):
+    monkeypatch.setattr(history, "AT_ONCE", 3)
+    entries = list(journal.audit())[:10]
+    if how == "gone":
+        del entries[place]
+    else:
+        entries[place] = replace(entries[place], at="another time")
+    report = await ChainReader(Shown(entries)).verified()
+    assert report == audit_report(entries)
+    # A tail that was cut shows by its hash alone.
+    assert (report.fault is None) == (how == "gone" and place == 9)

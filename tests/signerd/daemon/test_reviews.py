@@ -1,0 +1,87 @@
+"""Reviews are kept while nothing changes, and not for ever."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signerd.core.tokens import Published
+from signerd.core.values import Record
+from signerd.daemon import reviews
+from signerd.daemon.reviews import Reviews
+from tests.signerd.journal.test_journal import prepared
+from tests.support.desk import snapshot_of, spend
+from tests.support.tokens import gold, token_snapshot
+from tests.support.wallets import foreign_script
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """What was judged, in order."""
+    ids: list[str] = []
+    real = reviews.review
+
+    def counting(snapshot, around):
+        ids.append(snapshot.psbt_id)
+        return real(snapshot, around)
+
+    monkeypatch.setattr(reviews, "review", counting)
+    return ids
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[tuple[Reviews, tuple[Record, ...]]]:
+    """Room for two, and three of one size."""
+    with prepared(tmp_path) as journal:
+        for number in range(1, 4):
+            journal.poll(snapshot_of(spend(fee=1_000 + number), f"p-{number}"))
+        records = journal.records()
+        yield Reviews(journal, most=2 * len(records[0].snapshot.psbt)), records
+
+
+def test_within_the_bound_they_are_kept_and_beyond_it_not(three, judged: list[str]) -> None:
+    kept, (first, second, third) = three
+    for record in (first, second, first, second):
+        kept.of(record)
+    assert judged == ["p-1", "p-2"]
+    for record in (third, first, third, first, second):
+        kept.of(record)
+    assert judged[2:] == ["p-3", "p-2"]
+
+
+def test_l6_a_list_that_is_longer_than_the_room_finds_the_half_of_it_again(three, judged: list[str]) -> None:
+    """Read in order, again and again: none is pushed out by those before it each time."""
+    kept, records = three
+    for record in records * 7:
+        kept.of(record)
+    assert len(judged) <= 3 + 6 * 3 / 2
+
+
+def test_what_nobody_asked_for_in_long_makes_room(three, judged: list[str], monkeypatch) -> None:
+    monkeypatch.setattr(reviews, "LONG_AGO", 3)
+    kept, (first, second, third) = three
+    for record in (first, second, third, second, third, second, third):
+        kept.of(record)
+    assert judged == ["p-1", "p-2", "p-3", "p-2", "p-3"]
+
+
+def test_what_a_token_lists_counts_though_its_psbt_is_small(tmp_path: Path, judged: list[str]) -> None:
+    scripts = tuple(sorted(foreign_script(f"holder {number}") for number in range(100)))
+    tokens = [gold(whitelist=scripts, decimals=decimals) for decimals in (1, 2)]
+    with prepared(tmp_path) as journal:
+        for number, token in enumerate(tokens, 1):
+            journal.poll(token_snapshot(token.deployment, psbt_id=f"t-{number}"))
+            journal.learn_token(token.deployment, Published(token.blob))
+        records = journal.records()
+        kept = Reviews(journal, most=3 * len(records[0].snapshot.psbt))
+        for record in (*records, records[0]):
+            kept.of(record)
+        assert judged == ["t-1", "t-2", "t-1"]
+
+
+def test_the_newest_is_kept_however_large_it_is(tmp_path: Path, judged: list[str]) -> None:
+    with prepared(tmp_path) as journal:
+        journal.poll(snapshot_of(spend(), "p-1"))
+        kept = Reviews(journal, most=1)
+        assert kept.of(journal.record("p-1")) is kept.of(journal.record("p-1"))
+        assert judged == ["p-1"]

@@ -1,0 +1,317 @@
+"""What is shown: figures of the transaction's own bytes (S13), in words that nobody else can bend (L8)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from firmware_bridge import Device, DeviceState, Endpoint
+from firmware_bridge.model import Happening
+from multisig import RECEIVE, ChangeTo, Network, TxOut, Vault, build_psbt, op_return_script, sats
+from multisig.tokens import Function, encode_payload, token_script, token_words
+from signerd.account.registration import Offer
+from signerd.account.vaults import SeenVault, Source
+from signerd.core.audit import GENESIS, Note, link
+from signerd.core.review import review
+from signerd.core.states import State
+from signerd.core.values import Decline, Record, Signature
+from signerd.daemon.proposal_views import ENDED, proposal_line, proposal_view
+from signerd.daemon.views import (
+    ADVICE,
+    UNKNOWN_FIRMWARE,
+    UNPROVEN_NONCES,
+    audit_report,
+    device_view,
+    pin_preview,
+    preview_view,
+    vault_view,
+)
+from tests.multisig.tokens.samples import PAYLOADS
+from tests.support.command import is_tame
+from tests.support.desk import (
+    NETWORK,
+    VAULT,
+    VAULT_ID,
+    make_pin,
+    own_keys,
+    review_context,
+    snapshot_of,
+    spend,
+)
+from tests.support.tokens import call, gold, token_snapshot
+from tests.support.wallets import ALICE, BOB, CAROL, foreign_script, fund, pay
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202egnp.exe\u200b\r\nApproved: yes\x9b31m\u2028"
+
+
+def shown(snapshot, around=None, **record):
+    found = review(snapshot, around or review_context())
+    return proposal_view(Record(snapshot, State.WAITING_PERSON, "t", **record), found, NETWORK)
+
+
+def every_text(value) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in [*value, *value.values()] for text in every_text(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in every_text(item)]
+    return []
+
+
+def test_where_the_money_goes_adds_up():
+    view = shown(snapshot_of(spend()))
+    money = view.money
+    assert money is not None
+    assert money.paid_sats == sum(p.amount_sats for p in money.payments) == view.paid_sats
+    assert money.change_sats == sum(c.amount_sats for c in money.change)
+    assert money.paid_sats + money.change_sats + money.fee_sats == money.total_in_sats
+    assert money.fee_sats == view.fee_sats
+    assert view.allowed
+    assert view.network == "regtest"
+    assert view.verification_code == VAULT.verification_code
+    assert [check.outcome for check in view.checks] == ["allow"] * len(view.checks)
+
+
+def test_s24_the_digest_is_the_one_that_an_approval_is_checked_against():
+    snapshot = snapshot_of(spend())
+    assert shown(snapshot).digest == review(snapshot, review_context()).digest
+
+
+def test_s13_the_platforms_figures_are_not_what_is_shown():
+    honest = shown(snapshot_of(spend()))
+    lied = shown(snapshot_of(spend(), amounts=(1,), fee=1, recipients=("bcrt1qq",)))
+    assert lied.money == honest.money
+    assert not lied.allowed
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_l8_nothing_from_the_platform_moves_a_cursor(pinned):
+    snapshot = snapshot_of(spend(), description=HOSTILE, created_by=HOSTILE, txid=HOSTILE)
+    pin = replace(make_pin(), name=HOSTILE) if pinned else None
+    view = shown(snapshot, review_context(pin=pin), reason=HOSTILE, alarm=HOSTILE)
+    texts = every_text(view.model_dump(mode="json"))
+    assert any("owned" in text for text in texts)
+    assert all(is_tame(text) and "\n" not in text for text in texts)
+
+
+def test_s16_a_proposal_of_a_vault_that_is_not_pinned_shows_no_figure():
+    view = shown(snapshot_of(spend()), review_context(pin=None))
+    assert (view.money, view.vault_name, view.paid_sats, view.fee_sats, view.allowed) == (
+        None,
+        None,
+        None,
+        None,
+        False,
+    )
+
+
+def test_s23_a_psbt_that_cannot_be_read_is_shown_as_refused():
+    view = shown(snapshot_of(b"psbt\xff\x00"))
+    assert [check.outcome for check in view.checks] == ["refuse"]
+    assert view.money is None
+
+
+@pytest.mark.parametrize(
+    ("data", "text"), [(b"invoice 7", "invoice 7"), (b"\x1b[2J", None), (b"\xff\xfe", None)]
+)
+def test_s10_data_is_shown_whole_and_read_only_where_all_of_it_can_be(data, text):
+    output = TxOut(sats(0), op_return_script(data))
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(90_000), output], 0)
+    money = shown(snapshot_of(psbt)).money
+    assert money is not None
+    assert [(d.data, d.text) for d in money.data] == [(data.hex(), text)]
+
+
+@given(PAYLOADS)
+def test_s12_a_tokens_data_is_shown_in_words_with_the_devices_hex_and_refused_as_a_payment(payload):
+    output = TxOut(sats(0), token_script(payload))
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), output], 0)
+    view = shown(snapshot_of(psbt, op_return=f"0x{encode_payload(payload).hex()}"))
+    assert view.money is not None
+    (data,) = view.money.data
+    words = token_words(payload, NETWORK)
+    assert data.token is not None
+    assert (data.token.sentence, data.token.details, data.token.hex) == (
+        words.sentence,
+        words.details,
+        data.data,
+    )
+    assert [check.name for check in view.checks if check.outcome == "refuse"] == ["data"]
+
+
+def test_a_second_payload_is_told_in_no_tokens_decimals():
+    first, second = gold(whitelist=(foreign_script("friend"),)), gold(decimals=0)
+    data = [TxOut(sats(0), token_script(token.deployment)) for token in (first, second)]
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [*data, ChangeTo(sats(99_000), RECEIVE, 0)], 0)
+    view = shown(token_snapshot(first.deployment, psbt), review_context(token=first))
+    assert not view.allowed
+    assert view.money is not None
+    tokens = [found.token for found in view.money.data]
+    assert [(token.proven, len(token.listed)) for token in tokens] == [(True, 1), (False, 0)]
+
+
+def test_other_data_is_no_tokens():
+    output = TxOut(sats(0), op_return_script(b"invoice 7"))
+    psbt = build_psbt(VAULT, [fund(VAULT, 100_000)], [pay(99_000), output], 0)
+    view = shown(snapshot_of(psbt, op_return="invoice 7"))
+    assert view.money is not None
+    assert [data.token for data in view.money.data] == [None]
+    assert view.allowed
+
+
+def test_a_line_of_the_list_says_what_the_whole_says():
+    snapshot = snapshot_of(spend())
+    record = Record(snapshot, State.DECLINED, "t", decline=Decline("no"), reason="Declined: no")
+    line = proposal_line(record, review(snapshot, review_context()), NETWORK)
+    whole = proposal_view(record, review(snapshot, review_context()), NETWORK)
+    assert line.model_dump() == {name: getattr(whole, name) for name in type(line).model_fields}
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        (gold().deployment, "token GOLD: a new one"),
+        (call(), "token GOLD: transfer 12.50"),
+        (call(Function.PAUSE), "token GOLD: pause"),
+        (call(Function.TRANSFER_OWNERSHIP), "token GOLD: transfer ownership"),
+    ],
+    ids=["deploy", "amount", "nothing", "address"],
+)
+def test_s13_a_line_says_what_a_proven_token_does_and_nothing_of_another(payload, told):
+    record = Record(token_snapshot(payload), State.WAITING_PERSON, "t")
+
+    def line(around):
+        return proposal_line(record, review(record.snapshot, around), NETWORK)
+
+    assert (line(review_context(token=gold())).token, line(review_context()).token) == (told, None)
+
+
+def test_a_signature_of_ours_is_told():
+    assert not shown(snapshot_of(spend())).signed_here
+    assert shown(snapshot_of(spend()), signature=Signature(b"x", "key")).signed_here
+
+
+def test_the_ended_states_are_those_that_nothing_is_expected_of():
+    assert {State.WAITING_PERSON, State.SIGNED, State.BROADCAST, State.INTERRUPTED}.isdisjoint(ENDED)
+    assert {State.CONFIRMED, State.DECLINED, State.WITHDRAWN} <= ENDED
+
+
+# --- devices, keys, vaults -----------------------------------------------------------------------------------------------
+
+
+def test_every_state_but_ready_and_probing_comes_with_advice():
+    assert set(DeviceState) - set(ADVICE) == {DeviceState.READY, DeviceState.PROBING}
+    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor").after(Happening.APPEARED)
+    assert device_view(device).advice == ADVICE[DeviceState.PRESENT]
+    assert device_view(replace(device, state=DeviceState.READY)).advice is None
+
+
+def test_l8_a_devices_own_words_are_tame():
+    device = Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), HOSTILE)
+    words = {"label": HOSTILE, "detail": HOSTILE, "firmware": HOSTILE}
+    view = device_view(replace(device, fingerprint=ALICE.fingerprint, **words))
+    assert all(is_tame(text) for text in every_text(view.model_dump(mode="json")))
+    assert view.fingerprint == str(ALICE.fingerprint)
+
+
+def test_s22_a_device_comes_with_its_firmware_and_what_is_wrong_with_it():
+    device = replace(Device.at(Endpoint.parse("coldcard:unix:/c"), "Coldcard Mk4"), firmware="5.6.0")
+    view = device_view(device)
+    assert view.firmware == "5.6.0"
+    worst, milder = view.advisories
+    assert (worst.id, worst.severity) == ("COLDCARD-2026-08-STAGED-PSBT", "stop-using")
+    assert (milder.id, milder.severity) == ("COLDCARD-2026-07-OLD-SEED", "warn")
+    assert worst.text
+    assert worst.advice == "Update to at least 5.6.1, a Q to at least 1.5.1Q."
+    assert device_view(replace(device, firmware=None)).advisories == ()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "firmware", "notes"),
+    [
+        ("bitbox02:tcp:127.0.0.1:1", "9.26.5", ()),
+        ("bitbox02:tcp:127.0.0.1:1", "9.4.2", (UNPROVEN_NONCES,)),
+        ("jade:tcp:127.0.0.1:1", "1.0.41", (UNPROVEN_NONCES,)),
+        ("jade:tcp:127.0.0.1:1", "1.0.41-dirty", (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
+        ("trezor:udp:127.0.0.1:1", None, (UNKNOWN_FIRMWARE, UNPROVEN_NONCES)),
+    ],
+)
+def test_s20_s22_a_preview_says_what_no_list_of_flaws_can(endpoint, firmware, notes):
+    offer = Offer(NETWORK, (ALICE.vault_key(),), ALICE.vault_key())
+    device = replace(Device.at(Endpoint.parse(endpoint), "M"), firmware=firmware)
+    assert preview_view(offer, device).notes == notes
+
+
+def test_a_preview_shows_every_key_that_would_be_registered():
+    keys = tuple(own.key for own in own_keys(accounts=8))
+    offer = Offer(NETWORK, keys, ALICE.origin_key(ALICE.vault_key().origin.path))
+    device = replace(Device.at(Endpoint.parse("trezor:udp:127.0.0.1:1"), "Trezor"), label=HOSTILE)
+    view = preview_view(offer, device)
+    assert [key.purpose for key in view.keys] == ["vault"] * 8 + ["profile"]
+    assert [key.path for key in view.keys][:2] == ["m/48h/1h/0h/2h", "m/48h/1h/1h/2h"]
+    assert view.digest == offer.digest
+    assert is_tame(view.device)
+
+
+def seen(vault: Vault | None, **changes: object) -> SeenVault:
+    own = own_keys()[0] if vault else None
+    usual = SeenVault(VAULT_ID, 1, HOSTILE, vault, own, pinned=False, enrolled=False, fault=None)
+    return replace(usual, **changes)
+
+
+def test_a_vault_is_shown_with_what_people_compare():
+    view = vault_view(seen(VAULT, pinned=True), Network.REGTEST)
+    assert (view.threshold, view.signers, view.account, view.pinned) == (2, 3, 0, True)
+    assert (view.first_address, view.verification_code) == (VAULT.address(0, 0), VAULT.verification_code)
+    assert is_tame(view.name)
+
+
+def test_s16_cosigners_are_shown_whole_and_ours_is_marked():
+    view = vault_view(seen(VAULT), Network.REGTEST)
+    assert [(key.fingerprint, key.ours) for key in view.cosigners] == [
+        (str(ALICE.fingerprint), True),
+        (str(BOB.fingerprint), False),
+        (str(CAROL.fingerprint), False),
+    ]
+    assert [key.xpub for key in view.cosigners] == [str(key.xpub) for key in VAULT.cosigners]
+
+
+def test_what_is_to_be_compared_comes_with_how_and_with_whom():
+    preview = pin_preview(seen(VAULT), Source.PSBT, Network.REGTEST)
+    assert preview.source == "psbt"
+    assert "other signers" in preview.advice[0]
+    assert any("labels only" in advice for advice in preview.advice)
+
+
+def test_l8_changes_and_another_name_are_tame():
+    view = vault_view(
+        seen(VAULT, changes=(HOSTILE,), renamed=HOSTILE, fault=HOSTILE, pinned=True), Network.REGTEST
+    )
+    assert all(is_tame(text) for text in (*view.changes, view.renamed, view.fault))
+
+
+def test_a_vault_that_cannot_be_read_shows_why_and_no_figure():
+    view = vault_view(seen(None, fault="the checksum is wrong"), Network.REGTEST)
+    assert (view.threshold, view.signers, view.first_address, view.verification_code) == (None,) * 4
+    assert view.fault == "the checksum is wrong"
+
+
+# --- audit ---------------------------------------------------------------------------------------------------------------
+
+
+def chain():
+    first = link(1, "2026-01-01T00:00:00.000Z", Note("one", "x"), GENESIS)
+    return [first, link(2, "2026-01-01T00:00:01.000Z", Note("two", "x"), first.digest)]
+
+
+def test_a_whole_chain_is_reported_with_its_head():
+    whole = audit_report(chain())
+    assert (whole.entries, whole.at, whole.fault, whole.head) == (2, None, None, chain()[1].digest.hex())
+    assert audit_report([]).head == GENESIS.hex()
+
+
+def test_a_broken_chain_is_reported_with_its_place():
+    broken = audit_report([chain()[0], replace(chain()[1], note=Note("forged", "x"))])
+    assert broken.at == 2
+    assert broken.fault is not None

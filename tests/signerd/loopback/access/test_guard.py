@@ -1,0 +1,153 @@
+"""The door itself: what it reads of a request, and what it does to an answer."""
+
+import time
+
+import anyio
+import pytest
+
+from signerd.callers import Caller, Kind, Right
+from signerd.loopback.access.gates import SocketGate
+from signerd.loopback.access.guard import Guard
+from signerd.loopback.access.rates import AT_ONCE, Rates
+from tests.support.served import ScriptedTokens
+
+GATE = SocketGate(ScriptedTokens(), Rates(time.monotonic))
+
+
+def scope(**headers: str) -> dict:
+    listed = [(name.encode(), value.encode()) for name, value in {"host": "signerd", **headers}.items()]
+    return {"type": "http", "method": "POST", "path": "/v1/x", "headers": listed}
+
+
+class Sent:
+    def __init__(self) -> None:
+        self.messages: list[dict] = []
+
+    async def __call__(self, message: dict) -> None:
+        self.messages.append(message)
+
+    @property
+    def status(self) -> int:
+        return self.messages[0]["status"]
+
+
+async def never_reached(*_args: object) -> None:
+    raise AssertionError("the application was reached")
+
+
+@pytest.mark.anyio
+async def test_l11_a_body_that_never_comes_is_given_up():
+    async def nothing_comes() -> dict:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    sent = Sent()
+    await Guard(never_reached, GATE, body_seconds=0.01)(scope(), nothing_comes, sent)
+    assert sent.status == 408
+
+
+@pytest.mark.anyio
+async def test_a_caller_that_goes_in_the_middle_is_not_answered():
+    messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> dict:
+        return messages.pop(0)
+
+    sent = Sent()
+    await Guard(never_reached, GATE)(scope(), receive, sent)
+    assert sent.messages == []
+
+
+@pytest.mark.anyio
+async def test_the_application_gets_the_body_once_and_then_the_connections_word():
+    messages = [
+        {"type": "http.request", "body": b"ab", "more_body": True},
+        {"type": "http.request", "body": b"cd"},
+        {"type": "http.disconnect"},
+    ]
+    got: list[dict] = []
+
+    async def receive() -> dict:
+        return messages.pop(0)
+
+    async def app(_scope: dict, receive, _send) -> None:
+        got.extend([await receive(), await receive()])
+
+    await Guard(app, GATE)(scope(), receive, Sent())
+    assert got == [{"type": "http.request", "body": b"abcd", "more_body": False}, {"type": "http.disconnect"}]
+
+
+@pytest.mark.anyio
+async def test_what_is_no_http_passes_by_the_door():
+    seen: list[str] = []
+
+    async def app(given: dict, _receive, _send) -> None:
+        seen.append(given["type"])
+
+    await Guard(app, GATE)({"type": "lifespan"}, never_reached, never_reached)
+    assert seen == ["lifespan"]
+
+
+@pytest.mark.anyio
+async def test_l13_what_ended_while_its_body_came_does_nothing():
+    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
+    gate = SocketGate(tokens, Rates(time.monotonic))
+
+    async def receive() -> dict:
+        tokens.paired.clear()
+        return {"type": "http.request", "body": b"{}"}
+
+    sent = Sent()
+    await Guard(never_reached, gate)(scope(authorization="Bearer program"), receive, sent)
+    assert sent.status == 401
+
+
+@pytest.mark.anyio
+async def test_l11_of_an_apps_requests_that_wait_for_their_turn_nothing_is_read():
+    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
+    gate = SocketGate(tokens, Rates(time.monotonic))
+    read, go = [0], anyio.Event()
+
+    async def app(_scope: dict, _receive, _send) -> None:
+        await go.wait()
+
+    async def receive() -> dict:
+        read[0] += 1
+        return {"type": "http.request", "body": b"{}"}
+
+    door = Guard(app, gate)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(door, scope(authorization="Bearer program"), receive, Sent())
+        await anyio.wait_all_tasks_blocked()
+        assert read == [AT_ONCE]
+        # The person's own are answered meanwhile.
+        tasks.start_soon(door, scope(), receive, Sent())
+        await anyio.wait_all_tasks_blocked()
+        assert read == [AT_ONCE + 1]
+        go.set()
+    assert read == [6]
+
+
+@pytest.mark.anyio
+async def test_l13_an_app_that_was_revoked_while_its_request_waited_gets_nothing():
+    tokens = ScriptedTokens({("program", None): Caller(Kind.APP, "Program", frozenset(Right), "a-1")})
+    gate = SocketGate(tokens, Rates(time.monotonic))
+    reached, go, sent = [0], anyio.Event(), [Sent() for _ in range(5)]
+
+    async def app(_scope: dict, _receive, _send) -> None:
+        reached[0] += 1
+        await go.wait()
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b"{}"}
+
+    door = Guard(app, gate)
+    async with anyio.create_task_group() as tasks:
+        for one in sent:
+            tasks.start_soon(door, scope(authorization="Bearer program"), receive, one)
+        await anyio.wait_all_tasks_blocked()
+        tokens.paired.clear()
+        go.set()
+    assert reached == [AT_ONCE]
+    assert [one.status for one in sent[AT_ONCE:]] == [401] * 3

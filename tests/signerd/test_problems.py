@@ -1,0 +1,59 @@
+"""Every error has a status, and comes out on the client's side as what it was."""
+
+import json
+
+import pytest
+
+from signerd import errors as e
+from signerd.problems import STATUSES, error_from, leaves, problem, status_of
+from tests.support.command import is_tame
+
+
+def made(leaf: type[e.SignerdError]) -> e.SignerdError:
+    if leaf is e.PlatformRefused:
+        return e.PlatformRefused("no", platform_code="LIMIT_EXCEEDED", status=422)
+    return leaf("it cannot be")
+
+
+def test_every_leaf_has_a_status_and_nothing_else_has():
+    assert set(STATUSES) == set(leaves())
+
+
+def test_every_leaf_has_a_code_of_its_own():
+    codes = [leaf.code for leaf in leaves()]
+    assert len(codes) == len(set(codes))
+
+
+@pytest.mark.parametrize("leaf", leaves(), ids=lambda leaf: leaf.code)
+def test_a_problem_comes_out_as_the_error_that_went_in(leaf):
+    error = made(leaf)
+    body = json.loads(json.dumps(problem(error)))
+    assert body["status"] == status_of(error) >= 400
+    assert body["type"].endswith(body["code"])
+    again = error_from(body)
+    assert type(again) is leaf
+    assert (str(again), again.hint) == (str(error), error.hint)
+
+
+def test_the_platforms_own_code_travels_along():
+    again = error_from(problem(made(e.PlatformRefused)))
+    assert isinstance(again, e.PlatformRefused)
+    assert (again.platform_code, again.status) == ("LIMIT_EXCEEDED", 422)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"code": "from-the-future", "detail": "something new"},
+        {"code": 7, "detail": None},
+        {},
+        {"code": "platform-refused", "platform_status": "many"},
+    ],
+)
+def test_a_problem_that_nobody_knows_is_still_an_error(body):
+    assert isinstance(error_from(body), e.SignerdError)
+
+
+def test_l8_the_words_of_a_problem_are_tame():
+    body = problem(e.PlatformRefused("\x1b[2J\u202eevil", platform_code="\x07", status=400, hint="\r\n"))
+    assert all(is_tame(value) for value in body.values() if isinstance(value, str))

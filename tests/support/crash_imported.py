@@ -1,0 +1,128 @@
+"""The story of what an app brings, for the crash harness: one is taken back, one is over, one is signed and handed out."""
+
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from multisig import Psbt, signer_progress
+from signerd.callers import GRANTABLE, Caller, Kind
+from signerd.core.imported import LIVES_SECONDS
+from signerd.core.states import State
+from signerd.core.values import Record
+from signerd.daemon.service import Daemon
+from signerd.faults import FaultPoint
+from signerd.journal import Journal
+from tests.support.bills import bill
+from tests.support.crash_stories import (
+    ASKING,
+    UNKEPT,
+    FileMemory,
+    LastingPlatform,
+    Story,
+    add_one,
+    common_faults,
+    count,
+    may_ask_again,
+    read_journal,
+)
+from tests.support.daemons import approve, daemon_at, prepare, until
+from tests.support.desk import VAULT
+from tests.support.fake_bridge import FakeBridge
+from tests.support.fake_platform import FakePlatform
+from tests.support.wallets import ALICE
+
+WALLET = Caller(Kind.APP, "Wallet", frozenset(GRANTABLE), "app-1")
+SIGNED, TAKEN_BACK, OVER = bill(0), bill(1, 10_000), bill(2, 20_000)
+
+
+def prepare_brought(folder: Path) -> None:
+    prepare(folder / "state")
+
+
+async def live_brought(folder: Path, fault: FaultPoint) -> None:
+    platform = LastingPlatform(folder, {}, fault=fault)
+    bridge = FakeBridge(prompts=folder / "prompts")
+    store = FileMemory(folder / "session")
+    async with daemon_at(folder / "state", platform, bridge, store=store, fault=fault) as daemon:
+        # An app that was not answered asks again, whatever became of its request.
+        if not _of(daemon.journal, TAKEN_BACK, State.WITHDRAWN):
+            view = await daemon.imported.bring(TAKEN_BACK.to_base64(), WALLET)
+            await daemon.imported.withdraw(view.psbt_id, WALLET)
+        if not _of(daemon.journal, OVER, State.EXPIRED):
+            await daemon.imported.bring(OVER.to_base64(), WALLET)
+            with a_day_later(daemon):
+                await until(lambda: bool(_of(daemon.journal, OVER, State.EXPIRED)))
+        while (await _asked_for(daemon)).signed_psbt is None:
+            (record,) = _of(daemon.journal, SIGNED)
+            await _until_at_rest(daemon, record.psbt_id)
+            if daemon.journal.record(record.psbt_id).state in ASKING:
+                add_one(folder / "yes")
+                await approve(daemon, record.psbt_id)
+
+
+async def _asked_for(daemon: Daemon):
+    return await daemon.imported.bring(SIGNED.to_base64(), WALLET)
+
+
+@contextmanager
+def a_day_later(daemon: Daemon):
+    real = daemon.journal._now
+    daemon.journal._now = lambda: real() + timedelta(seconds=LIVES_SECONDS)
+    try:
+        yield
+    finally:
+        daemon.journal._now = real
+
+
+def _of(journal: Journal, psbt: Psbt, *states: State) -> list[Record]:
+    found = (r for r in journal.records() if r.identity == psbt.tx.txid)
+    return [record for record in found if not states or record.state in states]
+
+
+async def _until_at_rest(daemon: Daemon, psbt_id: str) -> None:
+    await until(lambda: daemon.journal.record(psbt_id).state in (*ASKING, State.HANDED_OVER))
+
+
+def brought_faults(folder: Path, point: str) -> list[str]:
+    asked, yes = count(folder / "prompts"), count(folder / "yes")
+    wrong = []
+    if asked > (2 if point in UNKEPT else 1):
+        wrong.append(f"the device was asked {asked} times")
+    if yes > 1 and not may_ask_again(point):
+        wrong.append(f"the person was asked {yes} times")
+    if FakePlatform(folder).told():
+        wrong.append("the platform was told of it")
+    with read_journal(folder) as journal:
+        wrong += _unkept(journal)
+    return [*wrong, *common_faults(folder, ())]
+
+
+def _unkept(journal: Journal) -> list[str]:
+    records = _of(journal, SIGNED)
+    if [record.state for record in records] != [State.HANDED_OVER]:
+        return [f"what was brought is {[record.state for record in records]}"]
+    stored = records[0].signature
+    if stored is None or not signer_progress(Psbt.parse(stored.psbt), VAULT, ALICE.fingerprint).is_complete:
+        return ["the signature is not there"]
+    return [
+        f"{name} is {[r.state.value for r in _of(journal, psbt)]}"
+        for name, psbt, end in (("taken back", TAKEN_BACK, State.WITHDRAWN), ("over", OVER, State.EXPIRED))
+        if [record.state for record in _of(journal, psbt)] != [end]
+    ]
+
+
+BROUGHT = Story(
+    "brought",
+    prepare_brought,
+    live_brought,
+    brought_faults,
+    frozenset(
+        f"{where}:{side}:{what}"
+        for where, whats in (
+            ("journal", ("Approved", "DeviceFound", "DeviceReturned")),
+            ("device", ("sign",)),
+        )
+        for side in ("before", "after")
+        for what in whats
+    ),
+)
