@@ -1,7 +1,7 @@
 """An endpoint as a row of the table: what it takes, what it answers, who may call it, and what runs."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, Literal, TypeVar
@@ -13,10 +13,8 @@ from starlette.requests import Request
 from custody.schemas.users import PermissionName
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError
-from custody.server.service.people.people import place_question
 from custody.server.service.services import Services
-from custody.server.service.sign_in.password_check import require_session, session_question
-from custody.server.store.statements import AnyQuestion
+from custody.server.service.sign_in.password_check import require_session
 
 Body_co = TypeVar("Body_co", bound=BaseModel | None, covariant=True)
 
@@ -46,8 +44,6 @@ class Endpoint:
     ``prepares``: for ``Unit.WRITE``, what takes long and only reads. It runs in a snapshot, before the writers' turn, with the
     caller let in; what it returns is ``call.prepared`` in the handler, which raises Outdated where that no longer holds.
 
-    ``foresees``: what ``prepares`` asks first, and once that is done, what the handler does.
-
     ``refuses``: what the handler raises beyond what the frame does and ``Invalid``, for the OpenAPI document, which ``extra``
     adds to.
 
@@ -65,7 +61,6 @@ class Endpoint:
     carries_psbt: bool = False
     workspace_field: str = "workspace_id"
     prepares: Callable[["Call[Any]"], Any] | None = None
-    foresees: Callable[["Call[Any]"], Sequence[AnyQuestion]] | None = None
     refuses: tuple[type[CustodyError], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -118,12 +113,6 @@ class Call(Generic[Body_co]):
     def access(self) -> WorkspaceAccess:
         assert self.maybe_access is not None, "the endpoint names no workspace, or is Unit.OWN"
         return self.maybe_access
-
-    def questions(self, workspace_id: int) -> tuple[AnyQuestion, ...]:
-        """What letting the caller in asks, and what the endpoint foresees."""
-        foreseen = () if self.endpoint.foresees is None else self.endpoint.foresees(self)
-        place = place_question(self.caller.user_id, workspace_id)
-        return (session_question(self.caller), place, *foreseen)
 
     def enter(self, db: Session, workspace_id: int) -> WorkspaceAccess:
         """For ``Unit.OWN``: the check that the frame makes elsewhere, of the session too, for a handler may have waited.

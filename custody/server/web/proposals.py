@@ -1,7 +1,6 @@
 """Transaction proposals: creating, reading with long poll, approving and declining."""
 
 import time
-from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
@@ -37,8 +36,6 @@ from custody.server.service.proposals.proposals import Prepared
 from custody.server.service.proposals.replacing import Version
 from custody.server.service.proposals.verifying import Sought, Verified, read_returned, verify_returned
 from custody.server.service.requests.outdated import MAX_TRIES, Outdated
-from custody.server.service.vaults.moving import vault_question
-from custody.server.store.statements import AnyQuestion
 from custody.server.web.endpoint import Call, Endpoint, Unit
 from custody.server.web.proposal_reading import LONG_POLL, READERS, psbt
 
@@ -71,16 +68,6 @@ def _draft_psbt(call: Call[CreatePsbtRequest]) -> Prepared | Version | Child:
     return services.proposals.draft(call.db, call.caller, call.access, request, tries=call.tries)
 
 
-def _foreseen(call: Call[CreatePsbtRequest]) -> Sequence[AnyQuestion]:
-    match call.prepared:
-        case None:
-            return (vault_question(call.body.wallet_id),)
-        case Prepared() as prepared:
-            return prepared.questions
-        case _:
-            return ()
-
-
 def cancel_psbt(call: Call[CancelPsbtRequest]) -> CancelPsbtResponse:
     """Ends a proposal that waits for signatures. It is soft: the answer says how many signatures stay valid."""
     return call.services.cancelling.cancel(call.db, call.caller, call.access, call.body)
@@ -90,8 +77,7 @@ def sign_psbt(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     """Approves with a signed PSBT, or declines. The approval that meets the threshold finalises the transaction, which
     is then broadcast; the answer waits a moment for that.
     """
-    with call.services.store.line.stand():
-        answer = _approve_or_decline(call)
+    answer = _approve_or_decline(call)
     return _after_broadcast(call, answer) if answer.status is ProposalStatus.SIGNED else answer
 
 
@@ -103,7 +89,8 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
     for _ in range(MAX_TRIES):
         verified = verify_returned(returned, sought)
         try:
-            return _record(call, sought, verified)
+            with call.services.store.write() as db:
+                return _submit(call, db, verified)
         except Outdated:
             sought = _look(call)
     with call.services.store.write() as db:
@@ -111,25 +98,13 @@ def _approve_or_decline(call: Call[SignPsbtRequest]) -> SignPsbtResponse:
 
 
 def _look(call: Call[SignPsbtRequest]) -> Sought:
-    def asked() -> tuple[AnyQuestion, ...]:
-        seat = call.services.signing.questions(call.caller, call.body)
-        return (*call.questions(call.body.workspace_id), *seat)
-
-    with call.services.store.read(asked) as db:
+    with call.services.store.read() as db:
         return _expect(call, db)
 
 
 def _expect(call: Call[SignPsbtRequest], db: Session) -> Sought:
     access = call.enter(db, call.body.workspace_id)
     return call.services.signing.expect(db, call.caller, access, call.body)
-
-
-def _record(call: Call[SignPsbtRequest], sought: Sought, verified: Verified | None) -> SignPsbtResponse:
-    def asked() -> tuple[AnyQuestion, ...]:
-        return (*call.questions(call.body.workspace_id), *sought.questions_for(verified))
-
-    with call.services.store.write(asked) as db:
-        return _submit(call, db, verified)
 
 
 def _submit(call: Call[SignPsbtRequest], db: Session, verified: Verified | None) -> SignPsbtResponse:
@@ -167,7 +142,6 @@ ENDPOINTS = (
         CreatePsbtRequest,
         creates=True,
         prepares=_draft_psbt,
-        foresees=_foreseen,
         refuses=(
             ChainUnavailable,
             Dust,

@@ -35,7 +35,6 @@ from custody.server.service.requests.idempotency import Scope
 from custody.server.service.requests.outdated import MAX_TRIES, Outdated
 from custody.server.service.services import Services
 from custody.server.service.sign_in.password_check import require_session
-from custody.server.store.statements import AnyQuestion
 from custody.server.web.document import refusals_of
 from custody.server.web.endpoint import Call, Door, Endpoint, Unit
 from custody.server.web.problems import trace_id_of
@@ -215,15 +214,14 @@ class Runner:
                 with store.read() as db:
                     return self.answer(self._endpoint.handler(self._let_in(call, db)))
             case Unit.WRITE if self._endpoint.prepares is not None:
-                with store.line.stand():
-                    return self._prepare_and_write(call, scope, self._endpoint.prepares)
+                return self._prepare_and_write(call, scope, self._endpoint.prepares)
             case Unit.WRITE:
                 return self._write(call, scope, self._endpoint.handler)
 
     def _prepare_and_write(self, call: Call[Any], scope: Scope | None, prepares: Handler) -> Response:
         """What was prepared in vain several times is prepared once more where nobody else can write: it ends in any case."""
         for tries in range(MAX_TRIES):
-            with call.services.store.read(lambda: self._asked(call)) as db:
+            with call.services.store.read() as db:
                 ready = self._let_in(replace(call, tries=tries), db)
                 if scope is not None:
                     known = call.services.idempotency.known(db, scope, _canonical(call.body))
@@ -241,7 +239,7 @@ class Runner:
         )
 
     def _write(self, call: Call[Any], scope: Scope | None, handler: Handler) -> Response:
-        with call.services.store.write(lambda: self._asked(call)) as db:
+        with call.services.store.write() as db:
             # Let in first: a stored answer is no way around a permission that was taken away (P23).
             ready = self._let_in(call, db)
             if scope is None:
@@ -251,11 +249,6 @@ class Runner:
                     db, scope, _canonical(call.body), lambda: self._encode(handler(ready))
                 )
             )
-
-    def _asked(self, call: Call[Any]) -> Sequence[AnyQuestion]:
-        if isinstance(self._endpoint.needs, Door):
-            return ()
-        return call.questions(getattr(call.body, self._endpoint.workspace_field))
 
     def _let_in(self, call: Call[Any], db: Session) -> Call[Any]:
         if self._endpoint.unit is Unit.WRITE and call.maybe_caller is not None:
