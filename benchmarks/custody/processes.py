@@ -64,13 +64,15 @@ def _serve(state: str, url: str, pipe: Any) -> None:
 
 
 @contextmanager
-def serving(state: str, url: str) -> Iterator[int]:
-    """A server in a process of its own: its port."""
+def serving(state: str, url: str) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own: its port, and the process's number."""
     ours, theirs = CONTEXT.Pipe()
     process = CONTEXT.Process(target=_serve, args=(state, url, theirs))
     process.start()
     try:
-        yield ours.recv()
+        port = ours.recv()
+        assert process.pid is not None, "it has told its port"
+        yield port, process.pid
     finally:
         process.terminate()
         process.join(START_SECONDS)
