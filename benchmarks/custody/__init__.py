@@ -3,7 +3,7 @@
 import importlib
 import os
 
-PARTS = ("throughput", "latency", "memory", "tokens")
+PARTS = ("load", "latency", "memory", "tokens")
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ from sqlalchemy import insert
 
 from benchmarks.custody.stage import analyse, databases, fill, multiply, staged
 from custody.server.store.models import Vault, WatchedScript
-from custody.server.store.statements import Asked, nothing
 from custody.server.store.store import Store
 from tests.support.custody import Desk, ok
 from tests.support.flood import flood
@@ -38,8 +37,8 @@ def turns(store: Store) -> Iterator[list[float]]:
     write = store.write
 
     @contextmanager
-    def timed(asked: Asked = nothing) -> Iterator[object]:
-        with write(asked) as db:
+    def timed() -> Iterator[object]:
+        with write() as db:
             began = time.perf_counter()
             yield db
         held.append((time.perf_counter() - began) * 1_000)

@@ -7,9 +7,9 @@ import os
 import time
 from typing import Any
 
+from benchmarks.custody.load import a_send, caller_of
 from benchmarks.custody.processes import CONTEXT, beside, propose
 from benchmarks.custody.stage import databases, fill, staged
-from benchmarks.custody.throughput import a_send, caller_of
 from benchmarks.idle import memory_mb
 from custody.schemas.proposals import CreatePsbtRequest
 from custody.server.domain.caller import Caller

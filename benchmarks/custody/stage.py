@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import insert, text
 
-from benchmarks.custody.bare import LONG_AGO
-from custody.schemas.proposals import ProposalStatus
 from custody.server.chain.backend import BlockRef
 from custody.server.service.network.market import TARGET_BLOCKS, Quote
 from custody.server.service.requests.rates import Rates
 from custody.server.store import sqlite_url
-from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput, Vault
+from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
 from multisig import CHANGE, FeeRate
 from tests.support.custody import Desk, ok, open_desk
 from tests.support.flood import flood
@@ -98,18 +96,6 @@ def moving_on(desk: Desk, vault_ids: Sequence[str]) -> None:
         gone = {"branch": CHANGE, "address_index": 2**31, "spent_by": "dd" * 32}
         rows = [values | gone | {"txid": each * 2, "vault_id": each} for each in vault_ids]
         db.execute(insert(ChainCoin), rows)
-
-
-def settle(desk: Desk) -> None:
-    """What was proposed is declined, and of a cycle that is over: whoever is measured next finds what the last one found, however
-    many that one has made.
-    """
-    pending = select(Proposal.family_id).where(Proposal.status == ProposalStatus.PENDING)
-    over = {"status": ProposalStatus.REJECTED, "created_at": LONG_AGO}
-    with desk.world.platform.services.store.write() as db:
-        db.execute(delete(CoinLock).where(CoinLock.family_id.in_(pending)))
-        db.execute(update(Proposal).where(Proposal.status == ProposalStatus.PENDING).values(over))
-    analyse(desk)
 
 
 def analyse(desk: Desk) -> None:

@@ -8,7 +8,6 @@ from sqlalchemy.orm import Session
 from custody.server.domain.errors import PolicyUnavailable
 from custody.server.domain.limits import SpendingPolicy
 from custody.server.service.limits.policies import StoredPolicies
-from custody.server.store.statements import AnyQuestion
 
 OUT_OF_REACH = "The policy store does not answer."
 
@@ -28,10 +27,6 @@ class RemotePolicies:
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
         return self._reach().of_vaults(db, vault_ids)
-
-    def questions(self, _role_id: int, _vault_id: str) -> Sequence[AnyQuestion]:
-        """It is kept elsewhere: nothing of it is asked of our own database."""
-        return ()
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
         self._reach().replace_of_role(db, role_id, policy)

@@ -1,14 +1,11 @@
 """What a kind of database brings to the unit of work, and what it says when it cannot serve."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 from sqlalchemy import Connection, Engine
 
-# In a connection's ``info``: whoever has it begins the next transaction by itself. Any other one is begun for it.
-BEGINS_ITSELF: Final = "begins itself"
 # How long a writer waits for its turn, in this process and then at the database, before it gives up.
 BUSY_TIMEOUT_MS = 10_000
 # Long polls hold no connection; this many handlers read at once before others wait.
@@ -37,22 +34,15 @@ class Database:
     """``writing``: every transaction holds the one write lock of all processes from its first statement on.
     ``reading``: every transaction is one snapshot, and refuses writes.
 
-    ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``trouble_of`` reads a driver's
+    ``prepare`` runs in the first transaction, before the migrations; raises CannotOpen. ``require_whole``: before COMMIT is sent;
+    raises InvalidRequestError where the database would not commit all of the transaction, and call that no error. ``trouble_of`` reads a driver's
     error; None means that it is ours. ``is_undecided``: whether this error, as the answer to COMMIT, leaves open whether
-    the transaction was committed. ``abreast``: how many of one process's threads work out changes at once with profit.
-    ``to_write`` and ``to_read``: what begins a transaction, where a question is a way there and back, so that several take as
-    long as one: for whoever says `BEGINS_ITSELF`. None: nothing is gained by sending anything together.
+    the transaction was committed.
     """
 
     writing: Engine
     reading: Engine
     prepare: Callable[[Connection], None]
+    require_whole: Callable[[Connection], None]
     trouble_of: Callable[[BaseException | None], Trouble | None]
     is_undecided: Callable[[BaseException | None], bool]
-    abreast: int
-    to_write: Sequence[str] | None = None
-    to_read: Sequence[str] | None = None
-
-    @property
-    def together(self) -> bool:
-        return self.to_write is not None

@@ -1,18 +1,15 @@
 """PostgreSQL: one database, for any number of processes on any number of machines."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any, Final
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import InvalidRequestError
-from sqlalchemy.pool import ConnectionPoolEntry
 
 from custody.server.store.database import (
-    BEGINS_ITSELF,
     BUSY_TIMEOUT_MS,
     POOL_TIMEOUT_SECONDS,
     READ_POOL,
@@ -20,9 +17,6 @@ from custody.server.store.database import (
     Database,
     Trouble,
 )
-from custody.server.store.pipeline import Pipeline
-from custody.server.store.statements import SETTINGS
-from custody.server.store.wire import WIRE
 
 # Every transaction that writes takes this advisory lock first: one writer at a time, as on SQLite (ADR 13).
 WRITER_KEY: Final = int.from_bytes(b"custody")
@@ -30,8 +24,6 @@ WRITER_KEY: Final = int.from_bytes(b"custody")
 CONNECT_TIMEOUT_SECONDS = 5
 # A request's statements take milliseconds; a worker's longest, over a whole reorganisation, a second or two.
 STATEMENT_TIMEOUT_MS = 30_000
-# A server that says nothing to a statement for longer does not keep its own word: it is taken to be gone.
-SILENCE_SECONDS: Final = STATEMENT_TIMEOUT_MS / 1_000 + 5
 # A process that stops between two statements must not hold the lock of everybody else.
 IDLE_TIMEOUT_MS = 30_000
 # A new version's migration may rewrite a table.
@@ -40,10 +32,6 @@ MIGRATION_TIMEOUT_MS = 600_000
 SILENCE_TIMEOUT_MS = 20_000
 KEEPALIVE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 10, 5, 2
 
-# Held to the end of the transaction. READ COMMITTED: what follows sees all that was committed before the turn.
-_TO_WRITE: Final = ("BEGIN ISOLATION LEVEL READ COMMITTED", f"SELECT pg_advisory_xact_lock({WRITER_KEY})")
-_TO_READ: Final = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
-
 _SESSION = {
     "lock_timeout": BUSY_TIMEOUT_MS,
     "statement_timeout": STATEMENT_TIMEOUT_MS,
@@ -51,9 +39,8 @@ _SESSION = {
     # A commit that was answered survives a power cut, whatever the server's file says.
     "synchronous_commit": "on",
     "timezone": "UTC",
-    # No statement of ours takes as long as compiling one; what a walk forbids (`Query`) looks dear enough for it.
+    # No statement of ours takes as long as compiling one.
     "jit": "off",
-    **SETTINGS,
 }
 # What a URL may say beside its parts: where the server is and how it is recognised. A password belongs before the @,
 # where everything that shows a URL hides it.
@@ -77,22 +64,20 @@ _QUOTING_CLASS = "22"
 def open_postgresql(url: URL) -> Database:
     """Raises CannotOpen. Nothing is connected yet."""
     _check(url)
-    # Where two statements of a pipeline fail it warns of the second by its text, which quotes what was stored (P49).
+    # Of a statement for many rows psycopg warns by the error's text, which quotes what was stored (P49).
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     url = url.set(drivername="postgresql+psycopg")
-    writing = _engine(url, _TO_WRITE, pool_size=1)
-    event.listen(writing, "commit", _require_whole)
-    reading = _engine(url, _TO_READ, pool_size=READ_POOL, session={"default_transaction_read_only": "on"})
+    # What follows the lock sees all that was committed before it was had.
+    writing = _engine(url, "READ COMMITTED", pool_size=1)
+    event.listen(writing, "begin", _take_turn)
+    readers = {"default_transaction_read_only": "on"}
     return Database(
         writing=writing,
-        reading=reading,
+        reading=_engine(url, "REPEATABLE READ", pool_size=READ_POOL, session=readers),
         prepare=_prepare,
+        require_whole=_require_whole,
         trouble_of=trouble_of,
         is_undecided=is_undecided,
-        # Most of it is waiting for the server: nothing was gained by a shorter line.
-        abreast=READ_POOL,
-        to_write=_TO_WRITE,
-        to_read=_TO_READ,
     )
 
 
@@ -152,16 +137,17 @@ def _is_here(host: str) -> bool:
 
 
 def _engine(
-    url: URL, opening: Sequence[str], *, pool_size: int, session: Mapping[str, object] | None = None
+    url: URL, isolation_level: str, *, pool_size: int, session: Mapping[str, object] | None = None
 ) -> Engine:
     settings = {**_SESSION, **(session or {})}
     engine = create_engine(
         url,
+        isolation_level=isolation_level,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_TIMEOUT_SECONDS,
-        # The driver begins nothing by itself: what begins a transaction, and what it asks first, go to the server together.
-        isolation_level="AUTOCOMMIT",
+        # A connection that broke while it was idle is replaced before it is used: no request fails by it.
+        pool_pre_ping=True,
         connect_args={
             "application_name": "custody",
             "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
@@ -171,26 +157,19 @@ def _engine(
             "keepalives_interval": KEEPALIVE_INTERVAL_SECONDS,
             "keepalives_count": KEEPALIVE_COUNT,
             # A statement that was prepared may get one plan for all values, made without knowing any: of a large vault's coins
-            # by amount, that plan reads and sorts them all. What is prepared is what is said to be (`Pipeline`).
+            # by amount, that plan reads and sorts them all.
             "prepare_threshold": None,
         },
         # An error's text reaches the log: without what was stored.
         hide_parameters=True,
     )
     event.listen(engine, "handle_error", _say_less)
-    event.listen(engine, "connect", _lay_wire)
-    event.listen(engine, "begin", partial(_begin, opening))
     return engine
 
 
-def _begin(opening: Sequence[str], connection: Connection) -> None:
-    """Of a unit of work the first alone is not begun here: one that follows its rollback has its turn too, and is never committed."""
-    if not connection.info.pop(BEGINS_ITSELF, False):
-        connection.exec_driver_sql("; ".join(opening))
-
-
-def _lay_wire(driver: Any, record: ConnectionPoolEntry) -> None:
-    record.info[WIRE] = Pipeline(driver, SILENCE_SECONDS)
+def _take_turn(connection: Connection) -> None:
+    """Held to the end of the transaction."""
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITER_KEY})")
 
 
 def _require_whole(connection: Connection) -> None:

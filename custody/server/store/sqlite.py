@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from custody.server.store.database import (
     Database,
     Trouble,
 )
-from custody.server.store.wire import WIRE, Outcome, Rows, Statement
 
 _PRAGMAS = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -48,15 +47,13 @@ def open_sqlite(url: URL) -> Database:
     _create_private(Path(url.database))
     # Takes SQLite's write lock at once: a transaction that reads first and writes later may find it taken.
     writing = _engine(url, begin=_take_turn, query_only=False, pool_size=1)
-    event.listen(writing, "commit", _require_open)
     return Database(
         writing=writing,
         reading=_engine(url, begin=_take_snapshot, query_only=True, pool_size=READ_POOL),
         prepare=_nothing,
+        require_whole=_require_open,
         trouble_of=trouble_of,
         is_undecided=_is_undecided,
-        # The process computes the database, too, and lets go of the interpreter at each of its statements.
-        abreast=1,
     )
 
 
@@ -71,30 +68,6 @@ def trouble_of(error: BaseException | None) -> Trouble | None:
 def _is_undecided(_error: BaseException | None) -> bool:
     """No connection can break between us and the file."""
     return False
-
-
-class _Wire:
-    """The process computes the database itself: each statement by itself."""
-
-    is_broken = False
-
-    def __init__(self, driver: sqlite3.Connection) -> None:
-        self._driver = driver
-        self._cursor = driver.cursor()
-
-    def exchange(self, statements: Sequence[Statement]) -> Outcome:
-        answers: list[Rows] = []
-        try:
-            for statement in statements:
-                self._cursor.execute(statement.sql, statement.given)
-                answers.append(self._cursor.fetchall())
-        except sqlite3.Error as error:
-            # A statement in the middle of its rows would hold the snapshot that it reads.
-            self._cursor.close()
-            self._cursor = self._driver.cursor()
-            # Where the disk is full, say, SQLite rolls back all of it, and would take what comes next for statements by themselves.
-            return Outcome(answers, error, is_over=not self._driver.in_transaction)
-        return Outcome(answers)
 
 
 def _require_open(connection: Connection) -> None:
@@ -151,7 +124,6 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, record: ConnectionPoolEntry) -> None:
         record.info[PATIENCE_MS] = BUSY_TIMEOUT_MS
-        record.info[WIRE] = _Wire(connection)
         # Python's driver would begin transactions of its own, and only before some statements.
         connection.isolation_level = None
         for pragma in _PRAGMAS:
@@ -162,6 +134,7 @@ def _engine(url: URL, *, begin: Callable[[Connection], None], query_only: bool, 
 
     event.listen(engine, "begin", begin)
     event.listen(engine, "handle_error", _say_less)
+    event.listen(engine, "handle_error", _end_what_is_over)
     return engine
 
 
@@ -173,6 +146,19 @@ def _say_less(context: ExceptionContext) -> None:
         error.args = (text,)
         if context.sqlalchemy_exception is not None:
             context.sqlalchemy_exception.args = (text,)
+
+
+def _end_what_is_over(context: ExceptionContext) -> None:
+    """Where the disk is full, say, SQLite rolls back by itself, and would take what comes next for statements of their own: SQLAlchemy
+    refuses them on a connection that it takes for broken.
+    """
+    connection = context.connection
+    if connection is None or not connection.in_transaction():
+        return
+    driver: Any = connection.connection.dbapi_connection
+    if not driver.in_transaction:
+        context.is_disconnect = True
+        context.invalidate_pool_on_disconnect = False
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -2,31 +2,22 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import structlog
-from sqlalchemy import Engine, String, Transaction, column, select, table
+from sqlalchemy import Connection, Engine, String, column, select, table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.orm import Session
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown, Outdated
 from custody.server.meters import Meters
-from custody.server.store.database import (
-    BUSY_TIMEOUT_MS,
-    CannotOpen,
-    Database,
-    Trouble,
-)
-from custody.server.store.line import Line
+from custody.server.store.database import BUSY_TIMEOUT_MS, CannotOpen, Database, Trouble
 from custody.server.store.migrate import Newer, newest, upgrade
 from custody.server.store.opening import open_database
-from custody.server.store.sending import send_kept
-from custody.server.store.statements import Asked, Columns, Query, Question, ask_ahead, nothing
-from custody.server.store.unit import Opened, committed, settle
+from custody.server.store.unit import committed, settle
 
 log = structlog.get_logger()
 
@@ -43,10 +34,7 @@ class Store:
         self._database = database
         # Of the whole platform: whoever works on the store counts what it does in them.
         self.meters = meters or Meters()
-        self._named = _Named(database, self.meters)
         self._turn = threading.Lock()
-        # Of those who first work out what they write: to be stood in outside of any transaction.
-        self.line = Line(database.abreast)
 
     @classmethod
     def open(cls, url: str, meters: Meters | None = None) -> Self:
@@ -63,55 +51,44 @@ class Store:
         return store
 
     @contextmanager
-    def write(self, asked: Asked = nothing) -> Iterator[Session]:
+    def write(self) -> Iterator[Session]:
         """One transaction that holds the write lock from its start; commits at the end, rolls back on an exception.
-        ``asked``: what it will ask first (`ask_ahead`).
 
         Keep it short, and never call it inside itself or await in it. Raises DatabaseUnavailable, with nothing changed,
         Outdated where a newer version of the platform has migrated the database meanwhile, and OutcomeUnknown.
         """
         asked_at = time.perf_counter()
         if not self._turn.acquire(timeout=BUSY_TIMEOUT_MS / 1_000):
-            self._named.count(Trouble.BUSY)
+            self._count(Trouble.BUSY)
             raise DatabaseUnavailable(Trouble.BUSY.value)
         try:
-            opened = self._turn_begun(asked)
-            try:
+            with self._trouble_named(), self._session(self._database.writing) as db, db.begin():
+                # Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid.
+                _require_own_tables(db)
                 began_at = time.perf_counter()
                 self.meters.write_wait_seconds.observe(began_at - asked_at)
                 try:
-                    with self._named:
-                        yield opened.session
-                        settle(opened.session)
-                    self._commit(opened.transaction)
+                    yield db
+                    settle(db)
+                    db.flush()
+                    self._commit(db)
                 finally:
                     self.meters.write_hold_seconds.observe(time.perf_counter() - began_at)
-            finally:
-                self._end(opened)
             # In the turn still: what is told of commits is told in their order.
-            committed(opened.session)
+            committed(db)
         finally:
             self._turn.release()
 
     @contextmanager
-    def read(self, asked: Asked = nothing) -> Iterator[Session]:
-        """One consistent snapshot. The database refuses writes in it. ``asked``: as for `write`. Raises DatabaseUnavailable."""
-        with self._named:
-            opened = self._begun(self._database.reading, self._database.to_read, asked)
-            try:
-                yield opened.session
-                # Whatever was put off is refused as it would have been at once.
-                send_kept(opened.session)
-                # Nothing was changed: it is ended in one way as well as in the other.
-                if opened.transaction.is_active:
-                    opened.transaction.commit()
-            finally:
-                opened.end()
+    def read(self) -> Iterator[Session]:
+        """One consistent snapshot. The database refuses writes in it. Raises DatabaseUnavailable."""
+        with self._trouble_named(), self._session(self._database.reading) as db, db.begin():
+            yield db
 
     def is_outdated(self) -> bool:
         """Whether a newer version of the platform has migrated the database since this one opened it."""
-        with self.read() as session:
-            return not _has_own_tables(session)
+        with self.read() as db:
+            return not _has_own_tables(db)
 
     def close(self) -> None:
         self._database.reading.dispose()
@@ -135,124 +112,60 @@ class Store:
                 "Check that it runs, and that CUSTODY_DATABASE_URL names it.",
             ) from error
 
-    def _turn_begun(self, asked: Asked) -> Opened:
-        """Under the write lock, which a migration holds too: an old process writes nothing that the new tables forbid."""
-        opened = self._begun_in_own_tables(asked)
-        if opened is None:
-            raise Outdated("A newer version of the platform has migrated the database.")
-        return opened
+    @staticmethod
+    def _session(engine: Engine) -> Session:
+        """What was read stays readable once the transaction is over, and nothing is sent after it."""
+        return Session(engine, expire_on_commit=False, close_resets_only=False)
 
-    def _begun_in_own_tables(self, asked: Asked) -> Opened | None:
-        """None where they are a newer version's."""
-        database = self._database
+    def _commit(self, db: Session) -> None:
+        connection = db.connection()
+        self._database.require_whole(connection)
         try:
-            opened = self._begun(database.writing, database.to_write, lambda: (_REVISION, *asked()))
-            try:
-                with self._named:
-                    is_own = _has_own_tables(opened.session)
-            except BaseException:
-                self._end(opened)
-                raise
-        except DBAPIError as error:
-            # What else was asked may be gone from the new tables, or of another type there.
-            if database.trouble_of(error.orig) is not None or not self.is_outdated():
-                raise
-            return None
-        if is_own:
-            return opened
-        self._end(opened)
-        return None
-
-    def ask(self, question: Question[*Columns]) -> list[tuple[*Columns]]:
-        """What one statement answers, which is a snapshot by itself. Raises DatabaseUnavailable."""
-        with self._named:
-            return _on_whole_connection(lambda: _ask_once(self._database.reading, question))
-
-    def _begun(self, engine: Engine, opening: Sequence[str] | None, asked: Asked) -> Opened:
-        with self._named:
-            return _on_whole_connection(lambda: _begin(engine, opening, asked))
-
-    def _end(self, opened: Opened) -> None:
-        """Its end is a word to the database, too."""
-        with self._named:
-            opened.end()
-
-    def _commit(self, transaction: Transaction) -> None:
-        try:
-            with self._named:
-                transaction.commit()
+            with self._trouble_named(), _closed_where_it_fails(connection):
+                db.commit()
         except DatabaseUnavailable as unavailable:
             error = unavailable.__cause__
             if isinstance(error, DBAPIError) and self._database.is_undecided(error.orig):
                 raise OutcomeUnknown("The database did not say whether the change was made.") from error
             raise
 
+    @contextmanager
+    def _trouble_named(self) -> Iterator[None]:
+        """Before COMMIT was sent: whatever happens to the database, the transaction is gone."""
+        try:
+            yield
+        except NoConnectionFree as error:
+            self._count(Trouble.BUSY)
+            raise DatabaseUnavailable(Trouble.BUSY.value) from error
+        except DBAPIError as error:
+            trouble = self._database.trouble_of(error.orig)
+            if trouble is None:
+                raise
+            self._count(trouble)
+            log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
+            raise DatabaseUnavailable(trouble.value) from error
 
-Result = TypeVar("Result")
-# A server on another continent has answered by then, or its host has said that nobody is there.
-AT_ONCE_SECONDS = 1.0
+    def _count(self, trouble: Trouble) -> None:
+        self.meters.database_troubles.labels(trouble.name.lower()).inc()
 
 
-def _on_whole_connection(act: Callable[[], Result]) -> Result:
-    """A connection that broke while it was idle fails at its first word, and is replaced: nobody's request fails by it.
-
-    At once, that is. One that breaks while it waits for its turn has had its time.
-    """
-    began_at = time.monotonic()
+@contextmanager
+def _closed_where_it_fails(connection: Connection) -> Iterator[None]:
+    """A COMMIT that fails may leave its transaction open, and SQLAlchemy takes it for over: the next one gets another connection."""
     try:
-        return act()
-    except DBAPIError as error:
-        if not error.connection_invalidated or time.monotonic() - began_at > AT_ONCE_SECONDS:
-            raise
-    # With it went all that are as old as it.
-    return act()
-
-
-def _ask_once(engine: Engine, question: Question[*Columns]) -> list[tuple[*Columns]]:
-    with engine.connect() as connection:
-        return question.alone(connection)
-
-
-def _begin(engine: Engine, opening: Sequence[str] | None, asked: Asked) -> Opened:
-    opened = Opened(engine, opening)
-    try:
-        ask_ahead(opened.session, asked)
-        # Whatever was asked, or nothing: from here on the transaction is open.
-        send_kept(opened.session)
+        yield
     except BaseException:
-        opened.end()
+        connection.invalidate()
         raise
-    return opened
 
 
-class _Named:
-    """Before COMMIT was sent: whatever happens to the database, the transaction is gone. One for all who enter it, at whatever time."""
-
-    def __init__(self, database: Database, meters: Meters) -> None:
-        self._database = database
-        self._meters = meters
-
-    def count(self, trouble: Trouble) -> None:
-        self._meters.database_troubles.labels(trouble.name.lower()).inc()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _where: TracebackType | None
-    ) -> None:
-        match error:
-            case NoConnectionFree():
-                self.count(Trouble.BUSY)
-                raise DatabaseUnavailable(Trouble.BUSY.value) from error
-            case DBAPIError() if trouble := self._database.trouble_of(error.orig):
-                self.count(trouble)
-                log.warning("database in trouble", trouble=trouble.name, reason=str(error.orig).strip())
-                raise DatabaseUnavailable(trouble.value) from error
+_REVISION = select(column("version_num", String)).select_from(table("alembic_version"))
 
 
-_REVISION = Query(select(column("version_num", String)).select_from(table("alembic_version"))).of({})
+def _has_own_tables(db: Session) -> bool:
+    return db.scalar(_REVISION) == newest()
 
 
-def _has_own_tables(session: Session) -> bool:
-    return _REVISION.first(session) == (newest(),)
+def _require_own_tables(db: Session) -> None:
+    if not _has_own_tables(db):
+        raise Outdated("A newer version of the platform has migrated the database.")

@@ -19,7 +19,6 @@ from custody.server.app import Outside, Platform, Settings, open_platform
 from custody.server.service.audit.log import verify
 from custody.server.store import Store
 from custody.server.store.models import CoinLock, Job, Membership, Proposal, Role, User, Vault
-from custody.server.store.statements import AnyQuestion
 from tests.support.asgi import asgi_client
 from tests.support.backends import Unreliable
 from tests.support.custody import Desk, ok, open_desk, refused
@@ -88,9 +87,9 @@ class Pair:
             return db.scalar(select(func.count()).select_from(what[0]).where(*what[1:]))
 
 
-def _meet_and_write(kind: type[Store], store: Store, meeting: Meeting, *asked: AnyQuestion):
+def _meet_and_write(kind: type[Store], store: Store, meeting: Meeting):
     meeting.join()
-    return kind.write(store, *asked)
+    return kind.write(store)
 
 
 @pytest.fixture

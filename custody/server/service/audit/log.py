@@ -33,7 +33,6 @@ from custody.server.domain.webhook_events import TOLD_BY_AUDIT
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store import Store
 from custody.server.store.models import AuditEvent, AuditHead, table_of
-from custody.server.store.statements import Change, Query, Question
 
 # Rows in memory at a time.
 BATCH: Final = 1_000
@@ -92,35 +91,29 @@ class AuditLog:
         )
         hashed = event_hash(head_hash, row)
         values = {**vars(row), "timestamp": moment, "category": str(category)}
-        _APPEND.later(db, {**values, "prev_hash": head_hash, "event_hash": hashed})
-        _MOVE_HEAD.later(db, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
+        db.execute(_APPEND, {**values, "prev_hash": head_hash, "event_hash": hashed})
+        db.execute(_MOVE_HEAD, {"moved_chain": chain_id, "size": row.position, "head_hash": hashed})
         heads[chain_id] = row.position, hashed
 
 
-# Put together once, and over plain tables: every change is recorded, while other writers wait.
 _HEADS_HERE: Final = "where the audit chains end"
 _HEADS = table_of(AuditHead)
-_HEAD: Query[int, bytes] = Query(
-    select(_HEADS.c.size, _HEADS.c.head_hash)
-    .where(_HEADS.c.chain_id == bindparam("chain_id"))
+_HEAD = (
+    select(AuditHead.size, AuditHead.head_hash)
+    .where(AuditHead.chain_id == bindparam("chain_id"))
     .with_for_update()
 )
-_NEW_HEAD = Change(insert(_HEADS))
-_MOVE_HEAD = Change(update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain")))
-_APPEND = Change(insert(table_of(AuditEvent)))
-
-
-def head_question(access: WorkspaceAccess) -> Question[int, bytes]:
-    """What recording an event of a workspace asks."""
-    return _HEAD.of({"chain_id": chain_of(str(access.organisation_id), str(access.workspace_id))})
+# Over plain tables: no session reads what it recorded.
+_NEW_HEAD = insert(_HEADS)
+_MOVE_HEAD = update(_HEADS).where(_HEADS.c.chain_id == bindparam("moved_chain"))
+_APPEND = insert(table_of(AuditEvent))
 
 
 def _locked_head(db: Session, chain_id: str) -> tuple[int, bytes]:
-    # What cannot be stored is not recorded: the session's own is sent first.
-    head = _HEAD.of({"chain_id": chain_id}).first(db)
+    head = db.execute(_HEAD, {"chain_id": chain_id}).one_or_none()
     if head is not None:
-        return head
-    _NEW_HEAD.run(db, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
+        return head.size, head.head_hash
+    db.execute(_NEW_HEAD, {"chain_id": chain_id, "size": 0, "head_hash": GENESIS})
     return 0, GENESIS
 
 

@@ -23,8 +23,7 @@ from custody.server.domain.errors import (
 from custody.server.domain.ports import Clock
 from custody.server.service.jobs.leases import LEASE, MAX_HOLD
 from custody.server.store import Store
-from custody.server.store.models import Job, table_of
-from custody.server.store.statements import Change, Query, Question
+from custody.server.store.models import Job
 
 log = structlog.get_logger()
 
@@ -86,7 +85,7 @@ def enqueue(
         open_job = db.get_one(Job, open_id)
         open_job.run_at = min(open_job.run_at, now)
         return
-    _ADD.later(db, _fresh(kind, subject, now, payload))
+    db.add(Job(**_fresh(kind, subject, now, payload)))
 
 
 def is_open(db: Session, kind: str, subject: str) -> bool:
@@ -95,25 +94,15 @@ def is_open(db: Session, kind: str, subject: str) -> bool:
 
 
 def _open_job(db: Session, kind: str, subject: str) -> int | None:
-    found: int | None = open_question(kind, subject).value(db)
-    return found
+    return db.scalar(_OPEN, {"kind": kind, "subject": subject})
 
 
-def open_question(kind: str, subject: str) -> Question[int]:
-    """What `enqueue` asks."""
-    return _OPEN.of({"kind": kind, "subject": subject})
-
-
-# Put together once, and over plain tables: other writers wait meanwhile.
-_OPEN = Query(
-    select(Job.id).where(
-        Job.kind == bindparam("kind"),
-        Job.subject == bindparam("subject"),
-        Job.done_at.is_(None),
-        Job.dead_at.is_(None),
-    )
+_OPEN = select(Job.id).where(
+    Job.kind == bindparam("kind"),
+    Job.subject == bindparam("subject"),
+    Job.done_at.is_(None),
+    Job.dead_at.is_(None),
 )
-_ADD = Change(insert(table_of(Job)))
 
 
 def enqueue_new(db: Session, kind: str, subjects: Collection[str], now: datetime) -> None:

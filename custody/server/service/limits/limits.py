@@ -37,13 +37,10 @@ from custody.server.service.limits.usage import (
     most_of,
     most_of_member,
     most_of_vault,
-    most_question,
     usage_of_member,
     usage_of_vault,
 )
-from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Vault
-from custody.server.store.statements import AnyQuestion
 from multisig import Sats
 
 
@@ -76,11 +73,14 @@ class Limits:
         self._policies = policies
 
     def require(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved, movement: Movement
+        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: Movement
     ) -> None:
         """Both of what follows, and all of it asked together. Raises RoleLimitExceeded, VaultLimitExceeded."""
         role, own = self._policies.of_movement(db, access.role_id, vault.id)
-        whose = _whose(caller, access, vault, role, own, movement.proposed_at)
+        moment = movement.proposed_at
+        whose = Whose(
+            access.workspace_id, caller.user_id, role.cycle.start(moment), vault.id, own.cycle.start(moment)
+        )
         most_of_caller, most_of_vault = most_of(db, whose)
         if not _fits_surely(role, most_of_caller, movement):
             _require_role(db, caller, access, role, movement)
@@ -94,7 +94,7 @@ class Limits:
         if not _fits_surely(policy, most_of_member(db, access.workspace_id, caller.user_id, since), movement):
             _require_role(db, caller, access, policy, movement)
 
-    def require_vault(self, db: Session, vault: Moved, movement: Movement) -> None:
+    def require_vault(self, db: Session, vault: Vault, movement: Movement) -> None:
         """The movement must fit the vault's limit, or the sum of the cycle where an operator made it so.
 
         Raises VaultLimitExceeded.
@@ -104,20 +104,8 @@ class Limits:
         if not _fits_surely(policy, most_of_vault(db, vault.id, since), movement):
             _require_vault(db, vault, policy, movement)
 
-    def _of(self, db: Session, vault: Moved) -> SpendingPolicy:
+    def _of(self, db: Session, vault: Vault) -> SpendingPolicy:
         return self._policies.of_vaults(db, [vault.id])[vault.id]
-
-    def policy_questions(self, access: WorkspaceAccess, vault_id: str) -> Sequence[AnyQuestion]:
-        """What `require` asks first."""
-        return self._policies.questions(access.role_id, vault_id)
-
-    def questions(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved
-    ) -> Sequence[AnyQuestion]:
-        """What `require` asks, by the policies that there are now."""
-        policies = self._policies.of_movement(db, access.role_id, vault.id)
-        whose = _whose(caller, access, vault, *policies, self._clock())
-        return *self.policy_questions(access, vault.id), most_question(whose)
 
     def require_token(
         self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Vault, movement: TokenMovement
@@ -194,7 +182,7 @@ def _require_role(
         )
 
 
-def _require_vault(db: Session, vault: Moved, policy: SpendingPolicy, movement: Movement) -> None:
+def _require_vault(db: Session, vault: Vault, policy: SpendingPolicy, movement: Movement) -> None:
     """The same for the vault."""
     since = policy.cycle.start(movement.proposed_at)
     usage = usage_of_vault(db, vault.id, since, movement.family_id)
@@ -205,19 +193,6 @@ def _require_vault(db: Session, vault: Moved, policy: SpendingPolicy, movement: 
             f"{in_btc(policy.limit)} BTC{used}.",
             figures=_figures(policy, usage, movement),
         )
-
-
-def _whose(
-    caller: Caller,
-    access: WorkspaceAccess,
-    vault: Moved,
-    role: SpendingPolicy,
-    own: SpendingPolicy,
-    moment: datetime,
-) -> Whose:
-    return Whose(
-        access.workspace_id, caller.user_id, role.cycle.start(moment), vault.id, own.cycle.start(moment)
-    )
 
 
 def _fits_surely(policy: SpendingPolicy, most: int, movement: Movement) -> bool:

@@ -9,8 +9,6 @@ from sqlalchemy.orm import Session
 from custody.server.domain.cycles import Cycle, CyclePeriod
 from custody.server.domain.limits import SpendingPolicy
 from custody.server.store.models import Role, Vault
-from custody.server.store.statements import AnyQuestion, Query, Question
-from custody.server.store.unit import execute_plain
 from multisig import Sats
 
 
@@ -32,10 +30,6 @@ class PolicyStore(Protocol):
         """Of the role and of the vault."""
         ...
 
-    def questions(self, role_id: int, vault_id: str) -> Sequence[AnyQuestion]:
-        """What it asks of the platform's own database for these two, if anything."""
-        ...
-
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None: ...
 
     def replace_of_vault(self, db: Session, vault_id: str, policy: SpendingPolicy) -> None: ...
@@ -45,25 +39,18 @@ class StoredPolicies:
     """The platform's own: columns of the role and of the vault, so that a change counts from its commit on."""
 
     def of_role(self, db: Session, role_id: int) -> SpendingPolicy:
-        ((limit, period, day),) = _OF_ROLE.all(db, {"role_id": role_id})
-        return _policy(limit, period, day)
+        return _policy(*db.execute(_OF_ROLE, {"role_id": role_id}).one())
 
     def of_vaults(self, db: Session, vault_ids: Sequence[str]) -> Mapping[str, SpendingPolicy]:
-        if len(vault_ids) == 1:
-            vaults = _OF_VAULT.all(db, {"vault_id": vault_ids[0]})
-        else:
-            vaults = [(*row,) for row in execute_plain(db, _OF_VAULTS, {"vault_ids": vault_ids})]
+        vaults = db.execute(_OF_VAULTS, {"vault_ids": vault_ids})
         return {
             vault_id: _policy(limit, period, day, is_per_cycle)
             for vault_id, limit, period, day, is_per_cycle in vaults
         }
 
     def of_movement(self, db: Session, role_id: int, vault_id: str) -> tuple[SpendingPolicy, SpendingPolicy]:
-        (row,) = _of_movement(role_id, vault_id).all(db)
+        row = db.execute(_OF_MOVEMENT, {"role_id": role_id, "vault_id": vault_id}).one()
         return _policy(*row[:3]), _policy(*row[3:])
-
-    def questions(self, role_id: int, vault_id: str) -> Sequence[AnyQuestion]:
-        return (_of_movement(role_id, vault_id),)
 
     def replace_of_role(self, db: Session, role_id: int, policy: SpendingPolicy) -> None:
         _replace(db.get_one(Role, role_id), policy)
@@ -74,14 +61,11 @@ class StoredPolicies:
         vault.is_per_cycle = policy.is_per_cycle
 
 
-# Put together once: every movement asks the third, while other writers wait.
-_OF_ROLE = Query(
-    select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
-)
-_VAULTS = select(Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle)
-_OF_VAULT = Query(_VAULTS.where(Vault.id == bindparam("vault_id")))
-_OF_VAULTS = _VAULTS.where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
-_OF_MOVEMENT = Query(
+_OF_ROLE = select(Role.limit_sats, Role.cycle_period, Role.cycle_day).where(Role.id == bindparam("role_id"))
+_OF_VAULTS = select(
+    Vault.id, Vault.limit_sats, Vault.cycle_period, Vault.cycle_day, Vault.is_per_cycle
+).where(Vault.id.in_(bindparam("vault_ids", expanding=True)))
+_OF_MOVEMENT = (
     select(
         Role.limit_sats,
         Role.cycle_period,
@@ -94,10 +78,6 @@ _OF_MOVEMENT = Query(
     .join_from(Role, Vault, Vault.id == bindparam("vault_id"))
     .where(Role.id == bindparam("role_id"))
 )
-
-
-def _of_movement(role_id: int, vault_id: str) -> Question[int, str, int, int, str, int, bool]:
-    return _OF_MOVEMENT.of({"role_id": role_id, "vault_id": vault_id})
 
 
 def _policy(limit: int, period: str, day: int, is_per_cycle: bool = True) -> SpendingPolicy:

@@ -23,7 +23,6 @@ from custody.server.domain.limits import Usage
 from custody.server.service.limits.usage import counts
 from custody.server.service.proposals.token_coins import ADDRESS_INDEX, address_script
 from custody.server.store.models import Contract, ContractCall, Proposal, Vault, WatchedScript
-from custody.server.store.unit import execute_plain
 from multisig import RECEIVE
 from multisig.tokens import Function
 
@@ -118,7 +117,7 @@ def token_usages_of_vaults(db: Session, vault_ids: Collection[str], since: datet
             row.decimals,
             _joined(*row[:4]),
         )
-        for row in execute_plain(db, _OF_VAULTS, values)
+        for row in db.execute(_OF_VAULTS, values)
     ]
 
 
@@ -126,7 +125,7 @@ def _usage(
     db: Session, sums: Select[int, int, int, int], whose: Mapping[str, object], movement: TokenMovement
 ) -> Usage:
     values = {**whose, "contract_uid": movement.contract_uid, "family_id": movement.family_id}
-    return _joined(*execute_plain(db, sums, values).one())
+    return _joined(*db.execute(sums, values).one())
 
 
 def _joined(high: int, low: int, held_high: int, held_low: int) -> Usage:
@@ -173,7 +172,6 @@ def _sums(whose: ColumnElement[bool], functions: Iterable[Function]) -> Select[i
     )
 
 
-# Put together once: every movement of a token asks them, while other writers wait.
 _OF_ONE_TOKEN = ContractCall.contract_uid == bindparam("contract_uid")
 _OF_MEMBER = _sums(
     and_(Proposal.workspace_id == bindparam("workspace_id"), Proposal.created_by == bindparam("user_id")),

@@ -11,7 +11,6 @@ from custody.server.domain.lifecycle import ENDED
 from custody.server.domain.limits import Usage
 from custody.server.service.proposals.families import holding
 from custody.server.store.models import ChainCoin, Proposal, ProposalInput, Vault
-from custody.server.store.statements import Query, Question
 
 _ENDED = tuple(sorted(status.value for status in ENDED))
 
@@ -37,12 +36,12 @@ def most_of_member(db: Session, workspace_id: int, user_id: int, since: datetime
     so that it takes a twentieth of the time.
     """
     values = {"workspace_id": workspace_id, "user_id": user_id, "members_since": since}
-    return _MOST_OF_MEMBER.value(db, values) or 0
+    return db.scalar(_MEMBERS, values) or 0
 
 
 def most_of_vault(db: Session, vault_id: str, since: datetime) -> int:
     """The same for ``usage_of_vault``."""
-    return _MOST_OF_VAULT.value(db, {"vault_id": vault_id, "vaults_since": since}) or 0
+    return db.scalar(_VAULTS, {"vault_id": vault_id, "vaults_since": since}) or 0
 
 
 @dataclass(frozen=True)
@@ -58,17 +57,12 @@ class Whose:
 
 def most_of(db: Session, whose: Whose) -> tuple[int, int]:
     """`most_of_member` and `most_of_vault`."""
-    ((member, vault),) = most_question(whose).all(db)
+    member, vault = db.execute(_MOST_OF, vars(whose)).one()
     return member or 0, vault or 0
 
 
-def most_question(whose: Whose) -> Question[int | None, int | None]:
-    """What `most_of` asks."""
-    return _MOST_OF.of(vars(whose))
-
-
-def _usage(db: Session, sums: Query[int, int], whose: Mapping[str, object]) -> Usage:
-    ((others, held),) = sums.all(db, whose)
+def _usage(db: Session, sums: Select[int, int], whose: Mapping[str, object]) -> Usage:
+    others, held = db.execute(sums, whose).one()
     return Usage(others=int(others), held=int(held))
 
 
@@ -105,17 +99,14 @@ def _left_anyway() -> ColumnElement[bool]:
     )
 
 
-# Put together once: every movement asks both, while other writers wait.
-_OF_MEMBER = Query(
-    _sums(
-        and_(
-            Proposal.workspace_id == bindparam("workspace_id"),
-            Proposal.created_by == bindparam("user_id"),
-            Proposal.counts_for_role,
-        )
+_OF_MEMBER = _sums(
+    and_(
+        Proposal.workspace_id == bindparam("workspace_id"),
+        Proposal.created_by == bindparam("user_id"),
+        Proposal.counts_for_role,
     )
 )
-_OF_VAULT = Query(_sums(Proposal.vault_id == bindparam("vault_id")))
+_OF_VAULT = _sums(Proposal.vault_id == bindparam("vault_id"))
 _MOST = select(func.sum(Proposal.movement_sats))
 _MEMBERS = _MOST.where(
     Proposal.created_at >= bindparam("members_since"),
@@ -125,8 +116,4 @@ _MEMBERS = _MOST.where(
 _VAULTS = _MOST.where(
     Proposal.created_at >= bindparam("vaults_since"), Proposal.vault_id == bindparam("vault_id")
 )
-_MOST_OF_MEMBER: Query[int | None] = Query(_MEMBERS)
-_MOST_OF_VAULT: Query[int | None] = Query(_VAULTS)
-_MOST_OF: Query[int | None, int | None] = Query(
-    select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery()), walks=True
-)
+_MOST_OF = select(_MEMBERS.scalar_subquery(), _VAULTS.scalar_subquery())

@@ -4,9 +4,7 @@ from sqlalchemy import bindparam, func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.vaults.moving import Moved
 from custody.server.store.models import Vault, WatchedScript, table_of
-from custody.server.store.statements import Change, Query, Question
 from multisig import CHANGE, RECEIVE
 
 # BIP-44, "Address gap limit": what any wallet that restores from the descriptor looks for too.
@@ -19,9 +17,9 @@ def watch_vault(db: Session, vault: Vault) -> None:
     watch_branch(db, vault, CHANGE, vault.next_change_index)
 
 
-def watch_branch(db: Session, vault: Moved, branch: int, next_index: int) -> None:
+def watch_branch(db: Session, vault: Vault, branch: int, next_index: int) -> None:
     """Adds the scripts of one chain up to the gap beyond `next_index`."""
-    last = last_question(vault.id, branch).value(db)
+    last = db.scalar(_LAST, {"vault_id": vault.id, "branch": branch})
     policy = policy_of(vault)
     first = 0 if last is None else last + 1
     rows = [
@@ -34,24 +32,18 @@ def watch_branch(db: Session, vault: Moved, branch: int, next_index: int) -> Non
         }
         for index in range(first, next_index + GAP)
     ]
-    _ADD.later(db, *rows)
+    if rows:
+        db.execute(_ADD, rows)
 
 
-def last_question(vault_id: str, branch: int) -> Question[int | None]:
-    """What `watch_branch` asks."""
-    return _LAST.of({"vault_id": vault_id, "branch": branch})
-
-
-def derive_ahead(vault: Moved) -> None:
+def derive_ahead(vault: Vault) -> None:
     """Works out what will be watched next once the next change address is taken. The keys are kept (`multisig.derivation`), so that
     nobody waits for them in the writers' turn.
     """
     policy_of(vault).script_pubkey(CHANGE, vault.next_change_index + GAP)
 
 
-_LAST: Query[int | None] = Query(
-    select(func.max(WatchedScript.address_index)).where(
-        WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
-    )
+_LAST = select(func.max(WatchedScript.address_index)).where(
+    WatchedScript.vault_id == bindparam("vault_id"), WatchedScript.branch == bindparam("branch")
 )
-_ADD = Change(insert(table_of(WatchedScript)))
+_ADD = insert(table_of(WatchedScript))

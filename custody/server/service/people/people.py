@@ -24,7 +24,6 @@ from custody.server.store.models import (
     User,
     Workspace,
 )
-from custody.server.store.statements import Query, Question
 from multisig import Network
 
 
@@ -146,13 +145,8 @@ def chain_of_network(db: Session, network: str) -> Network:
     return Network(chain)
 
 
-def place_question(user_id: int, workspace_id: int) -> Question[int, str, str, int, str | None]:
-    """What `People.enter` asks."""
-    return _PLACE.of({"user_id": user_id, "workspace_id": workspace_id})
-
-
 def _access(db: Session, user_id: int, workspace_id: int) -> WorkspaceAccess | None:
-    place = place_question(user_id, workspace_id).first(db)
+    place = db.execute(_PLACE, {"user_id": user_id, "workspace_id": workspace_id}).one_or_none()
     if place is None:
         return None
     organisation_id, network, chain, role_id, carried = place
@@ -173,13 +167,13 @@ def _permissions(carried: str | None) -> Permissions:
 
 
 _BETWEEN = ","
-# Put together once, for every call asks it: one row, for each takes as long to hand over as a small question.
+# One row, for every call asks it.
 _CARRIED = (
     select(func.aggregate_strings(RolePermission.permission, _BETWEEN))
     .where(RolePermission.role_id == Membership.role_id)
     .scalar_subquery()
 )
-_PLACE = Query(
+_PLACE = (
     select(Workspace.organisation_id, Workspace.network, Workspace.chain, Membership.role_id, _CARRIED)
     .join(Membership, Membership.workspace_id == Workspace.id)
     .where(Workspace.id == bindparam("workspace_id"), Membership.user_id == bindparam("user_id"))

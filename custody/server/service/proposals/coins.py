@@ -23,13 +23,11 @@ from custody.server.domain.selection import (
     input_cost,
 )
 from custody.server.service.requests.outdated import Outdated
-from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal, table_of
-from custody.server.store.statements import Change, Query, Question
+from custody.server.store.duplicates import duplicates_refused
+from custody.server.store.models import ChainCoin, ChainTransaction, CoinLock, Proposal
 from multisig import RECEIVE, CoinToSpend, OutPoint, Sats, Transaction
 
 _Coins = Select[str, int, int, int | None, int, int]
-_Asked = Query[str, int, int, int | None, int, int]
-_Question = Question[str, int, int, int | None, int, int]
 # Consensus: COINBASE_MATURITY.
 COINBASE_MATURITY = 100
 # Coins that nearly every selection can be made from, the largest of them; where it cannot, as many as a transaction takes are read.
@@ -90,32 +88,23 @@ class Purse:
         self, db: Session, tier: Tier, plan: Plan, count: int, *, with_locked: bool = False
     ) -> list[Holding]:
         """So many of the largest, and a few of those that a selection would rather take."""
-        most, *others = self._questions(tier, plan, count, with_locked=with_locked)
-        largest = most.all(db)
-        if len(largest) < count or with_locked:
-            return _holdings(largest)
-        # One snapshot: a coin that is found twice is the same row.
-        rest = [row for question in others for row in question.all(db)]
-        return _holdings(dict.fromkeys((*largest, *rest)))
-
-    def questions(self, plan: Plan) -> list[_Question]:
-        """What the first of the `pools` asks, of the first tier."""
-        return self._questions(next(iter(Tier)), plan, LARGEST, with_locked=False)
-
-    def _questions(self, tier: Tier, plan: Plan, count: int, *, with_locked: bool) -> list[_Question]:
-        """The largest, those that alone pay for everything, and small ones."""
         cost = input_cost(plan)
+        largest = self._found(db, _largest(tier, count, with_locked=with_locked), cost + 1)
+        if len(largest) < count or with_locked:
+            return largest
         enough = max(cost + 1, plan.target + plan.fee(1, with_change=False))
-        values = self._values
-        return [
-            _largest(tier, count, with_locked=with_locked).of({**values, "least": cost + 1}),
-            _smallest(tier, MATCHING).of({**values, "least": enough}),
-            _smallest(tier, SMALL).of({**values, "least": 2 * cost + 1}),
-        ]
+        matching = self._found(db, _smallest(tier, MATCHING), enough)
+        small = self._found(db, _smallest(tier, SMALL), 2 * cost + 1)
+        # One snapshot: a coin that is found twice is the same row.
+        return list(dict.fromkeys((*largest, *matching, *small)))
+
+    def _found(self, db: Session, coins: _Coins, least: int) -> list[Holding]:
+        """Of at least so many sat each."""
+        return list(starmap(Holding, db.execute(coins, {**self._values, "least": least})))
 
     def spendable(self, db: Session) -> Sats:
         """What all coins come to that may be spent and that no proposal holds."""
-        return Sats(int(_spendable().value(db, self._values) or 0))
+        return Sats(int(db.scalar(_spendable(), self._values) or 0))
 
     @property
     def _values(self) -> dict[str, object]:
@@ -126,27 +115,23 @@ class Purse:
         return {"vault_id": self.vault_id, "avoided": avoided, **heights}
 
 
-def _holdings(rows: Iterable[tuple[str, int, int, int | None, int, int]]) -> list[Holding]:
-    return list(starmap(Holding, rows))
-
-
 # The statements are put together once: every draft asks some of them.
 @cache
-def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Asked:
+def _largest(tier: Tier, count: int, *, with_locked: bool) -> _Coins:
     query = _candidates(tier) if with_locked else _candidates(tier).where(~is_locked())
-    return Query(query.order_by(ChainCoin.amount_sats.desc()).limit(count), walks=True)
+    return query.order_by(ChainCoin.amount_sats.desc()).limit(count)
 
 
 @cache
-def _smallest(tier: Tier, count: int) -> _Asked:
+def _smallest(tier: Tier, count: int) -> _Coins:
     query = _candidates(tier).where(~is_locked())
-    return Query(query.order_by(ChainCoin.amount_sats).limit(count), walks=True)
+    return query.order_by(ChainCoin.amount_sats).limit(count)
 
 
 @cache
-def _spendable() -> Query[int]:
+def _spendable() -> Select[int]:
     total = select(func.coalesce(func.sum(ChainCoin.amount_sats), 0))
-    return Query(total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked()))
+    return total.where(*_unspent(), _is_of(Tier.OWN_UNCONFIRMED), ~is_locked())
 
 
 def _candidates(tier: Tier) -> _Coins:
@@ -224,31 +209,19 @@ def require_unchanged(db: Session, chain: str, chosen: Sequence[Holding]) -> Non
     Raises Outdated.
     """
     seen = {(holding.txid, holding.vout, holding.height) for holding in chosen}
-    if {*free_question(chain, chosen).all(db)} != seen:
+    if {tuple(row) for row in db.execute(_free(chain, chosen))} != seen:
         raise Outdated("A chosen coin was spent, locked or moved in the chain.")
 
 
-def free_question(chain: str, chosen: Sequence[Holding]) -> Question[str, int, int | None]:
-    """What `require_unchanged` asks."""
-    values: dict[str, object] = {"chain": chain}
-    for number, holding in enumerate(chosen):
-        values |= {f"txid_{number}": holding.txid, f"vout_{number}": holding.vout}
-    return _free(len(chosen)).of(values)
-
-
-@cache
-def _free(count: int) -> Query[str, int, int | None]:
+def _free(chain: str, chosen: Sequence[Holding]) -> Select[str, int, int | None]:
+    """Those of them that are unspent and that no proposal holds."""
     # SQLite finds a list of tuples by no index.
     places = (
-        and_(
-            ChainCoin.chain == bindparam("chain"),
-            ChainCoin.txid == bindparam(f"txid_{number}"),
-            ChainCoin.vout == bindparam(f"vout_{number}"),
-        )
-        for number in range(count)
+        and_(ChainCoin.chain == chain, ChainCoin.txid == holding.txid, ChainCoin.vout == holding.vout)
+        for holding in chosen
     )
     query = select(ChainCoin.txid, ChainCoin.vout, ChainCoin.height)
-    return Query(query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked()))
+    return query.where(or_(false(), *places), ChainCoin.spent_by.is_(None), ~is_locked())
 
 
 def require_makers_stay(db: Session, chosen: Iterable[Holding]) -> None:
@@ -272,14 +245,9 @@ def lock_coins(db: Session, chain: str, outpoints: Sequence[OutPoint], family_id
         {"chain": chain, "txid": outpoint.txid, "vout": outpoint.vout, "family_id": family_id}
         for outpoint in outpoints
     ]
-    _LOCK.later(db, *rows, refused=_taken)
-
-
-def _taken() -> LockedFunds:
-    return LockedFunds("Another proposal took one of the coins at the same moment.")
-
-
-_LOCK = Change(insert(table_of(CoinLock)))
+    if rows:
+        with duplicates_refused(LockedFunds("Another proposal took one of the coins at the same moment.")):
+            db.execute(insert(CoinLock), rows)
 
 
 def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[CoinToSpend]:
@@ -298,13 +266,11 @@ def coins_to_spend(db: Session, chain: str, chosen: Sequence[Holding]) -> list[C
 
 
 def _previous_transactions(db: Session, chain: str, txids: set[str]) -> Mapping[str, Transaction]:
-    found = _RAW.all(db, {"chain": chain, "txids": sorted(txids)})
+    found = db.execute(_RAW, {"chain": chain, "txids": sorted(txids)})
     return {txid: Transaction.parse(raw) for txid, raw in found}
 
 
-_RAW = Query(
-    select(ChainTransaction.txid, ChainTransaction.raw).where(
-        ChainTransaction.chain == bindparam("chain"),
-        ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
-    )
+_RAW = select(ChainTransaction.txid, ChainTransaction.raw).where(
+    ChainTransaction.chain == bindparam("chain"),
+    ChainTransaction.txid.in_(bindparam("txids", expanding=True)),
 )

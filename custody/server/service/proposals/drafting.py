@@ -24,11 +24,10 @@ from custody.server.domain.timing import SEQUENCE, choose_locktime
 from custody.server.service.network.market import Quote
 from custody.server.service.proposals.coins import Holding, Purse, coins_to_spend
 from custody.server.service.proposals.payments import Intent
-from custody.server.service.proposals.token_coins import kept_for_tokens, tokens_question
+from custody.server.service.proposals.token_coins import kept_for_tokens
 from custody.server.service.proposals.twins import free_locktime
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.vaults.moving import Moved
-from custody.server.store.statements import Asked, ask_ahead
+from custody.server.store.models import Vault
 from multisig import (
     CHANGE,
     Built,
@@ -143,24 +142,22 @@ class Drafter:
     def draft(
         self,
         db: Session,
-        vault: Moved,
+        vault: Vault,
         intent: Intent,
         rate: FeeRate,
         quote: Quote,
         *,
-        beside: Asked,
         distinct: bool,
     ) -> Draft:
         """The change, if any, goes to the vault's next change index. Before anything is stored, the coins
-        (`require_unchanged`) and that index have to be looked at again where this was a snapshot. ``beside``: what the caller will
-        ask, to be asked with what this does. ``distinct``: whether it must be a transaction that no proposal is yet.
+        (`require_unchanged`) and that index have to be looked at again where this was a snapshot. ``distinct``: whether it must
+        be a transaction that no proposal is yet.
 
         Raises LockedFunds where the coins are there but held by other proposals, InsufficientFunds where not even
         those would do, Invalid where the fee is above the cap or the PSBT larger than devices take.
         """
         plan = plan_of(policy_of(vault), intent, rate)
         purse = Purse(vault.id, quote.tip.height)
-        ask_ahead(db, lambda: (*beside(), tokens_question(vault), *purse.questions(plan)))
         kept = kept_for_tokens(db, vault, quote.tip.height, intent.outputs)
         pool, selection = _choose(db, purse, plan, self._rng, kept)
         try:
@@ -178,7 +175,7 @@ class Drafter:
     def _build(
         self,
         db: Session,
-        vault: Moved,
+        vault: Vault,
         intent: Intent,
         plan: Plan,
         quote: Quote,

@@ -13,7 +13,6 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import ENDED
 from custody.server.store.models import CoinLock, Proposal, ProposalInput, Vault
-from custody.server.store.statements import Query, Question
 
 Coin = tuple[str, int]
 _ENDED = tuple(sorted(status.value for status in ENDED))
@@ -39,11 +38,6 @@ def members_of(db: Session, family_id: str) -> list[Proposal]:
 
 
 _MEMBERS = select(Proposal).where(Proposal.family_id == bindparam("family_id"))
-_OTHERS = Query(
-    select(Proposal.id)
-    .where(Proposal.family_id == bindparam("family_id"), Proposal.id != bindparam("own_id"))
-    .limit(1)
-)
 
 
 def age_in_family(proposal: Proposal) -> tuple[int, str]:
@@ -76,17 +70,9 @@ def require_newest(db: Session, proposal: Proposal) -> None:
 
     Raises StateConflict.
     """
-    # Hardly any proposal has other versions, and each signature asks: their rows are read where there are some.
-    if not others_question(proposal.id, proposal.family_id).all(db):
-        return
     newer = newer_than(db, proposal)
     if newer:
         raise StateConflict(f"It was replaced by {newer[-1].id}: sign that one. Nothing was recorded.")
-
-
-def others_question(proposal_id: str, family_id: str) -> Question[str]:
-    """What `require_newest` asks."""
-    return _OTHERS.of({"family_id": family_id, "own_id": proposal_id})
 
 
 def settle_family(db: Session, proposal: Proposal) -> None:

@@ -43,7 +43,8 @@ class Finaliser:
         )
 
     def _store(self, db: Session, proposal: Proposal, transaction: Transaction) -> None:
-        self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET, final_tx=transaction.serialize())
+        proposal.final_tx = transaction.serialize()
+        self._lifecycle.apply(db, proposal, Event.THRESHOLD_MET)
         enqueue(db, BROADCAST, proposal.id, self._clock())
 
 

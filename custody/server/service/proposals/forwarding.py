@@ -33,8 +33,7 @@ from custody.server.service.network.profile_watching import CHANGE_INDEX
 from custody.server.service.proposals.coins import Holding, coins_to_spend, lock_coins, require_unchanged
 from custody.server.service.proposals.drafting import Parts
 from custody.server.service.proposals.profile_coins import ProfilePurse
-from custody.server.service.proposals.rows import stored_row
-from custody.server.service.proposals.storing import store_inputs
+from custody.server.service.proposals.storing import store_with_inputs
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.requests.outdated import Outdated
 from custody.server.service.vaults.descriptors import policy_of
@@ -174,32 +173,31 @@ class Forwarding:
             sum(holding.amount for holding in draft.holdings)
             - sum(output.amount for output in draft.built.psbt.outputs)
         )
-        values = {
-            "id": proposal_id,
-            "family_id": proposal_id,
-            "workspace_id": vault.workspace_id,
-            "vault_id": vault.id,
-            "profile_key_id": draft.key_id,
-            "tx_type": TxType.FORWARD.value,
-            "status": ProposalStatus.PENDING.value,
-            "created_by": caller.user_id,
-            "psbt": draft.built.raw,
-            "txid_expected": draft.built.psbt.tx.txid,
-            "recipients": [policy_of(vault).address(RECEIVE, draft.receive_index)],
-            "amounts_sats": [int(draft.payment)],
-            "fee_sats": fee,
-            "fee_rate_sat_per_kvb": FeeRate.of(fee, draft.vsize).sat_per_kvb,
-            "contract_ids": [],
-            "m": 1,
-            "n": 1,
-            "movement_sats": 0,
-            "counts_for_role": True,
-            "expires_at": now + PROPOSAL_LIFETIME,
-            "created_at": now,
-            "updated_at": now,
-        }
-        proposal = stored_row(db, values)
-        store_inputs(db, proposal_id, draft.holdings)
+        proposal = Proposal(
+            id=proposal_id,
+            family_id=proposal_id,
+            workspace_id=vault.workspace_id,
+            vault_id=vault.id,
+            profile_key_id=draft.key_id,
+            tx_type=TxType.FORWARD.value,
+            status=ProposalStatus.PENDING.value,
+            created_by=caller.user_id,
+            psbt=draft.built.raw,
+            txid_expected=draft.built.psbt.tx.txid,
+            recipients=[policy_of(vault).address(RECEIVE, draft.receive_index)],
+            amounts_sats=[int(draft.payment)],
+            fee_sats=fee,
+            fee_rate_sat_per_kvb=FeeRate.of(fee, draft.vsize).sat_per_kvb,
+            contract_ids=[],
+            m=1,
+            n=1,
+            movement_sats=0,
+            counts_for_role=True,
+            expires_at=now + PROPOSAL_LIFETIME,
+            created_at=now,
+            updated_at=now,
+        )
+        store_with_inputs(db, proposal, draft.holdings)
         self._lifecycle.touch(db, proposal)
         return proposal
 

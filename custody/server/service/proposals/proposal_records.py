@@ -20,7 +20,6 @@ from custody.server.store.models import (
     Vault,
     VaultSigner,
 )
-from custody.server.store.statements import Query
 from multisig import FeeRate
 
 
@@ -56,7 +55,7 @@ def proposal_records(db: Session, proposals: Sequence[Proposal]) -> list[wire.Pr
 
 def collected_signatures(db: Session, proposal_ids: Iterable[str]) -> dict[str, int]:
     """How many signatures every input has at least: progress is the minimum over the inputs."""
-    found = _COLLECTED.all(db, {"ids": list(proposal_ids)})
+    found = db.execute(_COLLECTED, {"ids": list(proposal_ids)})
     return {proposal_id: int(least) for proposal_id, least in found}
 
 
@@ -75,16 +74,15 @@ def _least_of_inputs() -> Select[str, int]:
     return select(per_input.c.proposal_id, func.min(per_input.c.signatures)).group_by(per_input.c.proposal_id)
 
 
-# Put together once: each list asks all of them.
 _IDS: BindParameter[str] = bindparam("ids", expanding=True)
-_COLLECTED = Query(_least_of_inputs())
+_COLLECTED = _least_of_inputs()
 _SEATS = (
     select(VaultSigner)
     .where(VaultSigner.vault_id.in_(_IDS))
     .order_by(VaultSigner.vault_id, VaultSigner.key_index)
 )
 _DECISIONS = select(Decision).where(Decision.proposal_id.in_(_IDS))
-_TIPS = Query(
+_TIPS = (
     select(Vault.id, func.max(ChainBlock.height))
     .join(ChainBlock, ChainBlock.chain == Vault.chain)
     .where(Vault.id.in_(_IDS))
@@ -114,7 +112,7 @@ def _decisions(db: Session, proposal_ids: Iterable[str]) -> dict[str, dict[str, 
 
 
 def _tips(db: Session, vault_ids: Iterable[str]) -> dict[str, int]:
-    found = _TIPS.all(db, {"ids": list(vault_ids)})
+    found = db.execute(_TIPS, {"ids": list(vault_ids)})
     return {vault_id: int(height) for vault_id, height in found}
 
 

@@ -13,28 +13,20 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import CustodyError, Fault, Invalid, NotFound
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.tokens import new_id
-from custody.server.service.audit.log import AuditLog, head_question
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.limits.administration import vault_in
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.network.market import Market
 from custody.server.service.network.watching import derive_ahead
-from custody.server.service.proposals.change_places import change_questions
-from custody.server.service.proposals.coins import (
-    free_question,
-    lock_coins,
-    require_makers_stay,
-    require_unchanged,
-)
+from custody.server.service.proposals.coins import lock_coins, require_makers_stay, require_unchanged
 from custody.server.service.proposals.drafting import Draft, Drafter, plan_of
 from custody.server.service.proposals.payments import Intent, read_intent, read_rate
 from custody.server.service.proposals.proposal_records import proposal_records
-from custody.server.service.proposals.storing import NewProposal, Terms, store_new
+from custody.server.service.proposals.storing import Terms, store_proposal
 from custody.server.service.requests.changes import Changes
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.vaults.moving import Moved, moved_vault, vault_question
-from custody.server.service.webhooks.events import listening_question
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import Decision, Proposal, VaultSigner, WatchedScript
-from custody.server.store.statements import AnyQuestion, Query, Question, asks_ahead
+from custody.server.store.models import Decision, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Network, Sats
 
 # A list costs the same however many proposals a workspace made in its years; whoever pages through them sees where they end.
@@ -65,15 +57,11 @@ class Filter:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments to itself do not.
-
-    ``questions``: what storing it asks first.
-    """
+    """A send that was drafted and not yet stored. ``paid`` is what leaves the vault beside the fee: payments to itself do not."""
 
     intent: Intent
     draft: Draft
     paid: Sats
-    questions: tuple[AnyQuestion, ...]
 
 
 class Proposals:
@@ -113,41 +101,20 @@ class Proposals:
         (vault), Invalid, WrongNetworkAddress, Dust, RoleLimitExceeded, VaultLimitExceeded, InsufficientFunds, LockedFunds,
         PolicyUnavailable, ChainUnavailable.
         """
-        vault = _vault(db, access, request.wallet_id)
+        vault = vault_in(db, access, request.wallet_id)
         intent = read_intent(request, Network(vault.chain))
         quote = self._market.quote(vault.chain)
         rate = read_rate(request, quote)
         derive_ahead(vault)
-
-        def beside() -> tuple[AnyQuestion, ...]:
-            return _own_scripts(vault, intent), *self._limits.policy_questions(access, vault.id)
-
         try:
-            draft = self._drafter.draft(db, vault, intent, rate, quote, beside=beside, distinct=tries > 0)
+            draft = self._drafter.draft(db, vault, intent, rate, quote, distinct=tries > 0)
         except CustodyError:
             paid = _paid_elsewhere(db, vault, intent)
             # What was drafted is measured when it is stored, fee and all: the sums of a cycle are not read twice.
             least_fee = plan_of(policy_of(vault), intent, rate).fee(1, with_change=False)
             self._limits.require(db, caller, access, vault, Movement(Sats(paid + least_fee), self._clock()))
             raise
-        paid = _paid_elsewhere(db, vault, intent)
-        return Prepared(intent, draft, paid, self._questions(db, caller, access, vault, draft))
-
-    def _questions(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, vault: Moved, draft: Draft
-    ) -> tuple[AnyQuestion, ...]:
-        """What `create` will ask in any case, but for what it finds out itself."""
-        if not asks_ahead(db):
-            return ()
-        index = draft.change_index
-        return (
-            vault_question(vault.id),
-            free_question(vault.chain, draft.needed),
-            *self._limits.questions(db, caller, access, vault),
-            *(() if index is None else change_questions(vault.id, index)),
-            listening_question(access.workspace_id),
-            head_question(access),
-        )
+        return Prepared(intent, draft, _paid_elsewhere(db, vault, intent))
 
     def create(
         self,
@@ -162,7 +129,7 @@ class Proposals:
         Raises Outdated where a coin of the draft has gone, or this transaction was proposed, meanwhile; NotFound (vault),
         RoleLimitExceeded, VaultLimitExceeded, PolicyUnavailable.
         """
-        vault = _vault(db, access, request.wallet_id)
+        vault = vault_in(db, access, request.wallet_id)
         require_unchanged(db, vault.chain, prepared.draft.needed)
         require_makers_stay(db, prepared.draft.holdings)
         draft = _at_next_change(vault, prepared.draft)
@@ -186,12 +153,12 @@ class Proposals:
         self,
         db: Session,
         caller: Caller,
-        vault: Moved,
+        vault: Vault,
         request: wire.CreatePsbtRequest,
         intent: Intent,
         draft: Draft,
         movement: Movement,
-    ) -> NewProposal:
+    ) -> Proposal:
         proposal_id = new_id(self._random)
         lock_coins(db, vault.chain, [holding.outpoint for holding in draft.holdings], proposal_id)
         terms = Terms(
@@ -206,7 +173,7 @@ class Proposals:
             op_return_hex=None if intent.op_return is None else intent.op_return.hex(),
             contract_ids=tuple(request.contract_ids or ()),
         )
-        return store_new(db, vault, draft, terms)
+        return store_proposal(db, vault, draft, terms)
 
     def find(self, db: Session, proposal_id: str) -> Proposal:
         """The stored proposal, whosever it is: the caller checks the workspace. Raises NotFound."""
@@ -237,41 +204,27 @@ def no_such_proposal() -> NotFound:
     return NotFound("There is no such proposal.")
 
 
-def _vault(db: Session, access: WorkspaceAccess, vault_id: str) -> Moved:
-    vault = moved_vault(db, vault_id)
-    if vault is None or vault.workspace_id != access.workspace_id:
-        raise NotFound("There is no such vault in this workspace.")
-    return vault
-
-
-def _at_next_change(vault: Moved, draft: Draft) -> Draft:
+def _at_next_change(vault: Vault, draft: Draft) -> Draft:
     """No two proposals have their change at one address, unless many were never sent (`use_change_index`)."""
     if draft.change_index in {None, vault.next_change_index}:
         return draft
     return draft.with_change_at(vault.next_change_index)
 
 
-def _paid_elsewhere(db: Session, vault: Moved, intent: Intent) -> Sats:
+def _paid_elsewhere(db: Session, vault: Vault, intent: Intent) -> Sats:
     """Payments to the vault itself do not count."""
-    own = {script for (script,) in _own_scripts(vault, intent).all(db)}
+    scripts = [payment.output.script_pubkey for payment in intent.payments]
+    values = {"chain": vault.chain, "vault_id": vault.id, "scripts": scripts}
+    own = set(db.scalars(_OWN_SCRIPTS, values))
     return Sats(
         sum(payment.output.amount for payment in intent.payments if payment.output.script_pubkey not in own)
     )
 
 
-def _own_scripts(vault: Moved, intent: Intent) -> Question[bytes]:
-    """Which of those that are paid are the vault's."""
-    scripts = [payment.output.script_pubkey for payment in intent.payments]
-    return _OWN_SCRIPTS.of({"chain": vault.chain, "vault_id": vault.id, "scripts": scripts})
-
-
-# Put together once: every proposal asks it.
-_OWN_SCRIPTS = Query(
-    select(WatchedScript.script_pubkey).where(
-        WatchedScript.chain == bindparam("chain"),
-        WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
-        WatchedScript.vault_id == bindparam("vault_id"),
-    )
+_OWN_SCRIPTS = select(WatchedScript.script_pubkey).where(
+    WatchedScript.chain == bindparam("chain"),
+    WatchedScript.script_pubkey.in_(bindparam("scripts", expanding=True)),
+    WatchedScript.vault_id == bindparam("vault_id"),
 )
 
 

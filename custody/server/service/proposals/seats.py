@@ -1,9 +1,9 @@
 """Whose decision a proposal takes, and with which key: a place in the vault's quorum, or the profile that a forward is from."""
 
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeVar, cast
+from typing import Final, cast
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from custody.schemas.keys import RevokedReason
@@ -13,70 +13,32 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import KeyIsRevoked, NotASigner, NotFound, PermissionDenied
 from custody.server.domain.revoking import may_move_on
 from custody.server.service.keys.profiles import profile_policy
-from custody.server.service.proposals.rows import locked_question
 from custody.server.service.vaults.descriptors import policy_from
-from custody.server.store.models import Decision, Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
-from custody.server.store.statements import AnyQuestion, Query, Question
+from custody.server.store.models import Key, Profile, Proposal, Vault, VaultSigner, WatchedScript
 from multisig import Fingerprint, Policy, Psbt
 
 ACTIVE: Final = "active"
 APPROVER = frozenset({PermissionName.PAYMENT_APPROVE})
 
 
-class ShownProposal(NamedTuple):
-    """As it was when it was read: for a snapshot, in which nothing of it is changed."""
-
-    id: str
-    family_id: str
-    workspace_id: int
-    vault_id: str
-    profile_key_id: str | None
-    created_by: int
-    status: str
-    psbt: bytes
-    txid_expected: str
-    m: int
-
-
-P = TypeVar("P", Proposal, ShownProposal)
-
-
 @dataclass(frozen=True)
-class Seat(Generic[P]):
-    """The caller's part in a proposal. ``policy``: what its coins are of. ``has_decided``: whether they said something before."""
+class Seat:
+    """The caller's part in a proposal. ``policy``: what its coins are of."""
 
-    proposal: P
+    proposal: Proposal
     policy: Policy
     user_id: int
     key_id: str
     is_active: bool
     revoked_reason: str | None
     fingerprint: Fingerprint
-    has_decided: bool
 
     @property
     def status(self) -> Status:
         return Status(self.proposal.status)
 
 
-def shown_questions(caller: Caller, proposal_id: str) -> tuple[AnyQuestion, ...]:
-    """What `shown_proposal` asks, and `seat_of` of a vault's."""
-    return _shown_question(proposal_id), _place_question(caller, proposal_id)
-
-
-def seat_questions(caller: Caller, proposal: ShownProposal) -> tuple[AnyQuestion, ...]:
-    """What `locked_proposal` asks of one that is seen again, and `seat_of`."""
-    locked = locked_question(proposal.id)
-    is_forward = proposal.profile_key_id is not None
-    return (locked,) if is_forward else (locked, _place_question(caller, proposal.id))
-
-
-def shown_proposal(db: Session, proposal_id: str) -> ShownProposal | None:
-    found = _shown_question(proposal_id).first(db)
-    return None if found is None else ShownProposal(*found)
-
-
-def seat_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: P | None) -> Seat[P]:
+def seat_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: Proposal | None) -> Seat:
     """Raises NotFound; PermissionDenied (a vault's movement needs PAYMENT_APPROVE); NotASigner."""
     if proposal is None or proposal.workspace_id != access.workspace_id:
         raise NotFound("There is no such proposal in this workspace.")
@@ -89,13 +51,12 @@ def seat_of(db: Session, caller: Caller, access: WorkspaceAccess, proposal: P | 
     return _signers_seat(db, caller, proposal)
 
 
-def _owners_seat(db: Session, caller: Caller, proposal: P, key_id: str) -> Seat[P]:
+def _owners_seat(db: Session, caller: Caller, proposal: Proposal, key_id: str) -> Seat:
     """A forward moves one member's own money, and is nobody else's to sign or to decline: not the vault's signers' either."""
     if proposal.created_by != caller.user_id:
         raise NotASigner("A forward is signed by the member whose money it moves, and by nobody else.")
     key = db.get_one(Key, key_id)
     policy = profile_policy(db, key, db.get_one(Profile, key_id))
-    decision = db.get(Decision, (proposal.id, key_id))
     return Seat(
         proposal,
         policy,
@@ -104,15 +65,14 @@ def _owners_seat(db: Session, caller: Caller, proposal: P, key_id: str) -> Seat[
         key.status == ACTIVE,
         key.revoked_reason,
         policy.key.fingerprint,
-        has_decided=decision is not None,
     )
 
 
-def _signers_seat(db: Session, caller: Caller, proposal: P) -> Seat[P]:
-    found = _place_question(caller, proposal.id).first(db)
+def _signers_seat(db: Session, caller: Caller, proposal: Proposal) -> Seat:
+    found = db.execute(_PLACE, {"user_id": caller.user_id, "vault_id": proposal.vault_id}).one_or_none()
     if found is None:
         raise NotASigner("You are not a signer of this vault.")
-    fingerprint, key_id, status, revoked_reason, descriptor, chain, decision = found
+    fingerprint, key_id, status, revoked_reason, descriptor, chain = found
     return Seat(
         proposal,
         policy_from(descriptor, chain),
@@ -121,36 +81,10 @@ def _signers_seat(db: Session, caller: Caller, proposal: P) -> Seat[P]:
         status == ACTIVE,
         revoked_reason,
         Fingerprint.from_hex(fingerprint),
-        has_decided=decision is not None,
     )
 
 
-def _shown_question(proposal_id: str) -> Question[str, str, int, str, str | None, int, str, bytes, str, int]:
-    return _SHOWN.of({"proposal_id": proposal_id})
-
-
-def _place_question(
-    caller: Caller, proposal_id: str
-) -> Question[str, str, str, str | None, str, str, str | None]:
-    return _PLACE.of({"user_id": caller.user_id, "proposal_id": proposal_id})
-
-
-# Put together once: every signature asks them, the last of them twice.
-_SHOWN = Query(
-    select(
-        Proposal.id,
-        Proposal.family_id,
-        Proposal.workspace_id,
-        Proposal.vault_id,
-        Proposal.profile_key_id,
-        Proposal.created_by,
-        Proposal.status,
-        Proposal.psbt,
-        Proposal.txid_expected,
-        Proposal.m,
-    ).where(Proposal.id == bindparam("proposal_id"))
-)
-_PLACE = Query(
+_PLACE = (
     select(
         VaultSigner.fingerprint,
         Key.id,
@@ -158,23 +92,14 @@ _PLACE = Query(
         Key.revoked_reason,
         Vault.descriptor,
         Vault.chain,
-        Decision.decision,
     )
-    .join(Proposal, Proposal.vault_id == VaultSigner.vault_id)
     .join(Key, Key.id == VaultSigner.key_id)
     .join(Vault, Vault.id == VaultSigner.vault_id)
-    .outerjoin(
-        Decision,
-        and_(Decision.proposal_id == bindparam("proposal_id"), Decision.key_id == VaultSigner.key_id),
-    )
-    .where(
-        Proposal.id == bindparam("proposal_id"),
-        VaultSigner.user_id == bindparam("user_id"),
-    )
+    .where(VaultSigner.vault_id == bindparam("vault_id"), VaultSigner.user_id == bindparam("user_id"))
 )
 
 
-def require_live_key(db: Session, seat: Seat[P]) -> None:
+def require_live_key(db: Session, seat: Seat) -> None:
     """A superseded key still moves coins on to a vault of the same workspace, for signer sets are fixed (P47).
 
     A forward goes into such a vault by itself, and the money of a device that was replaced has no other way.
@@ -191,7 +116,7 @@ def require_live_key(db: Session, seat: Seat[P]) -> None:
     raise KeyIsRevoked(f"Your key {whose} was revoked ({seat.revoked_reason}).")
 
 
-def _stays_in_workspace(db: Session, seat: Seat[P]) -> bool:
+def _stays_in_workspace(db: Session, seat: Seat) -> bool:
     scripts = {output.script_pubkey for output in Psbt.parse(seat.proposal.psbt).outputs}
     known = select(WatchedScript.script_pubkey).join(Vault, Vault.id == WatchedScript.vault_id)
     query = known.where(

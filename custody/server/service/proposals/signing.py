@@ -1,6 +1,6 @@
 """Approvals and declines. Every submitted signature is verified before anything of it is kept."""
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from custody.schemas import proposals as wire
@@ -10,27 +10,16 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.errors import StateConflict
 from custody.server.domain.lifecycle import FINALISED, Event, threshold_lost
 from custody.server.domain.ports import Clock
-from custody.server.service.audit.log import AuditLog, head_question
-from custody.server.service.jobs.outbox import open_question
-from custody.server.service.proposals.families import others_question, require_newest
-from custody.server.service.proposals.finalising import BROADCAST, Finaliser
+from custody.server.service.audit.log import AuditLog
+from custody.server.service.proposals.families import require_newest
+from custody.server.service.proposals.finalising import Finaliser
 from custody.server.service.proposals.proposal_records import collected_signatures
-from custody.server.service.proposals.rows import locked_proposal, put
-from custody.server.service.proposals.seats import (
-    Seat,
-    require_live_key,
-    seat_of,
-    seat_questions,
-    shown_proposal,
-    shown_questions,
-)
+from custody.server.service.proposals.seats import Seat, require_live_key, seat_of
 from custody.server.service.proposals.transitions import Lifecycle
 from custody.server.service.proposals.verifying import Sought, Verified
 from custody.server.service.requests.outdated import Outdated
-from custody.server.service.webhooks.events import listening_question
 from custody.server.service.webhooks.telling import told_of
-from custody.server.store.models import Decision, Proposal, Signature, table_of
-from custody.server.store.statements import AnyQuestion, Change
+from custody.server.store.models import Decision, Proposal, Signature
 from multisig import SignerProgress
 
 
@@ -48,29 +37,11 @@ class Signing:
 
         Raises NotFound, PermissionDenied, NotASigner, KeyIsRevoked.
         """
-        seat = seat_of(db, caller, access, shown_proposal(db, request.psbt_id))
+        seat = seat_of(db, caller, access, db.get(Proposal, request.psbt_id))
         if request.psbt_base64 is not None:
             require_live_key(db, seat)
         proposal = seat.proposal
-        return Sought(
-            proposal.psbt,
-            proposal.txid_expected,
-            seat.policy,
-            seat.fingerprint,
-            proposal.m,
-            lambda: (
-                *seat_questions(caller, proposal),
-                others_question(proposal.id, proposal.family_id),
-                listening_question(access.workspace_id),
-                head_question(access),
-            ),
-            lambda: (open_question(BROADCAST, proposal.id),),
-        )
-
-    @staticmethod
-    def questions(caller: Caller, request: wire.SignPsbtRequest) -> tuple[AnyQuestion, ...]:
-        """What `expect` asks first."""
-        return shown_questions(caller, request.psbt_id)
+        return Sought(proposal.psbt, proposal.txid_expected, seat.policy, seat.fingerprint, proposal.m)
 
     def submit(
         self,
@@ -87,7 +58,7 @@ class Signing:
         PermissionDenied; NotASigner; KeyIsRevoked; StateConflict (the proposal has ended, or a newer version
         takes its place). Then nothing is kept.
         """
-        seat = seat_of(db, caller, access, locked_proposal(db, request.psbt_id))
+        seat = seat_of(db, caller, access, db.get(Proposal, request.psbt_id, with_for_update=True))
         if verified is None:
             return self._decline(db, caller, access, seat, request.reason)
         require_live_key(db, seat)
@@ -96,7 +67,7 @@ class Signing:
         return self._approve(db, caller, access, seat, verified)
 
     def _approve(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat[Proposal], verified: Verified
+        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, verified: Verified
     ) -> wire.SignPsbtResponse:
         proposal, progress = seat.proposal, verified.progress
         if not verified.new:
@@ -116,7 +87,7 @@ class Signing:
             self._finaliser.store(db, caller, access, proposal, verified.final)
         return self._answer(proposal, progress, verified.collected, None)
 
-    def _too_late(self, db: Session, seat: Seat[Proposal]) -> wire.SignPsbtResponse:
+    def _too_late(self, db: Session, seat: Seat) -> wire.SignPsbtResponse:
         if seat.status not in FINALISED:
             raise StateConflict(f"The proposal is {seat.status}; it takes no more signatures.")
         progress = SignerProgress((), ())
@@ -127,26 +98,31 @@ class Signing:
         if self._clock() >= proposal.expires_at:
             raise StateConflict("The proposal has expired.")
 
-    def _keep(self, db: Session, seat: Seat[Proposal], verified: Verified) -> None:
-        now = self._clock()
-        put(db, seat.proposal, psbt=verified.signed, updated_at=now)
-        place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": now}
-        _KEEP_SIGNATURES.later(db, *({**place, **vars(signature)} for signature in verified.new))
+    def _keep(self, db: Session, seat: Seat, verified: Verified) -> None:
+        seat.proposal.psbt = verified.signed
+        place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id, "received_at": self._clock()}
+        db.execute(insert(Signature), [{**place, **vars(signature)} for signature in verified.new])
         self._decide(db, seat, "approve", is_complete=verified.progress.is_complete, reason=None)
-        self._lifecycle.show(db, seat.proposal)
+        self._lifecycle.touch(db, seat.proposal)
 
     def _decide(
-        self, db: Session, seat: Seat[Proposal], decision: str, *, is_complete: bool, reason: str | None
+        self, db: Session, seat: Seat, decision: str, *, is_complete: bool, reason: str | None
     ) -> None:
         """In the place of what the signer said before."""
-        place = {"proposal_id": seat.proposal.id, "key_id": seat.key_id}
-        if seat.has_decided:
-            _FORGET_DECISION.later(db, {f"the_{name}": value for name, value in place.items()})
-        said = {"decision": decision, "is_complete": is_complete, "reason": reason}
-        _DECIDE.later(db, {**place, **said, "user_id": seat.user_id, "decided_at": self._clock()})
+        db.merge(
+            Decision(
+                proposal_id=seat.proposal.id,
+                key_id=seat.key_id,
+                user_id=seat.user_id,
+                decision=decision,
+                is_complete=is_complete,
+                reason=reason,
+                decided_at=self._clock(),
+            )
+        )
 
     def _decline(
-        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat[Proposal], reason: str | None
+        self, db: Session, caller: Caller, access: WorkspaceAccess, seat: Seat, reason: str | None
     ) -> wire.SignPsbtResponse:
         proposal, nothing = seat.proposal, SignerProgress((), ())
         known = db.get(Decision, (proposal.id, seat.key_id))
@@ -184,18 +160,6 @@ class Signing:
         )
 
 
-# Put together once, and over plain tables: other writers wait meanwhile.
-_KEEP_SIGNATURES = Change(insert(table_of(Signature)))
-_DECISIONS = table_of(Decision)
-_DECIDE = Change(insert(_DECISIONS))
-_FORGET_DECISION = Change(
-    delete(_DECISIONS).where(
-        _DECISIONS.c.proposal_id == bindparam("the_proposal_id"),
-        _DECISIONS.c.key_id == bindparam("the_key_id"),
-    )
-)
-
-
 def _collected(db: Session, proposal: Proposal) -> int:
     """By what is stored."""
     return collected_signatures(db, [proposal.id])[proposal.id]
@@ -206,6 +170,6 @@ def _declines(db: Session, proposal: Proposal) -> int:
     return db.scalar(query) or 0
 
 
-def _described(seat: Seat[Proposal], progress: SignerProgress) -> str:
+def _described(seat: Seat, progress: SignerProgress) -> str:
     text = f"proposal {seat.proposal.id}, key {seat.key_id}"
     return text if progress.is_complete else f"{text}, inputs {', '.join(map(str, progress.signed))} only"

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
 
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
@@ -14,10 +13,9 @@ from custody.server.service.network.watching import watch_branch
 from custody.server.service.proposals.change_places import use_change_index
 from custody.server.service.proposals.coins import Holding
 from custody.server.service.proposals.drafting import Draft
-from custody.server.service.proposals.rows import store_row, stored_row
-from custody.server.service.vaults.moving import Moved
-from custody.server.store.models import Proposal, ProposalInput, table_of
-from custody.server.store.statements import Change
+from custody.server.service.proposals.twins import proposed_before
+from custody.server.store.duplicates import duplicates_refused
+from custody.server.store.models import Proposal, ProposalInput, Vault
 from multisig import CHANGE, FeeRate, Sats
 
 
@@ -43,79 +41,47 @@ class Terms:
     counts_for_role: bool = True
 
 
-class NewProposal(NamedTuple):
-    """What is said of it when it is made."""
-
-    id: str
-    workspace_id: int
-    vault_id: str
-    tx_type: str
-    status: str
-    txid_expected: str
-    amounts_sats: Sequence[int]
-    fee_sats: int
-    txid: None = None
-    block_height: None = None
-    block_hash: None = None
-
-
-def store_new(db: Session, vault: Moved, draft: Draft, terms: Terms) -> NewProposal:
-    """As `store_proposal`, for whoever changes nothing of it: past the session."""
-    values = _values(vault, draft, terms)
-    store_row(db, values)
-    _store_rest(db, vault, draft, terms)
-    return NewProposal(**{name: values[name] for name in NewProposal._fields if name in values})
-
-
-def store_proposal(db: Session, vault: Moved, draft: Draft, terms: Terms) -> Proposal:
+def store_proposal(db: Session, vault: Vault, draft: Draft, terms: Terms) -> Proposal:
     """PENDING. Its coins are the caller's to lock. Where its transaction is another proposal's, Outdated ends this one."""
-    values = _values(vault, draft, terms)
-    proposal = stored_row(db, values)
-    _store_rest(db, vault, draft, terms)
+    proposal = Proposal(
+        id=terms.id,
+        family_id=terms.family_id,
+        workspace_id=vault.workspace_id,
+        vault_id=vault.id,
+        tx_type=terms.tx_type.value,
+        status=ProposalStatus.PENDING.value,
+        created_by=terms.created_by,
+        description=terms.description,
+        psbt=draft.raw,
+        txid_expected=draft.txid,
+        recipients=list(terms.recipients),
+        amounts_sats=list(terms.amounts),
+        fee_sats=draft.selection.fee,
+        fee_rate_sat_per_kvb=FeeRate.of(draft.selection.fee, draft.vsize).sat_per_kvb,
+        op_return_hex=terms.op_return_hex,
+        contract_ids=list(terms.contract_ids),
+        m=vault.m,
+        n=vault.n,
+        movement_sats=terms.movement,
+        counts_for_role=terms.counts_for_role,
+        replaces_id=terms.replaces_id,
+        expires_at=terms.proposed_at + PROPOSAL_LIFETIME,
+        created_at=terms.proposed_at,
+        updated_at=terms.proposed_at,
+    )
+    store_with_inputs(db, proposal, draft.holdings)
+    _keep_change_address(db, vault, draft)
     return proposal
 
 
-def _store_rest(db: Session, vault: Moved, draft: Draft, terms: Terms) -> None:
-    store_inputs(db, terms.id, draft.holdings)
-    _keep_change_address(db, vault, draft)
-
-
-def store_inputs(db: Session, proposal_id: str, holdings: Sequence[Holding]) -> None:
-    """In the order of the PSBT's inputs, which is that of the coins. The proposal's row is there already."""
-    _STORE_INPUTS.later(db, *(_input(proposal_id, *place) for place in enumerate(holdings)))
-
-
-def _values(vault: Moved, draft: Draft, terms: Terms) -> dict[str, Any]:
-    return {
-        "id": terms.id,
-        "family_id": terms.family_id,
-        "workspace_id": vault.workspace_id,
-        "vault_id": vault.id,
-        "tx_type": terms.tx_type.value,
-        "status": ProposalStatus.PENDING.value,
-        "created_by": terms.created_by,
-        "description": terms.description,
-        "psbt": draft.raw,
-        "txid_expected": draft.txid,
-        "recipients": list(terms.recipients),
-        "amounts_sats": list(terms.amounts),
-        "fee_sats": draft.selection.fee,
-        "fee_rate_sat_per_kvb": FeeRate.of(draft.selection.fee, draft.vsize).sat_per_kvb,
-        "op_return_hex": terms.op_return_hex,
-        "contract_ids": list(terms.contract_ids),
-        "m": vault.m,
-        "n": vault.n,
-        "movement_sats": terms.movement,
-        "counts_for_role": terms.counts_for_role,
-        "replaces_id": terms.replaces_id,
-        "expires_at": terms.proposed_at + PROPOSAL_LIFETIME,
-        "created_at": terms.proposed_at,
-        "updated_at": terms.proposed_at,
-    }
-
-
-# Put together once, and over plain tables: other writers wait meanwhile.
-_STORE_INPUTS = Change(insert(table_of(ProposalInput)))
+def store_with_inputs(db: Session, proposal: Proposal, holdings: Sequence[Holding]) -> None:
+    """``holdings``: its coins, in the order of the PSBT's inputs. Where its transaction is another proposal's, Outdated ends this
+    one.
+    """
+    db.add(proposal)
+    with duplicates_refused(proposed_before()):
+        db.flush()
+    db.execute(insert(ProposalInput), [_input(proposal.id, *place) for place in enumerate(holdings)])
 
 
 def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:
@@ -130,7 +96,7 @@ def _input(proposal_id: str, index: int, holding: Holding) -> dict[str, object]:
     }
 
 
-def _keep_change_address(db: Session, vault: Moved, draft: Draft) -> None:
+def _keep_change_address(db: Session, vault: Vault, draft: Draft) -> None:
     """A replacement's change goes where the replaced one's went; else to an address that nobody was given yet."""
     if draft.change_index is not None and draft.change_index >= vault.next_change_index:
         watch_branch(db, vault, CHANGE, use_change_index(db, vault, draft.change_index))

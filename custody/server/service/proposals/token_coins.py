@@ -18,9 +18,7 @@ from sqlalchemy.orm import Session
 from custody.server.domain.selection import MAX_INPUTS
 from custody.server.service.proposals.coins import COINBASE_MATURITY, Holding, is_locked
 from custody.server.service.vaults.descriptors import policy_of
-from custody.server.service.vaults.moving import Moved
-from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell
-from custody.server.store.statements import Query, Question
+from custody.server.store.models import ChainCoin, Contract, Proposal, TokenCell, Vault
 from multisig import RECEIVE, Sats, TxOut
 from multisig.tokens.machine import Cell
 
@@ -36,32 +34,32 @@ class AwaitedCoin(NamedTuple):
     proposal_id: str | None
 
 
-def address_script(vault: Moved) -> bytes:
+def address_script(vault: Vault) -> bytes:
     """What the vault's ``address`` pays to: who it is to its tokens."""
     return policy_of(vault).script_pubkey(RECEIVE, ADDRESS_INDEX)
 
 
-def token_coins(db: Session, vault: Moved, tip_height: int) -> list[Holding]:
+def token_coins(db: Session, vault: Vault, tip_height: int) -> list[Holding]:
     """Confirmed, mature coins at the vault's address that no proposal holds, the largest first."""
     return [holding for holding, is_locked in _at_address(db, vault, tip_height) if not is_locked]
 
 
-def has_locked_token_coin(db: Session, vault: Moved, tip_height: int) -> bool:
+def has_locked_token_coin(db: Session, vault: Vault, tip_height: int) -> bool:
     """Whether proposals hold any."""
     return any(is_locked for _, is_locked in _at_address(db, vault, tip_height))
 
 
-def awaited_token_coin(db: Session, vault: Moved, least: Sats) -> AwaitedCoin | None:
+def awaited_token_coin(db: Session, vault: Vault, least: Sats) -> AwaitedCoin | None:
     """A coin at the vault's address of at least so much, in no block yet, that no proposal holds.
 
     The vault's own before what others sent: they may take theirs back.
     """
-    row = _AWAITED.first(db, {"vault_id": vault.id, "least": least})
+    row = db.execute(_AWAITED, {"vault_id": vault.id, "least": least}).one_or_none()
     return None if row is None else AwaitedCoin(*row)
 
 
 def kept_for_tokens(
-    db: Session, vault: Moved, tip_height: int, outputs: Iterable[TxOut] = ()
+    db: Session, vault: Vault, tip_height: int, outputs: Iterable[TxOut] = ()
 ) -> Holding | None:
     """The coin that a send leaves at the vault's address, where tokens need one: the smallest that pays for a call, else the largest.
 
@@ -77,27 +75,22 @@ def kept_for_tokens(
     return next(iter(enough[-1:] or coins), None)
 
 
-def has_tokens(db: Session, vault: Moved) -> bool:
+def has_tokens(db: Session, vault: Vault) -> bool:
     """Whether it made one, or owns or holds one of its workspace: what a stranger sends or hands it reserves nothing."""
-    return bool(tokens_question(vault).value(db))
-
-
-def tokens_question(vault: Moved) -> Question[bool]:
-    """What `has_tokens` asks."""
     values = {
         "vault_id": vault.id,
         "workspace_id": vault.workspace_id,
         "chain": vault.chain,
         "script": address_script(vault),
     }
-    return _HAS_TOKENS.of(values)
+    return bool(db.scalar(_HAS_TOKENS, values))
 
 
-def _at_address(db: Session, vault: Moved, tip_height: int) -> Sequence[tuple[Holding, bool]]:
+def _at_address(db: Session, vault: Vault, tip_height: int) -> Sequence[tuple[Holding, bool]]:
     values = {"vault_id": vault.id, "mature_height": tip_height + 1 - COINBASE_MATURITY}
     return [
         (Holding(txid, vout, Sats(amount), height, RECEIVE, ADDRESS_INDEX), is_held)
-        for txid, vout, amount, height, is_held in _AT_ADDRESS.all(db, values)
+        for txid, vout, amount, height, is_held in db.execute(_AT_ADDRESS, values)
     ]
 
 
@@ -168,7 +161,6 @@ def _any_token() -> Select[bool]:
     return select(or_(made, holds, owns))
 
 
-# Put together once: every send asks the last.
-_AT_ADDRESS = Query(_coins_at_address())
-_AWAITED = Query(_awaited_at_address())
-_HAS_TOKENS = Query(_any_token())
+_AT_ADDRESS = _coins_at_address()
+_AWAITED = _awaited_at_address()
+_HAS_TOKENS = _any_token()

@@ -6,7 +6,6 @@ from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.lifecycle import ENDED, Event, next_status
 from custody.server.domain.ports import Clock
 from custody.server.service.proposals.families import settle_family
-from custody.server.service.proposals.rows import put
 from custody.server.service.requests.changes import Changes
 from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.service.webhooks.telling import tell_status
@@ -19,18 +18,17 @@ class Lifecycle:
         self._changes = changes
         self._events = events
 
-    def apply(self, db: Session, proposal: Proposal, event: Event, **changed: object) -> Status:
+    def apply(self, db: Session, proposal: Proposal, event: Event) -> Status:
         """The proposal's new status; its coins are free where it has ended and no other member of its family needs them.
-        ``changed``: what else of its columns is other then.
 
         Raises IllegalTransition.
         """
         before = Status(proposal.status)
         status = next_status(before, event)
         if status not in ENDED or event is Event.RELEASED:
-            changed["keeps_coins"] = False
-        put(db, proposal, status=status.value, updated_at=self._clock(), **changed)
-        self.show(db, proposal)
+            proposal.keeps_coins = False
+        proposal.status = status.value
+        self.touch(db, proposal)
         if status is not before:
             tell_status(self._events, db, proposal)
             self._changes.count(db, self._changes.meters.proposals.labels(status.value).inc)
@@ -40,7 +38,7 @@ class Lifecycle:
 
     def touch(self, db: Session, proposal: Proposal) -> None:
         """Something about it changed that readers wait for."""
-        put(db, proposal, updated_at=self._clock())
+        proposal.updated_at = self._clock()
         self.show(db, proposal)
 
     def show(self, db: Session, proposal: Proposal) -> None:

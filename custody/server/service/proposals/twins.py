@@ -14,7 +14,6 @@ from sqlalchemy.orm import Session
 from custody.server.domain.timing import BACKDATE_BLOCKS, other_locktimes
 from custody.server.service.requests.outdated import Outdated
 from custody.server.store.models import Proposal
-from custody.server.store.statements import Query
 from multisig import Transaction
 
 
@@ -24,7 +23,7 @@ def free_locktime(db: Session, tx: Transaction, tip_height: int) -> int:
     looked_at = [tx.locktime]
     while True:
         txids = [replace(tx, locktime=each).txid for each in looked_at]
-        taken = {txid for (txid,) in _TAKEN.all(db, {"txids": txids})}
+        taken = set(db.scalars(_TAKEN, {"txids": txids}))
         for locktime, txid in zip(looked_at, txids, strict=True):
             if txid not in taken:
                 return locktime
@@ -36,6 +35,4 @@ def proposed_before() -> Outdated:
     return Outdated("The same transaction was proposed meanwhile.")
 
 
-_TAKEN = Query(
-    select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))
-)
+_TAKEN = select(Proposal.txid_expected).where(Proposal.txid_expected.in_(bindparam("txids", expanding=True)))

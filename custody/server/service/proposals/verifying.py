@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from custody.schemas import proposals as wire
 from custody.server.domain.errors import Fault, Invalid, NotASigner, PsbtDiffers, SignatureInvalid
 from custody.server.service.proposals.finalising import final_transaction
-from custody.server.store.statements import AnyQuestion, Asked
 from multisig import (
     BadSignature,
     Fingerprint,
@@ -26,22 +25,13 @@ from multisig import (
 
 @dataclass(frozen=True)
 class Sought:
-    """What a signer is asked for: ``psbt`` is the proposal's as it is stored, with the signatures that others gave.
-
-    ``questions``: what recording the answer asks first; ``last_questions``: beside those, where it meets the threshold.
-    """
+    """What a signer is asked for: ``psbt`` is the proposal's as it is stored, with the signatures that others gave."""
 
     psbt: bytes
     txid: str
     policy: Policy
     fingerprint: Fingerprint
     m: int
-    questions: Asked
-    last_questions: Asked
-
-    def questions_for(self, verified: "Verified | None") -> tuple[AnyQuestion, ...]:
-        is_last = verified is not None and verified.final is not None
-        return (*self.questions(), *(self.last_questions() if is_last else ()))
 
 
 @dataclass(frozen=True)

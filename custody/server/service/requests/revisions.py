@@ -9,24 +9,22 @@ from sqlalchemy import bindparam, exists, insert, select, update
 from sqlalchemy.orm import Session
 
 from custody.server.store.models import Proposal, Revision, Workspace, table_of
-from custody.server.store.statements import Query
 
 # Databases bound how many values one statement takes; SQLite's oldest bound is 999 (https://sqlite.org/limits.html).
 CHUNK = 500
 _REVISIONS = table_of(Revision)
-# Put together once: whatever moves a proposal asks it, while other writers wait.
-_RAISE = Query(
+_RAISE = (
     update(_REVISIONS)
     .where(_REVISIONS.c.workspace_id == bindparam("raised_id"))
     .values(number=_REVISIONS.c.number + 1)
     .returning(_REVISIONS.c.number)
 )
-_NUMBER = Query(select(_REVISIONS.c.number).where(_REVISIONS.c.workspace_id == bindparam("workspace_id")))
+_NUMBER = select(Revision.number).where(Revision.workspace_id == bindparam("workspace_id"))
 
 
 def raise_revision(db: Session, workspace_id: int) -> int:
     """The workspace's new number. One writer at a time (ADR 13): nobody raises it from the same value."""
-    number: int | None = _RAISE.value(db, {"raised_id": workspace_id})
+    number: int | None = db.scalar(_RAISE, {"raised_id": workspace_id})
     if number is None:
         number = 1
         db.execute(insert(_REVISIONS), {"workspace_id": workspace_id, "number": number})
@@ -49,8 +47,7 @@ def raise_for_block(db: Session, chain: str) -> None:
 
 def read_revision(db: Session, workspace_id: int) -> int:
     """0 where nothing was ever proposed."""
-    number: int | None = _NUMBER.value(db, {"workspace_id": workspace_id})
-    return 0 if number is None else number
+    return db.scalar(_NUMBER, {"workspace_id": workspace_id}) or 0
 
 
 def read_revisions(db: Session, workspace_ids: Iterable[int]) -> Mapping[int, int]:

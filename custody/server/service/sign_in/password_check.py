@@ -1,7 +1,6 @@
 """The password once more, before what a session left open must not be enough for."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
@@ -12,7 +11,6 @@ from custody.server.service.sign_in.passwords import Passwords
 from custody.server.service.sign_in.throttle import AttemptLimit
 from custody.server.store import Store
 from custody.server.store.models import Credential, SignInSession
-from custody.server.store.statements import Query, Question
 
 
 @dataclass(frozen=True)
@@ -55,13 +53,10 @@ def require_still(db: Session, caller: Caller, proven: Proven) -> None:
 
 def require_session(db: Session, caller: Caller) -> None:
     """Raises Unauthenticated where the caller's session was ended since the request was let in."""
-    if session_question(caller).all(db) != [(None,)]:
+    if db.scalar(_LIVE, {"session_id": caller.session_id}) is None:
         raise Unauthenticated("The session was ended meanwhile.")
 
 
-def session_question(caller: Caller) -> "Question[datetime | None]":
-    """What `require_session` asks."""
-    return _REVOKED.of({"session_id": caller.session_id})
-
-
-_REVOKED = Query(select(SignInSession.revoked_at).where(SignInSession.id == bindparam("session_id")))
+_LIVE = select(SignInSession.id).where(
+    SignInSession.id == bindparam("session_id"), SignInSession.revoked_at.is_(None)
+)

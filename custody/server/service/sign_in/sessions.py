@@ -18,7 +18,6 @@ from custody.server.domain.tokens import new_token, session_id, token_hash
 from custody.server.service.audit.log import AuditLog
 from custody.server.store import Store
 from custody.server.store.models import AccessToken, RefreshToken, SignInSession, User
-from custody.server.store.statements import Query
 
 _ENDED = "The session has ended or never was."
 
@@ -59,10 +58,11 @@ class Sessions:
 
     def authenticate(self, token: str, trace_id: str) -> Caller:
         """The caller behind an access token. Raises Unauthenticated or TokenExpired."""
-        found = self._store.ask(_ACCESS.of({"token_hash": token_hash(token)}))
-        if not found:
+        with self._store.read() as db:
+            found = db.execute(_ACCESS, {"token_hash": token_hash(token)}).one_or_none()
+        if found is None:
             raise Unauthenticated(_ENDED)
-        own_id, revoked_at, expires_at, user_id, email = found[0]
+        own_id, revoked_at, expires_at, user_id, email = found
         if revoked_at is not None:
             raise Unauthenticated(_ENDED)
         if expires_at <= self._clock():
@@ -178,7 +178,7 @@ def end_sessions(db: Session, user_id: int, now: datetime, reason: str, *, keep:
     return len(ended)
 
 
-_ACCESS = Query(
+_ACCESS = (
     select(
         SignInSession.id,
         SignInSession.revoked_at,

@@ -25,7 +25,6 @@ from custody.server.store.models import (
     TokenTransaction,
 )
 from custody.server.store.models.base import table_of
-from custody.server.store.unit import execute_plain
 from multisig.tokens.machine import (
     GENESIS_STATE,
     BlockOutcome,
@@ -294,11 +293,10 @@ class Indexer:
 
     def _undo(self, db: Session, height: int) -> None:
         cells = Cells(db, self._chain)
-        rows = execute_plain(
-            db,
+        rows = db.execute(
             _EFFECTS.where(_EFFECT.chain == self._chain, _EFFECT.height > height).order_by(
                 _EFFECT.height.desc(), _EFFECT.sequence.desc()
-            ),
+            )
         )
         cells.apply(_read_effect(row).undone for row in rows)
         cells.write()

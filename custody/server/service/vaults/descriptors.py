@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from custody.server.service.vaults.moving import Moved
+from custody.server.store.models import Vault
 from multisig import Network
 from multisig import Vault as Policy
 
@@ -10,7 +10,7 @@ from multisig import Vault as Policy
 CACHED_POLICIES = 1_024
 
 
-def policy_of(vault: Moved) -> Policy:
+def policy_of(vault: Vault) -> Policy:
     """The same object for the same vault."""
     return policy_from(vault.descriptor, vault.chain)
 

@@ -13,7 +13,6 @@ from custody.server.domain.tokens import new_id
 from custody.server.domain.webhook_events import carried, wants
 from custody.server.service.jobs.outbox import enqueue_new
 from custody.server.store.models import Webhook, WebhookDelivery, WebhookEvent
-from custody.server.store.statements import Query, Question
 
 WEBHOOK: Final = "webhook"
 
@@ -42,7 +41,7 @@ class WebhookEvents:
     @staticmethod
     def _wanting(db: Session, workspace_id: int, kind: EventKind) -> list[str]:
         """Their ids."""
-        found = listening_question(workspace_id).all(db)
+        found = db.execute(_LISTENING, {"workspace_id": workspace_id})
         return [webhook_id for webhook_id, kinds in found if wants(kinds, kind)]
 
     def _write(
@@ -85,17 +84,11 @@ class WebhookEvents:
         }
 
 
-# Put together once: every change of a proposal asks it, while other writers wait.
-_LISTENING = Query(
+_LISTENING = (
     select(Webhook.id, Webhook.kinds)
     .where(Webhook.workspace_id == bindparam("workspace_id"), Webhook.disabled_at.is_(None))
     .order_by(Webhook.created_at, Webhook.id)
 )
-
-
-def listening_question(workspace_id: int) -> Question[str, list[str]]:
-    """What telling the workspace's webhooks of anything asks."""
-    return _LISTENING.of({"workspace_id": workspace_id})
 
 
 def _next_sequence(db: Session, workspace_id: int) -> int:

@@ -1,8 +1,7 @@
 """What webhooks are told of proposals, deposits and keys."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -14,30 +13,7 @@ from custody.server.service.webhooks.events import WebhookEvents
 from custody.server.store.models import ChainCoin, Key, Proposal, Vault, VaultSigner
 
 
-class Told(Protocol):
-    """A proposal: its row, or what webhooks are told of it."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def vault_id(self) -> str: ...
-    @property
-    def tx_type(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def txid(self) -> str | None: ...
-    @property
-    def amounts_sats(self) -> Sequence[int]: ...
-    @property
-    def fee_sats(self) -> int: ...
-    @property
-    def block_height(self) -> int | None: ...
-    @property
-    def block_hash(self) -> str | None: ...
-
-
-def told_of(proposal: Told, **more: object) -> dict[str, Any]:
+def told_of(proposal: Proposal, **more: object) -> dict[str, Any]:
     """As it is now. ``more``: what a kind carries besides."""
     return {
         "psbt_id": proposal.id,

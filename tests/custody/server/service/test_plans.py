@@ -6,10 +6,8 @@ missing, it cannot.
 
 import re
 from contextlib import contextmanager
-from functools import partial
 
 import pytest
-from psycopg import RawCursor
 from sqlalchemy import event, insert, select, text
 
 from custody.schemas.proposals import ProposalStatus
@@ -17,16 +15,14 @@ from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.selection import MAX_INPUTS, Tier
 from custody.server.service.limits.limits import Limits, Movement
 from custody.server.service.limits.policies import StoredPolicies
-from custody.server.service.limits.usage import Whose, most_of, most_of_vault, most_question
+from custody.server.service.limits.usage import Whose, most_of, most_of_vault
 from custody.server.service.network.affected import affected
 from custody.server.service.network.deposits import Coins
 from custody.server.service.network.snapshot import Snapshot
 from custody.server.service.proposals.coins import (
     MATCHING,
     SMALL,
-    Holding,
     Purse,
-    free_question,
     lock_coins,
     require_unchanged,
 )
@@ -38,7 +34,6 @@ from custody.server.service.tokens.holding import holding_vault
 from custody.server.service.tokens.waiting import outlook_of
 from custody.server.service.vaults.descriptors import policy_of
 from custody.server.store.models import (
-    ChainCoin,
     Contract,
     ContractCall,
     Proposal,
@@ -47,7 +42,6 @@ from custody.server.store.models import (
     TokenCell,
     Vault,
 )
-from custody.server.store.statements import SETTINGS, ask_ahead
 from multisig import FeeRate, Sats
 from multisig.tokens.machine import Cell
 from tests.support.custody import Desk, ok
@@ -161,14 +155,10 @@ def a_balance(vault, number) -> dict:
     return where | {"holder": address_script(vault), "number": 1, "data": None}
 
 
+@contextmanager
 def statements(store):
     """Every SELECT that is sent in a snapshot, with its parameters."""
-    return heard_by(store._database.reading)
-
-
-@contextmanager
-def heard_by(engine):
-    seen = []
+    seen, engine = [], store._database.reading
 
     def note(_connection, _cursor, statement, parameters, _context, _many):
         if statement.lstrip().upper().startswith("SELECT"):
@@ -190,14 +180,8 @@ def plans(store, seen) -> list[str]:
             for way in ("seqscan", "hashjoin", "mergejoin"):
                 connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
         explain = "EXPLAIN QUERY PLAN " if on_sqlite else "EXPLAIN "
-        # As they were sent: by the session, or past it with PostgreSQL's own placeholders.
-        raw = None if on_sqlite else RawCursor(connection.connection.dbapi_connection)
-        found = []
-        for statement, parameters in seen:
-            past_session = raw is not None and isinstance(parameters, tuple)
-            ask = raw.execute if past_session else connection.exec_driver_sql
-            found.append("\n".join(str(row[-1]) for row in ask(explain + statement, parameters)))
-    return found
+        found = [connection.exec_driver_sql(explain + statement, given).all() for statement, given in seen]
+    return ["\n".join(str(row[-1]) for row in plan) for plan in found]
 
 
 def whole_tables(plan: str) -> set[str]:
@@ -278,6 +262,7 @@ def measuring(db, desk):
     limits.require_vault(db, db.get_one(Vault, desk.vault["id"]), movement)
     # One of many vaults: here every proposal is of one, and PostgreSQL knows it.
     assert most_of_vault(db, "0" * 32, START) == 0
+    most_of(db, Whose(desk.workspace_id, 1, START, desk.vault["id"], START))
 
 
 def watching(db, desk):
@@ -367,78 +352,6 @@ def test_coins_by_amount_are_walked_along_until_there_are_enough(old):
         # PostgreSQL does so while it expects to find as many as are asked for on the way.
         expected = re.match(r"Limit +\(cost=\S+ rows=(\d+)", plan)
         assert expected is None or int(expected[1]) in {MAX_INPUTS, MATCHING, SMALL}, plan
-
-
-def walked(store, like, ask) -> list[str]:
-    """The plans, made once for all values, of the statements like that, once they were asked."""
-    if not store._database.together:
-        pytest.skip("SQLite plans by what its statistics say of all vaults")
-    prepared = text(
-        "SELECT name, cardinality(parameter_types) FROM pg_prepared_statements"
-        " WHERE statement LIKE :like AND custom_plans = 0 AND generic_plans > 0"
-    )
-    with store.read() as db:
-        ask(db)
-        # What was told around the walk is over; the plan that was made then is kept.
-        db.execute(text("SET LOCAL plan_cache_mode = force_generic_plan"))
-        found = [(name, ", ".join(["NULL"] * count)) for name, count in db.execute(prepared, {"like": like})]
-        return ["\n".join(db.scalars(text(f"EXPLAIN EXECUTE {name}({given})"))) for name, given in found]
-
-
-def test_coins_are_walked_along_whatever_vault_they_are_of(old):
-    """PostgreSQL plans that once for all vaults, and would rather read and sort the coins of one that has few."""
-
-    def ask(db):
-        Purse(old.vault["id"], 200).pool(db, Tier.DEEP, a_plan(db, old))
-
-    plans = walked(old.world.platform.services.store, "%ORDER BY chain_coins.amount_sats%", ask)
-    assert len(plans) == 2
-    for plan in plans:
-        assert "ix_chain_coins_unspent" in plan
-        assert "Sort" not in plan
-        assert not whole_tables(plan)
-
-
-def test_what_is_asked_beside_a_walk_is_planned_as_ever(old):
-    """What leaves a walk no other way would leave a question about three coins none but all coins of the platform."""
-    store = old.world.platform.services.store
-    if not store._database.together:
-        pytest.skip("SQLite is told nothing")
-    with store.read() as db:
-        coins = db.scalars(select(ChainCoin).where(ChainCoin.vault_id == old.vault["id"]).limit(3)).all()
-        held = [Holding(c.txid, c.vout, Sats(1), c.height, 0, 0) for c in coins]
-    free = free_question(old.vault["chain"], held)
-    sums = most_question(Whose(old.workspace_id, 1, START, old.vault["id"], START))
-    plans, told = [], []
-    for asked in ((sums, free), (free, sums)):
-        with heard_by(store._database.writing) as seen, store.write() as db:
-            connection = db.connection()
-            ask_ahead(db, partial(tuple, asked))
-            for statement, given in list(seen):
-                raw = RawCursor(connection.connection.dbapi_connection)
-                if "set_config" in statement:
-                    told.append(raw.execute(statement).fetchone())
-                elif "chain_coins" in statement:
-                    plans.append("\n".join(row[0] for row in raw.execute(f"EXPLAIN {statement}", given)))
-            kept = "SELECT " + ", ".join(f"current_setting('{name}')" for name in SETTINGS)
-            assert tuple(connection.exec_driver_sql(kept).one()) == tuple(SETTINGS.values())
-    assert len(told) == 4
-    assert len(plans) == 2
-    for plan in plans:
-        assert "pk_chain_coins" in plan
-        assert not whole_tables(plan)
-
-
-def test_what_was_moved_in_a_cycle_is_added_up_along_an_index_however_little_there_is(old):
-    """Planned once too: by its own guess PostgreSQL would read all of a small table, and go on to when it is a large one."""
-
-    def ask(db):
-        most_of(db, Whose(old.workspace_id, 1, START, old.vault["id"], START))
-
-    (plan,) = walked(old.world.platform.services.store, "SELECT (SELECT sum(proposals.movement_sats)%", ask)
-    for index in ("ix_proposals_of_member", "ix_proposals_of_vault"):
-        assert f"Index Only Scan using {index}" in plan
-    assert not whole_tables(plan)
 
 
 @pytest.mark.parametrize("status", [None, ProposalStatus.PENDING])

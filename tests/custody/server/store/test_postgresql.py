@@ -6,15 +6,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psycopg
 import pytest
-from sqlalchemy import bindparam, make_url, select, text
+from sqlalchemy import make_url, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InvalidRequestError
 
 from custody.server.domain.errors import DatabaseUnavailable, OutcomeUnknown
 from custody.server.store import CannotOpen, Store
 from custody.server.store.models import Organisation
-from custody.server.store.pipeline import Pipeline
 from custody.server.store.postgresql import (
     _SESSION,
     BUSY_TIMEOUT_MS,
@@ -22,7 +20,6 @@ from custody.server.store.postgresql import (
     STATEMENT_TIMEOUT_MS,
     WRITER_KEY,
 )
-from custody.server.store.statements import Query
 from tests.support.cutting import cutting_line
 from tests.support.postgresql import Server
 
@@ -92,40 +89,12 @@ def test_readers_have_a_snapshot_and_writers_the_newest(store: Store) -> None:
     assert setting(store, "transaction_isolation", writing=True) == "read committed"
 
 
-def test_of_what_readers_ask_only_what_is_said_to_is_prepared(store: Store) -> None:
+def test_nothing_is_prepared(store: Store) -> None:
     """A prepared statement may be answered by a plan that was made without knowing the values."""
-    by_key = Query(select(Organisation.name).where(Organisation.id == bindparam("which")))
     for _ in range(10):
-        with store.read() as db:
-            by_key.all(db, {"which": 1})
-            db.scalars(select(Organisation.created_at)).all()
+        assert names(store) == []
     with store.read() as db:
-        prepared = db.scalars(
-            text("SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%FROM%'")
-        )
-        assert ["organisations.name" in statement for statement in prepared] == [True]
-
-
-def test_a_walk_along_an_index_is_planned_once_for_all_values(store: Store) -> None:
-    first = Query(
-        select(Organisation.name)
-        .where(Organisation.id >= bindparam("least"))
-        .order_by(Organisation.id)
-        .limit(1),
-        walks=True,
-    )
-    for least in range(3):
-        with store.read() as db:
-            assert first.all(db, {"least": least}) == []
-    with store.read() as db:
-        # Of the next transaction, which was told nothing, nothing is left.
-        assert db.scalar(text("SHOW enable_sort")) == "on"
-        counts = db.execute(
-            text(
-                "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE statement LIKE '%organisations%'"
-            )
-        ).all()
-    assert counts == [(3, 0)]
+        assert db.scalars(text("SELECT statement FROM pg_prepared_statements")).all() == []
 
 
 def test_a_writer_holds_the_lock_of_all_writers_to_the_end_of_its_transaction(
@@ -145,21 +114,6 @@ def test_a_session_that_ended_while_it_was_idle_is_replaced_unseen(store: Store,
     with store.write() as db:
         db.add(organisation("after"))
     beside.end_sessions()
-    assert names(store) == ["before", "after"]
-
-
-def test_who_loses_the_connection_while_waiting_for_a_turn_does_not_wait_anew(
-    store: Store, beside: Beside, monkeypatch
-) -> None:
-    """It has had its time, and others of its process stand behind it."""
-    monkeypatch.setattr("custody.server.store.store.AT_ONCE_SECONDS", 0.0)
-    with store.write() as db:
-        db.add(organisation("before"))
-    beside.end_sessions()
-    with pytest.raises(DatabaseUnavailable, match="cannot be reached"), store.write():
-        pass
-    with store.write() as db:
-        db.add(organisation("after"))
     assert names(store) == ["before", "after"]
 
 
@@ -200,44 +154,6 @@ def test_a_reader_whose_session_ends_is_told(store: Store, beside: Beside) -> No
 
     with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
         read()
-
-
-def test_a_statement_that_is_handed_to_the_driver_fails_by_the_same_name(
-    store: Store, beside: Beside
-) -> None:
-    asked = Query(select(Organisation.name))
-
-    def read() -> None:
-        with store.read() as db:
-            asked.all(db)
-            beside.end_sessions()
-            asked.all(db)
-
-    with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
-        read()
-    with store.read() as db:
-        assert asked.all(db) == []
-
-
-def test_a_line_that_breaks_after_the_last_answer_is_broken_all_the_same(store: Store, monkeypatch) -> None:
-    """Whether that was the last word, nobody knows."""
-    asked, receive = Query(select(Organisation.name)), Pipeline._receive
-
-    def cut(wire: Pipeline, *given: object) -> None:
-        receive(wire, *given)
-        raise psycopg.OperationalError
-
-    def read() -> None:
-        with store.read() as db, monkeypatch.context() as patched:
-            patched.setattr(Pipeline, "_receive", cut)
-            asked.all(db)
-
-    with pytest.raises(DatabaseUnavailable, match="cannot be reached") as told:
-        read()
-    cause = told.value.__cause__
-    assert isinstance(cause, DBAPIError)
-    assert "organisations" in str(cause.statement)
-    assert names(store) == []
 
 
 def test_a_commit_that_is_answered_by_the_servers_end_is_not_called_undone(
