@@ -71,7 +71,6 @@ from multisig.signatures import (
     signer_progress,
     verify_signatures,
 )
-from multisig.sources import vault_of_file, vault_of_psbt
 from multisig.transaction import (
     SIGHASH_ALL,
     OutPoint,
@@ -83,6 +82,7 @@ from multisig.transaction import (
 )
 from multisig.units import MAX_MONEY, FeeRate, Sats, format_btc, parse_btc, sats
 from multisig.vault import CHANGE, MAX_INDEX, RECEIVE, Policy, Profile, Vault
+from multisig.vault_files import vault_of_file, vault_of_psbt
 
 __all__ = [
     "CHANGE",

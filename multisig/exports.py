@@ -1,8 +1,8 @@
-"""A vault as other wallets import it: what `multisig.sources` reads back, and Sparrow and a Coldcard read too."""
+"""A vault as other wallets import it: what `multisig.vault_files` reads back, and Sparrow and a Coldcard read too."""
 
 from multisig.keys import OriginKey
-from multisig.sources import BSMS_VERSION, RESTRICTIONS, TEMPLATE
 from multisig.vault import RECEIVE, Vault
+from multisig.vault_files import BSMS_VERSION, RESTRICTIONS, TEMPLATE
 
 
 def bsms_record(vault: Vault) -> str:

@@ -16,8 +16,8 @@ from starlette.concurrency import run_in_threadpool
 from custody.server.chain.backend import ChainBackend
 from custody.server.chain.configuration import ChainSource, OpenBackend, open_backend
 from custody.server.chain.embedded import EmbeddedChain
+from custody.server.domain.credentials import new_id
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.checkpoints import Checkpoints
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.kinds import ENDLESS

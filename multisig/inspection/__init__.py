@@ -14,7 +14,7 @@ from multisig.inspection.findings import Finding, FindingCode, Severity
 from multisig.inspection.inputs import InputsSeen, inspect_inputs
 from multisig.inspection.model import Change, InspectedInput, Inspection, OpReturn, Payment
 from multisig.inspection.outputs import OutputsSeen, inspect_outputs
-from multisig.inspection.whole import FeeLimits, Totals, inspect_whole, signals_rbf
+from multisig.inspection.transaction import FeeLimits, Totals, inspect_whole, signals_rbf
 from multisig.network import Network
 from multisig.proofs import Prover, policy_keys, policy_threshold
 from multisig.psbt import Psbt

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from multisig.address import encode_address
 from multisig.errors import InvalidToken
-from multisig.inspection.elsewhere import ADVICE, other_wallet
 from multisig.inspection.findings import Finding, FindingCode, found
 from multisig.inspection.model import Change, OpReturn, Payment
+from multisig.inspection.other_wallets import ADVICE, other_wallet
 from multisig.network import Network
 from multisig.proofs import OurScript, Prover
 from multisig.psbt import Psbt, PsbtOutput

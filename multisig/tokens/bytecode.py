@@ -4,11 +4,11 @@ import itertools
 import re
 from dataclasses import dataclass, fields
 
+from multisig.canonical_json import JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.errors import InvalidToken
 from multisig.hashes import sha256
 from multisig.tokens.addresses import check_holder
 from multisig.tokens.amounts import TokenAmount, check_supplies
-from multisig.tokens.jcs import JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.tokens.names import check_icon, check_name, check_ticker
 from multisig.tokens.payload import Deploy
 

@@ -9,9 +9,9 @@ import pytest
 
 from firmware_bridge import handover, signing
 from multisig import Psbt, descriptor, vault
-from multisig.inspection import findings, inputs, outputs, whole
+from multisig.inspection import findings, inputs, outputs, transaction
 from multisig.proofs import Place, Prover, Unproven
-from multisig.psbt import decode, fields
+from multisig.psbt import codec, fields
 from multisig.psbt.keyvalue import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
@@ -79,7 +79,7 @@ def _ownership(patch: pytest.MonkeyPatch) -> None:
 
 
 def _coins_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_duplicates", _nothing)
+    patch.setattr(transaction, "_duplicates", _nothing)
 
 
 def _how_it_is_signed(patch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def _script_of_coins(patch: pytest.MonkeyPatch) -> None:
 
 
 def _fee_of_the_bytes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_fee", _nothing)
+    patch.setattr(transaction, "_fee", _nothing)
 
 
 def _strict_data(patch: pytest.MonkeyPatch) -> None:
@@ -127,11 +127,11 @@ def _known_scripts(patch: pytest.MonkeyPatch) -> None:
 
 
 def _one_network(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_network", _nothing)
+    patch.setattr(transaction, "_network", _nothing)
 
 
 def _account_keys(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(whole, "_xpubs", _nothing)
+    patch.setattr(transaction, "_xpubs", _nothing)
 
 
 # --- vaults (S15 to S17) ------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def _keys_once(patch: pytest.MonkeyPatch) -> None:
             found[key] = reader.sized()
         return found
 
-    patch.setattr(decode, "read_map", lenient)
+    patch.setattr(codec, "read_map", lenient)
 
 
 def _shortest_lengths(patch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass
 
-from custody.server.chain.embedded.blocks import header_time
+from custody.server.chain.embedded.mining import header_time
 from custody.server.chain.engine import HEADER_BYTES, MAX_BLOCK_BYTES, InvalidBlock, block_hash, split_block
 from custody.server.chain.merkle import unmistakable_root
 from custody.server.domain.errors import ChainUnavailable

@@ -5,8 +5,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeVar
 
+from custody.schemas.asset_tokens import CallStatus, ContractStatus
 from custody.schemas.proposals import ProposalStatus as Proposal
-from custody.schemas.tokens import CallStatus, ContractStatus
 from custody.server.domain.token_failures import words_of
 
 

@@ -6,8 +6,7 @@ from urllib.parse import urlencode
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from custody.schemas.queries import WorkspaceQuery
-from custody.schemas.tokens import (
+from custody.schemas.asset_tokens import (
     CallStatus,
     Contract,
     ContractCall,
@@ -19,6 +18,7 @@ from custody.schemas.tokens import (
     VaultTokensQuery,
     WorkspaceWhitelist,
 )
+from custody.schemas.queries import WorkspaceQuery
 from custody.schemas.users import PermissionName
 from custody.server.domain.errors import CallNotStalled, ChainUnavailable
 from custody.server.service.tokens.balances import balances_in

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from custody.schemas.tokens import (
+from custody.schemas.asset_tokens import (
     CallContractRequest,
     CallContractResponse,
     ContractWhitelistRequest,

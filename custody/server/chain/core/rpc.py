@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from custody.server.chain.core.credentials import Credentials
-from custody.server.chain.lines import Lines
+from custody.server.chain.deadlines import Lines
 from custody.server.domain.errors import ChainUnavailable
 
 CONNECT_SECONDS = 5.0

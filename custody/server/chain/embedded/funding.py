@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from custody.server.chain.embedded.blocks import MINER_SCRIPT, MINER_WITNESS_SCRIPT
 from custody.server.chain.embedded.index import CoinIndex
 from custody.server.chain.embedded.mempool import COINBASE_MATURITY, Mempool
+from custody.server.chain.embedded.mining import MINER_SCRIPT, MINER_WITNESS_SCRIPT
 from multisig.transaction import OutPoint, Transaction, TxIn, TxOut
 from multisig.units import FeeRate, Sats
 

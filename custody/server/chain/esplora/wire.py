@@ -12,8 +12,8 @@ from ipaddress import ip_address
 import httpx
 
 from custody.schemas.measure import has_more_values
+from custody.server.chain.deadlines import Lines
 from custody.server.chain.esplora.pace import Backoff, Pace
-from custody.server.chain.lines import Lines
 from custody.server.domain.errors import ChainUnavailable
 
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)

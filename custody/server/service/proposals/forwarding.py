@@ -12,6 +12,7 @@ from custody.schemas.forwards import ForwardToVaultRequest
 from custody.schemas.proposals import CreatePsbtResponse, ProposalStatus, TxType
 from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
+from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import (
     Fault,
     InsufficientFunds,
@@ -24,7 +25,6 @@ from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, 
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
-from custody.server.domain.tokens import new_id
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.keys.profiles import OwnProfile, no_profile, own_profiles
 from custody.server.service.limits.administration import vault_in

@@ -6,6 +6,7 @@ from hmac import compare_digest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from custody.server.domain.credentials import new_otp, new_token, otp_hash, plain_code, token_hash
 from custody.server.domain.errors import MailRefused, MailUnavailable, RateLimited
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.signin import (
@@ -15,7 +16,6 @@ from custody.server.domain.signin import (
     OTP_TRIES_PER_WINDOW,
     OTP_WINDOW,
 )
-from custody.server.domain.tokens import new_otp, new_token, otp_hash, plain_code, token_hash
 from custody.server.service.mail.jobs import queue_mail
 from custody.server.service.mail.mailer import Mail, Mailer
 from custody.server.service.mail.texts import TEXTS, Template

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from custody.schemas.tokens import CreateTokenRequest
+from custody.schemas.asset_tokens import CreateTokenRequest
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid
 from custody.server.service.proposals.token_coins import address_script

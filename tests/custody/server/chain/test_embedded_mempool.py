@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from custody.server.chain.backend import Accepted, AlreadyKnown, RefusalCode, Refused, Spend
-from custody.server.chain.embedded.blocks import MINER_SCRIPT, MINER_WITNESS_SCRIPT
+from custody.server.chain.embedded.mining import MINER_SCRIPT, MINER_WITNESS_SCRIPT
 from multisig.script import p2wsh
 from multisig.transaction import OutPoint
 from tests.support.regtest import coin_of, funded, open_script, spend

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custody.server.chain.embedded.blocks import build_block
+from custody.server.chain.embedded.mining import build_block
 from custody.server.chain.engine import HEADER_BYTES, block_hash, split_block
 from custody.server.chain.raw_blocks import read_block
 from custody.server.domain.errors import ChainUnavailable

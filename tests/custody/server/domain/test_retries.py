@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from custody.server.domain.webhook_retries import (
+from custody.server.domain.retries import (
     AFTER_A_HANG,
     GIVEN_UP_AFTER,
     LONGEST_PEACE,

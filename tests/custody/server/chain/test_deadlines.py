@@ -8,10 +8,10 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from custody.server.chain import lines
+from custody.server.chain import deadlines
 from custody.server.chain.core import Password
 from custody.server.chain.core.rpc import Call, Rpc
-from custody.server.chain.lines import Lines
+from custody.server.chain.deadlines import Lines
 from custody.server.domain.errors import ChainUnavailable
 from tests.support.certificates import certificate_for
 from tests.support.receiver import Receiver, receiver
@@ -64,7 +64,7 @@ def test_what_ends_in_time_is_not_touched(certificate) -> None:
 
 
 def test_a_node_that_drips_headers_is_not_waited_for(monkeypatch) -> None:
-    monkeypatch.setattr(lines.Lines.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(deadlines.Lines.__init__, "__defaults__", (0.1,))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         enough = threading.Event()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multisig.tokens.jcs import MAX_DEPTH, MAX_INTEGER, JsonError, canonical_json, parse_canonical
+from multisig.canonical_json import MAX_DEPTH, MAX_INTEGER, JsonError, canonical_json, parse_canonical
 from tests.support.vectors import own
 
 VALUES = st.recursive(

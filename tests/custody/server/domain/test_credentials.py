@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from custody.schemas.auth import OneTimeCode, OpaqueToken
 from custody.schemas.common import TextId
-from custody.server.domain.tokens import new_id, new_otp, new_token, otp_hash, token_hash
+from custody.server.domain.credentials import new_id, new_otp, new_token, otp_hash, token_hash
 
 
 @given(st.binary(min_size=32, max_size=32))

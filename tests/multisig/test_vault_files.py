@@ -21,7 +21,7 @@ from multisig import (
     vault_of_file,
     vault_of_psbt,
 )
-from multisig.sources import MAX_FILE_CHARACTERS
+from multisig.vault_files import MAX_FILE_CHARACTERS
 from tests.support.vectors import official
 from tests.support.wallets import ALICE, BOB, CAROL, MALLORY, Signer, make_spend, make_vault, with_input
 
