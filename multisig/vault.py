@@ -1,4 +1,4 @@
-"""Policies: the vault of several cosigners, and the profile of one person. Both give scripts and addresses."""
+"""Policies: the vault of several cosigners and the profile of one person. Both give scripts and addresses."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -6,14 +6,40 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
-from multisig.accounts import account_of, multisig_account_path, profile_account_path
 from multisig.address import encode_address
 from multisig.descriptor import SortedMulti
 from multisig.errors import InvalidDescriptor, InvalidKey, InvalidPath, MultisigError, WrongNetwork
 from multisig.hashes import sha256
-from multisig.keys import DerivationPath, Fingerprint, KeyOrigin, OriginKey
+from multisig.keys import HARDENED, DerivationPath, Fingerprint, KeyOrigin, OriginKey
 from multisig.network import Network
 from multisig.script import multisig_script, p2wpkh, p2wsh
+
+_MULTISIG_PURPOSE = 48
+_P2WSH_SCRIPT_TYPE = 2
+_PROFILE_PURPOSE = 84
+
+
+def multisig_account_path(network: Network, account: int = 0) -> DerivationPath:
+    """m/48h/coin/account/2h, native segwit multisig (BIP-48). Raises InvalidPath."""
+    return _hardened(_MULTISIG_PURPOSE, network.coin_type, account, _P2WSH_SCRIPT_TYPE)
+
+
+def profile_account_path(network: Network, account: int = 0) -> DerivationPath:
+    """m/84h/coin/account, a person's own single-signature account (BIP-84). Raises InvalidPath."""
+    return _hardened(_PROFILE_PURPOSE, network.coin_type, account)
+
+
+def account_of(path: DerivationPath) -> int:
+    """The account's number in a path of this shape: its third level where that is hardened, else 0."""
+    level = path.indexes[2] if len(path) > 2 else 0
+    return level - HARDENED if level >= HARDENED else 0
+
+
+def _hardened(*levels: int) -> DerivationPath:
+    if any(not 0 <= level < HARDENED for level in levels):
+        raise InvalidPath("An account's number is from 0 to 2147483647.")
+    return DerivationPath(tuple(level + HARDENED for level in levels))
+
 
 RECEIVE = 0
 CHANGE = 1

@@ -129,3 +129,19 @@ def _require_coin(prover: Prover, index: int, item: PsbtInput) -> None:
         raise InvalidPsbt(f"The place of input {index} cannot be derived.") from error
     if ours is None or ours.witness_script != item.witness_script:
         raise InvalidPsbt(f"Input {index} is no coin of the account keys that the PSBT carries.")
+
+
+def bsms_record(vault: Vault) -> str:
+    """The descriptor record of BIP-129, second round, not encrypted: version, template, paths, first address.
+
+    Lines end in LF, the last one in nothing.
+    """
+    keys = ",".join(f"{_with_apostrophes(key)}{TEMPLATE}" for key in vault.cosigners)
+    template = f"wsh(sortedmulti({vault.threshold},{keys}))"
+    return "\n".join((BSMS_VERSION, template, RESTRICTIONS, vault.address(RECEIVE, 0)))
+
+
+def _with_apostrophes(key: OriginKey) -> str:
+    # Both marks are allowed; the vectors of the BIP have this one, and so has what old firmware reads.
+    origin = str(key.origin).replace("h", "'")
+    return f"[{origin}]{key.xpub}"

@@ -10,9 +10,17 @@ from dataclasses import fields
 from typing import Any
 
 from multisig.fees import estimate_vsize
-from multisig.inspection.findings import Finding, FindingCode, Severity
 from multisig.inspection.inputs import InputsSeen, inspect_inputs
-from multisig.inspection.model import Change, InspectedInput, Inspection, OpReturn, Payment
+from multisig.inspection.model import (
+    Change,
+    Finding,
+    FindingCode,
+    InspectedInput,
+    Inspection,
+    OpReturn,
+    Payment,
+    Severity,
+)
 from multisig.inspection.outputs import OutputsSeen, inspect_outputs
 from multisig.inspection.transaction import FeeLimits, Totals, inspect_whole, signals_rbf
 from multisig.network import Network

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from multisig.inspection.findings import Finding, FindingCode, found
-from multisig.inspection.model import InspectedInput
+from multisig.inspection.model import Finding, FindingCode, InspectedInput, found
 from multisig.inspection.other_wallets import ADVICE, other_wallet
 from multisig.keys import Fingerprint
 from multisig.proofs import OurScript, Prover, Unproven, proven_output

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from multisig.inspection.findings import Finding, FindingCode, found
+from multisig.inspection.model import Finding, FindingCode, found
 from multisig.keys import HARDENED
-from multisig.locks import relative_lock
 from multisig.network import Network
 from multisig.proofs import policy_keys
 from multisig.psbt import Psbt
+from multisig.transaction import relative_lock
 from multisig.units import MAX_MONEY, FeeRate, Sats
 from multisig.vault import Policy, Vault
 

@@ -6,7 +6,7 @@ approval; nothing opaque is carried to a device.
 """
 
 from multisig.psbt.container import Psbt
-from multisig.psbt.keyvalue import PsbtLimits
+from multisig.psbt.fields import PsbtLimits
 from multisig.psbt.model import PsbtInput, PsbtOutput
 
 __all__ = ["Psbt", "PsbtInput", "PsbtLimits", "PsbtOutput"]

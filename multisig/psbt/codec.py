@@ -1,18 +1,18 @@
-"""From bytes to typed fields. Every byte of a field we keep is accounted for, or the PSBT is refused."""
+"""A PSBT from bytes to typed fields and back (BIP-174)."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from multisig.errors import InvalidPsbt, MultisigError, PsbtTooLarge
 from multisig.keys import DerivationPath, ExtendedPublicKey, Fingerprint, KeyOrigin
 from multisig.psbt import fields as f
-from multisig.psbt.keyvalue import MAGIC, MAX_WITNESS_ITEMS, PsbtLimits, read_map
+from multisig.psbt.fields import MAGIC, MAX_WITNESS_ITEMS, SEPARATOR, PsbtLimits, read_map, write_field
 from multisig.psbt.model import PsbtInput, PsbtOutput
 from multisig.transaction import Transaction, TxIn, TxOut
 from multisig.units import sats
-from multisig.wire import Reader, WireError
+from multisig.wire import Reader, WireError, compact_size, with_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _decode(data: bytes, limits: PsbtLimits) -> Decoded:
 
 
 def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -> Transaction:
-    single = _single(globals_)
+    single = _singles(globals_)
     if any(single.get(f.GLOBAL_VERSION, b"")):
         raise InvalidPsbt("Only PSBT version 0 is accepted; this is a later one.")
     f.check_fields(globals_, f.GLOBAL_FIELDS, f.GLOBAL_V2_ONLY)
@@ -71,7 +71,7 @@ def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -
 
 def _input(tx_in: TxIn, fields: Mapping[bytes, bytes]) -> PsbtInput:
     f.check_fields(fields, f.INPUT_FIELDS, f.INPUT_V2_ONLY)
-    single = _single(fields)
+    single = _singles(fields)
     previous = single.get(f.IN_NON_WITNESS_UTXO)
     spent = single.get(f.IN_WITNESS_UTXO)
     sighash = single.get(f.IN_SIGHASH_TYPE)
@@ -85,7 +85,7 @@ def _input(tx_in: TxIn, fields: Mapping[bytes, bytes]) -> PsbtInput:
         sighash_type=None if sighash is None else int.from_bytes(sighash, "little"),
         redeem_script=single.get(f.IN_REDEEM_SCRIPT),
         witness_script=single.get(f.IN_WITNESS_SCRIPT),
-        derivations=_derivations(fields, f.IN_BIP32_DERIVATION),
+        derivations=_read_derivations(fields, f.IN_BIP32_DERIVATION),
         final_script_sig=single.get(f.IN_FINAL_SCRIPTSIG),
         final_script_witness=None if stack is None else _witness_stack(stack),
     )
@@ -93,13 +93,13 @@ def _input(tx_in: TxIn, fields: Mapping[bytes, bytes]) -> PsbtInput:
 
 def _output(tx_out: TxOut, fields: Mapping[bytes, bytes]) -> PsbtOutput:
     f.check_fields(fields, f.OUTPUT_FIELDS, f.OUTPUT_V2_ONLY)
-    single = _single(fields)
+    single = _singles(fields)
     return PsbtOutput(
         amount=tx_out.amount,
         script_pubkey=tx_out.script_pubkey,
         redeem_script=single.get(f.OUT_REDEEM_SCRIPT),
         witness_script=single.get(f.OUT_WITNESS_SCRIPT),
-        derivations=_derivations(fields, f.OUT_BIP32_DERIVATION),
+        derivations=_read_derivations(fields, f.OUT_BIP32_DERIVATION),
     )
 
 
@@ -111,13 +111,13 @@ def _xpubs(globals_: Mapping[bytes, bytes]) -> tuple[tuple[ExtendedPublicKey, Ke
 # A vault's account keys stand in every PSBT about it.
 @lru_cache(maxsize=1024)
 def _xpub(key: bytes, value: bytes) -> tuple[ExtendedPublicKey, KeyOrigin]:
-    xpub, origin = ExtendedPublicKey.from_bytes(key), _origin(value)
+    xpub, origin = ExtendedPublicKey.from_bytes(key), _read_origin(value)
     if xpub.depth != len(origin.path):
         raise InvalidPsbt("The path of a global xpub is not as long as the xpub's depth (BIP-174).")
     return xpub, origin
 
 
-def _single(fields: Mapping[bytes, bytes]) -> dict[int, bytes]:
+def _singles(fields: Mapping[bytes, bytes]) -> dict[int, bytes]:
     """The fields of which a map holds one each, by type: their keys are the type's byte and no more."""
     return {key[0]: value for key, value in fields.items() if len(key) == 1}
 
@@ -127,13 +127,13 @@ def _of_kind(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, bytes]:
     return {key[1:]: value for key, value in fields.items() if key[0] == kind}
 
 
-def _derivations(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, KeyOrigin]:
-    return {key: _origin(value) for key, value in _of_kind(fields, kind).items()}
+def _read_derivations(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, KeyOrigin]:
+    return {key: _read_origin(value) for key, value in _of_kind(fields, kind).items()}
 
 
 # The same PSBT is read by whoever makes, keeps, signs and takes it.
 @lru_cache(maxsize=1024)
-def _origin(value: bytes) -> KeyOrigin:
+def _read_origin(value: bytes) -> KeyOrigin:
     return KeyOrigin(Fingerprint(value[:4]), _path(value[4:]))
 
 
@@ -158,3 +158,84 @@ def _witness_stack(value: bytes) -> tuple[bytes, ...]:
     stack = tuple(reader.sized() for _ in range(count))
     reader.finish()
     return stack
+
+
+def encode_psbt(
+    tx: Transaction,
+    inputs: Sequence[PsbtInput],
+    outputs: Sequence[PsbtOutput],
+    xpubs: Sequence[tuple[ExtendedPublicKey, KeyOrigin]],
+) -> bytes:
+    """The bytes of a version 0 PSBT."""
+    parts = [MAGIC, *_global_fields(tx, xpubs), SEPARATOR]
+    for item in inputs:
+        parts += (*_input_fields(item), SEPARATOR)
+    for output in outputs:
+        parts += (*_output_fields(output), SEPARATOR)
+    return b"".join(parts)
+
+
+def encode_skeleton(tx: Transaction, inputs: Sequence[PsbtInput], outputs: Sequence[PsbtOutput]) -> bytes:
+    """What a second reader is shown: the same, without what is proven otherwise and costs the most. That is previous
+    transactions, proven by their hash, and origins and account keys, by deriving from the policy.
+    """
+    parts = [MAGIC, *_global_fields(tx, ()), SEPARATOR]
+    for item in inputs:
+        parts += (*_input_fields(item, is_whole=False), SEPARATOR)
+    for output in outputs:
+        parts += (*_output_fields(output, is_whole=False), SEPARATOR)
+    return b"".join(parts)
+
+
+def _global_fields(tx: Transaction, xpubs: Sequence[tuple[ExtendedPublicKey, KeyOrigin]]) -> Iterator[bytes]:
+    yield _write_single(f.GLOBAL_UNSIGNED_TX, tx.serialize(include_witness=False))
+    for key, value in sorted((xpub.serialize(), _write_origin(origin)) for xpub, origin in xpubs):
+        yield write_field(f.GLOBAL_XPUB, key, value)
+
+
+def _input_fields(item: PsbtInput, *, is_whole: bool = True) -> Iterator[bytes]:
+    if is_whole and item.non_witness_utxo is not None:
+        yield _write_single(f.IN_NON_WITNESS_UTXO, item.non_witness_utxo.serialize())
+    if item.witness_utxo is not None:
+        yield _write_single(f.IN_WITNESS_UTXO, item.witness_utxo.serialize())
+    for key in sorted(item.partial_signatures):
+        yield write_field(f.IN_PARTIAL_SIG, key, item.partial_signatures[key])
+    if item.sighash_type is not None:
+        yield _write_single(f.IN_SIGHASH_TYPE, item.sighash_type.to_bytes(4, "little"))
+    if item.redeem_script is not None:
+        yield _write_single(f.IN_REDEEM_SCRIPT, item.redeem_script)
+    if item.witness_script is not None:
+        yield _write_single(f.IN_WITNESS_SCRIPT, item.witness_script)
+    if is_whole:
+        yield from _write_derivations(f.IN_BIP32_DERIVATION, item.derivations)
+    if item.final_script_sig is not None:
+        yield _write_single(f.IN_FINAL_SCRIPTSIG, item.final_script_sig)
+    if item.final_script_witness is not None:
+        yield _write_single(f.IN_FINAL_SCRIPTWITNESS, _witness(item.final_script_witness))
+
+
+def _output_fields(output: PsbtOutput, *, is_whole: bool = True) -> Iterator[bytes]:
+    if output.redeem_script is not None:
+        yield _write_single(f.OUT_REDEEM_SCRIPT, output.redeem_script)
+    if output.witness_script is not None:
+        yield _write_single(f.OUT_WITNESS_SCRIPT, output.witness_script)
+    if is_whole:
+        yield from _write_derivations(f.OUT_BIP32_DERIVATION, output.derivations)
+
+
+def _write_derivations(kind: int, derivations: Mapping[bytes, KeyOrigin]) -> Iterator[bytes]:
+    for key in sorted(derivations):
+        yield write_field(kind, key, _write_origin(derivations[key]))
+
+
+def _write_single(kind: int, value: bytes) -> bytes:
+    return write_field(kind, b"", value)
+
+
+def _write_origin(origin: KeyOrigin) -> bytes:
+    steps = origin.path.indexes
+    return origin.fingerprint.value + struct.pack(f"<{len(steps)}I", *steps)
+
+
+def _witness(stack: Sequence[bytes]) -> bytes:
+    return compact_size(len(stack)) + b"".join(with_length(item) for item in stack)

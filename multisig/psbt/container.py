@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from multisig.errors import InvalidPsbt, PsbtTooLarge
 from multisig.keys import ExtendedPublicKey, KeyOrigin
-from multisig.psbt.codec import decode_psbt
+from multisig.psbt.codec import decode_psbt, encode_psbt, encode_skeleton
 from multisig.psbt.embit_reader import require_same_reading
-from multisig.psbt.encode import encode_psbt, encode_skeleton
-from multisig.psbt.keyvalue import PsbtLimits
+from multisig.psbt.fields import PsbtLimits
 from multisig.psbt.model import PsbtInput, PsbtOutput
 from multisig.transaction import Transaction
 

@@ -17,7 +17,6 @@ from multisig.tokens.bytecode import (
     check_deployment,
     parse_bytecode,
 )
-from multisig.tokens.op_return import token_of, token_of_script, token_script
 from multisig.tokens.payload import (
     MAX_PAYLOAD_BYTES,
     Call,
@@ -28,6 +27,9 @@ from multisig.tokens.payload import (
     encode_payload,
     is_token_payload,
     payload_parts,
+    token_of,
+    token_of_script,
+    token_script,
 )
 from multisig.tokens.words import TokenWords, listed_addresses, token_words
 

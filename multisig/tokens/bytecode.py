@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields
 from multisig.canonical_json import JsonError, JsonValue, canonical_json, parse_canonical
 from multisig.errors import InvalidToken
 from multisig.hashes import sha256
-from multisig.tokens.addresses import check_holder
 from multisig.tokens.amounts import TokenAmount, check_supplies
 from multisig.tokens.names import check_icon, check_name, check_ticker
-from multisig.tokens.payload import Deploy
+from multisig.tokens.payload import Deploy, check_holder
 
 TEMPLATE_VERSION = 1
 # Longer lists are built by calls of add_to_whitelist. An entry has at most 71 bytes in JSON.

@@ -9,10 +9,10 @@ import pytest
 
 from firmware_bridge import handover, signing
 from multisig import Psbt, descriptor, vault
-from multisig.inspection import findings, inputs, outputs, transaction
+from multisig.inspection import inputs, model, outputs, transaction
 from multisig.proofs import Place, Prover, Unproven
 from multisig.psbt import codec, fields
-from multisig.psbt.keyvalue import PsbtLimits
+from multisig.psbt.fields import PsbtLimits
 from multisig.script import ScriptKind
 from multisig.wire import Reader
 from signerd.account import vaults
@@ -34,8 +34,8 @@ def switch_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         case "token":
             _without_check(monkeypatch, what, "TOKEN_")
         case "severity":
-            lowered = findings._WARNINGS | {findings.FindingCode(what)}
-            monkeypatch.setattr(findings, "_WARNINGS", lowered)
+            lowered = model._WARNINGS | {model.FindingCode(what)}
+            monkeypatch.setattr(model, "_WARNINGS", lowered)
         case _:
             GUARDS[name](monkeypatch)
 
@@ -71,9 +71,9 @@ def _places_in_bounds(patch: pytest.MonkeyPatch) -> None:
 def _ownership(patch: pytest.MonkeyPatch) -> None:
     shown = inputs._not_ours
 
-    def told(*arguments: object) -> findings.Finding:
+    def told(*arguments: object) -> model.Finding:
         finding = shown(*arguments)
-        return findings.Finding("off", findings.Severity.WARN, finding.sentence, finding.subject)
+        return model.Finding("off", model.Severity.WARN, finding.sentence, finding.subject)
 
     patch.setattr(inputs, "_not_ours", told)
 

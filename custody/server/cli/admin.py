@@ -12,8 +12,8 @@ from custody.server.app import Platform, Settings
 from custody.server.chain.configuration import PREFIX
 from custody.server.cli.common import AsJson, State, platform_at, read_password, read_secret, refusals
 from custody.server.domain.errors import NotFound
-from custody.server.domain.permissions import ADMINISTRATOR, SIGNER
 from custody.server.domain.purchases import webhook_key
+from custody.server.domain.roles import ADMINISTRATOR, SIGNER
 from custody.server.service.people.setup import NewPerson, Placed
 from custody.server.service.secrets import Purpose
 from multisig import Network

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from custody.schemas.challenge import offered_digest
 from custody.schemas.common import ApiNetwork
-from custody.schemas.keys import KeyChallengeRequest, ProfileKey, VaultAccount
-from custody.server.domain.errors import Fault, Invalid
+from custody.schemas.keys import KeyChallengeRequest, ProfileKey, RevokedReason, VaultAccount
+from custody.server.domain.errors import Fault, Invalid, StateConflict
 from multisig import (
     DerivationPath,
     ExtendedPublicKey,
@@ -147,3 +147,17 @@ def _read(pointer: str, parse: Callable[[], T]) -> T:
 
 def _invalid(pointer: str, sentence: str, code: str = "invalid") -> Invalid:
     return Invalid(sentence, faults=(Fault(pointer, sentence, code),))
+
+
+def changes_anything(current: RevokedReason | None, wanted: RevokedReason) -> bool:
+    """False where the key stands so already; ``current`` is None while it is active. Raises StateConflict."""
+    if current == wanted:
+        return False
+    if current == "lost":
+        raise StateConflict("The key was marked lost, and that is final.")
+    return True
+
+
+def may_move_on(reason: RevokedReason | None) -> bool:
+    """A superseded key still approves what stays in the workspace, for signer sets are fixed; a lost one nothing (P47)."""
+    return reason == "superseded"

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 from multisig.errors import InvalidToken
 from multisig.tokens.bytecode import Bytecode, check_deployment
-from multisig.tokens.machine.effects import Cell, Effect, state_hash
 from multisig.tokens.machine.rules import Failure, NoEffect, Turn, run
-from multisig.tokens.machine.state import Overlay, StateView, Writer
+from multisig.tokens.machine.state import Cell, Effect, Overlay, StateView, Writer, state_hash
 from multisig.tokens.payload import Call, Deploy, Payload, decode_payload
 
 # The bytecode with this hash, where it is known.

@@ -9,8 +9,7 @@ from enum import StrEnum, unique
 from types import MappingProxyType
 
 from multisig.tokens.bytecode import Bytecode
-from multisig.tokens.machine.effects import Cell
-from multisig.tokens.machine.state import Writer
+from multisig.tokens.machine.state import Cell, Writer
 from multisig.tokens.payload import Call, Function
 
 

@@ -21,10 +21,17 @@ from custody.server.chain.backend import (
     Refused,
     Spend,
 )
-from custody.server.chain.core.credentials import Credentials
-from custody.server.chain.core.follower import Follower
+from custody.server.chain.core.history import Follower
 from custody.server.chain.core.mempool import MempoolView
-from custody.server.chain.core.node import ChainMoved, Node
+from custody.server.chain.core.node import (
+    ChainMoved,
+    Node,
+    garbled,
+    hash_of,
+    list_of,
+    object_of,
+    transaction_of,
+)
 from custody.server.chain.core.rpc import (
     ALREADY_IN_CHAIN,
     ANSWER_SECONDS,
@@ -33,13 +40,13 @@ from custody.server.chain.core.rpc import (
     TRANSACTION_ERROR,
     TRANSACTION_REJECTED,
     Call,
+    Credentials,
     Failed,
     Rpc,
     tidy,
 )
-from custody.server.chain.core.shapes import garbled, hash_of, list_of, object_of, transaction_of
-from custody.server.chain.data import carriers
 from custody.server.chain.engine import InvalidSpend, verify_transaction
+from custody.server.chain.raw_blocks import carriers
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.errors import InvalidAmount

@@ -17,12 +17,18 @@ from custody.server.chain.backend import (
     Outcome,
     Spend,
 )
-from custody.server.chain.embedded.funding import MATURING_BLOCKS, MAX_ROUNDS, build_payment
 from custody.server.chain.embedded.index import CoinIndex, IndexedCoin
 from custody.server.chain.embedded.mempool import Mempool
-from custody.server.chain.embedded.mining import GENESIS_TIME, build_block, header_time
+from custody.server.chain.embedded.mining import (
+    GENESIS_TIME,
+    MATURING_BLOCKS,
+    MAX_ROUNDS,
+    build_block,
+    build_payment,
+)
 from custody.server.chain.embedded.store import BlockStore
 from custody.server.chain.engine import Chainstate, block_hash, split_block
+from custody.server.chain.raw_blocks import header_time
 from custody.server.domain.errors import ChainUnavailable
 from multisig.address import decode_address
 from multisig.network import Network

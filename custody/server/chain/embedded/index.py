@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from custody.server.chain.backend import BlockRef, ChainTransaction, DataBlock, DataTransaction, Spend
-from custody.server.chain.data import carriers
+from custody.server.chain.raw_blocks import carriers
 from multisig.transaction import OutPoint, Transaction, TxOut
 
 # BIP-113: the median of this many past block times.

@@ -26,17 +26,15 @@ from custody.server.chain.backend import (
     RefusalCode,
     Refused,
 )
-from custody.server.chain.data import carriers
 from custody.server.chain.esplora.acceptance import Acceptance
 from custody.server.chain.esplora.blocks import BestChain, Moved
-from custody.server.chain.esplora.coins import History, touched_since
 from custody.server.chain.esplora.fees import FeeEstimates
-from custody.server.chain.esplora.histories import Histories
+from custody.server.chain.esplora.histories import Histories, History, touched_since
 from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Tested, read, read_hash
 from custody.server.chain.esplora.transactions import Transactions
 from custody.server.chain.esplora.wire import TIMEOUT, Answer, Wire
-from custody.server.chain.raw_blocks import read_block
+from custody.server.chain.raw_blocks import carriers, read_block
 from custody.server.chain.reasons import refusal_of, says_known
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network

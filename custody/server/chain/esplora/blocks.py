@@ -9,7 +9,7 @@ from custody.server.chain.esplora.evidence import Header, follows, has_work
 from custody.server.chain.esplora.pace import Pace
 from custody.server.chain.esplora.shapes import Block, read, read_hash
 from custody.server.chain.esplora.wire import Wire
-from custody.server.chain.genesis import GENESIS_HASH
+from custody.server.chain.raw_blocks import GENESIS_HASH
 from custody.server.domain.errors import ChainUnavailable
 from multisig.network import Network
 

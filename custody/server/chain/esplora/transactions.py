@@ -6,7 +6,7 @@ from custody.server.chain.backend import BlockRef, ChainTransaction, Spend
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.chain.esplora.blocks import BestChain, Moved
 from custody.server.chain.esplora.evidence import could_hold_ours, is_ambiguous, merkle_root
-from custody.server.chain.esplora.memory import Memory
+from custody.server.chain.esplora.pace import Memory
 from custody.server.chain.esplora.shapes import Outspend, Proof, Status, read
 from custody.server.chain.esplora.wire import Wire
 from custody.server.domain.errors import ChainUnavailable

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from custody.schemas.proposals import ProposalStatus as Status
-from custody.server.domain.observation import Sight
+from custody.server.domain.lifecycle import Sight
 from custody.server.service.proposals.families import newer_than
 from custody.server.store.models import ChainCoin, CoinLock, Proposal, ProposalInput
 

@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.chain.engine import InvalidSpend, verify_transaction
 from custody.server.domain.audit import Category
-from custody.server.domain.lifecycle import ENDED, Event
-from custody.server.domain.observation import Sight, events_for
+from custody.server.domain.lifecycle import ENDED, Event, Sight, events_for
 from custody.server.domain.ports import Clock
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.jobs.outbox import enqueue

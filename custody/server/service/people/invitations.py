@@ -29,9 +29,8 @@ from custody.server.domain.invitations import (
     next_status,
     status_at,
 )
-from custody.server.domain.permissions import permissions_not_held
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.roles import require_grantable
+from custody.server.domain.roles import permissions_not_held, require_grantable
 from custody.server.service.audit.log import AuditLog
 from custody.server.service.limits.granting import LimitGrants
 from custody.server.service.mail.jobs import queue_mail

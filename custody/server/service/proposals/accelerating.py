@@ -16,9 +16,8 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
-from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.fees import MAX_FEE, Priced, fee_for_parents
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.replacing import Priced, fee_for_parents
 from custody.server.domain.selection import RandomSource, Selection
 from custody.server.domain.timing import choose_locktime
 from custody.server.service.audit.log import AuditLog

@@ -11,8 +11,8 @@ from custody.schemas.proposals import CreatePsbtRequest, TxType
 from custody.schemas.proposals import ProposalStatus as Status
 from custody.server.domain.caller import WorkspaceAccess
 from custody.server.domain.errors import Fault, Invalid, NotFound, StateConflict
+from custody.server.domain.fees import Priced
 from custody.server.domain.lifecycle import REPLACEABLE
-from custody.server.domain.replacing import Priced
 from custody.server.service.proposals.coins import Holding, holding_of
 from custody.server.service.proposals.families import Coin, coins_of, holding, members_of, newer_than
 from custody.server.service.proposals.payments import Intent, Payment, read_intent

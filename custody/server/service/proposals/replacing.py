@@ -14,9 +14,8 @@ from custody.server.domain.audit import Category
 from custody.server.domain.caller import Caller, WorkspaceAccess
 from custody.server.domain.credentials import new_id
 from custody.server.domain.errors import Fault, InsufficientFunds, Invalid, StateConflict
-from custody.server.domain.fees import MAX_FEE
+from custody.server.domain.fees import MAX_FEE, Priced, Settled, least_rate, settle_replacement
 from custody.server.domain.ports import Clock, RandomBytes
-from custody.server.domain.replacing import Priced, Settled, least_rate, settle_replacement
 from custody.server.domain.selection import MAX_INPUTS, Plan, RandomSource, Selection, Tier, largest_first
 from custody.server.domain.timing import choose_locktime
 from custody.server.service.audit.log import AuditLog

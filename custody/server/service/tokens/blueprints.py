@@ -13,9 +13,9 @@ from custody.server.store.models import AddressBookEntry, Vault
 from multisig import Network, decode_address
 from multisig.errors import InvalidToken
 from multisig.tokens import MAX_TOKEN_AMOUNT, Bytecode, TokenAmount
-from multisig.tokens.addresses import check_holder
 from multisig.tokens.amounts import check_decimals, check_supplies
 from multisig.tokens.names import check_icon, check_name, check_ticker
+from multisig.tokens.payload import check_holder
 
 
 def bytecode_of(db: Session, access: WorkspaceAccess, vault: Vault, request: CreateTokenRequest) -> Bytecode:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from custody.server.domain.replacing import (
+from custody.server.domain.fees import (
     Priced,
     fee_for_parents,
     least_fee,
