@@ -1,11 +1,10 @@
-"""Canonical JSON (RFC 8785) of what we hash: objects, arrays, strings, true, false, null, and whole numbers.
+"""Canonical JSON (RFC 8785) for hashing: objects, arrays, strings, true, false, null, and whole numbers.
 
-RFC 8785 writes numbers as IEEE 754 doubles. A whole number within 2^53 - 1 is written the same by everybody, which
-is why others are refused here: larger ones travel as strings.
+RFC 8785 writes numbers as IEEE 754 doubles. All implementations write a whole number within 2^53 - 1 the same way, so
+other numbers are refused here; larger ones travel as strings.
 """
 
 import json
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | bool | None
@@ -15,16 +14,9 @@ MAX_INTEGER = 2**53 - 1
 # Far more than anything hashed here has; without it a hostile text would end in a RecursionError.
 MAX_DEPTH = 32
 
-# RFC 8785, section 3.2.2.2: two characters where JSON has them, four lower-case hex digits for other controls.
-_ESCAPES = {code: f"\\u{code:04x}" for code in range(0x20)} | {
-    ord("\b"): "\\b",
-    ord("\t"): "\\t",
-    ord("\n"): "\\n",
-    ord("\f"): "\\f",
-    ord("\r"): "\\r",
-    ord('"'): '\\"',
-    ord("\\"): "\\\\",
-}
+# The C encoder escapes exactly what RFC 8785, section 3.2.2.2, escapes, in the same form. It does not sort names as the
+# RFC does, so they are sorted before.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class JsonError(ValueError):
@@ -33,7 +25,10 @@ class JsonError(ValueError):
 
 def canonical_json(value: JsonValue) -> bytes:
     """The one spelling of a value, in UTF-8. Raises JsonError."""
-    return "".join(_write(value, MAX_DEPTH)).encode("utf-8")
+    try:
+        return _ENCODER.encode(_ordered(value, MAX_DEPTH)).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise JsonError("a string holds half a surrogate pair") from error
 
 
 def parse_canonical(data: bytes) -> JsonValue:
@@ -73,34 +68,19 @@ def _no_number(_text: str) -> NoReturn:
     raise JsonError("a number is not a whole number")
 
 
-def _write(value: JsonValue, depth: int) -> Iterator[str]:
+def _ordered(value: JsonValue, depth: int) -> JsonValue:
+    """The same value with the names of every object in order. Raises JsonError for what has no canonical form."""
     if not depth:
         raise JsonError("it is nested too deeply")
     if isinstance(value, dict):
-        yield from _members(value, depth)
-    elif isinstance(value, list):
-        yield from _items(value, depth)
-    elif isinstance(value, str):
-        yield _string(value)
-    else:
-        yield _literal(value)
-
-
-def _members(value: dict[str, JsonValue], depth: int) -> Iterator[str]:
-    yield "{"
-    for number, name in enumerate(sorted(value, key=_utf16)):
-        yield "," if number else ""
-        yield _string(name) + ":"
-        yield from _write(value[name], depth - 1)
-    yield "}"
-
-
-def _items(value: list[JsonValue], depth: int) -> Iterator[str]:
-    yield "["
-    for number, item in enumerate(value):
-        yield "," if number else ""
-        yield from _write(item, depth - 1)
-    yield "]"
+        return {name: _ordered(value[name], depth - 1) for name in sorted(value, key=_utf16)}
+    if isinstance(value, list):
+        return [_ordered(item, depth - 1) for item in value]
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise JsonError("a number is beyond 2^53 - 1")
+    if value is not None and not isinstance(value, str | int):
+        raise JsonError("a value is of a type that is not hashed")
+    return value
 
 
 def _utf16(name: str) -> bytes:
@@ -108,21 +88,3 @@ def _utf16(name: str) -> bytes:
     if not isinstance(name, str):
         raise JsonError("a name is not a string")
     return name.encode("utf-16-be", "surrogatepass")
-
-
-def _string(text: str) -> str:
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise JsonError("a string holds half a surrogate pair")
-    return f'"{text.translate(_ESCAPES)}"'
-
-
-def _literal(value: Any) -> str:
-    # By identity: 1 and True are equal in Python, and not in JSON.
-    for known, text in ((None, "null"), (True, "true"), (False, "false")):
-        if value is known:
-            return text
-    if not isinstance(value, int):
-        raise JsonError("a value is of a type that is not hashed")
-    if abs(value) > MAX_INTEGER:
-        raise JsonError("a number is beyond 2^53 - 1")
-    return str(value)

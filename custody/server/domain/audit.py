@@ -4,17 +4,16 @@
 JCS is RFC 8785; rows hold text and integers only, for which the encoding is short.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
+from multisig.canonical_json import canonical_json
+
 PREFIX = b"audit-v1"
 GENESIS = bytes(32)
-# JCS numbers are IEEE doubles: integers beyond this are not exact (RFC 8785, section 3.2.2.3; RFC 7493).
-MAX_EXACT_INT = 2**53 - 1
 
 PLATFORM_CHAIN = "platform"
 
@@ -96,20 +95,6 @@ class ChainFault:
     chain_id: str
     position: int
     sentence: str
-
-
-def canonical_json(values: Mapping[str, str | int]) -> bytes:
-    """RFC 8785 for a flat object of text and integers. Raises ValueError for an integer that is not exact."""
-    for value in values.values():
-        if isinstance(value, int) and abs(value) > MAX_EXACT_INT:
-            raise ValueError("an integer this large has no exact JSON form")
-    # Python's encoder escapes what RFC 8785 escapes, in the same way; what differs is the order of the names.
-    ordered = dict(sorted(values.items(), key=lambda item: item[0].encode("utf-16-be")))
-    return _ENCODER.encode(ordered).encode()
-
-
-# Made once: a verification asks it a hundred thousand times.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def event_hash(prev_hash: bytes, row: AuditRow) -> bytes:
