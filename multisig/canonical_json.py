@@ -1,7 +1,7 @@
 """Canonical JSON (RFC 8785) for hashing: objects, arrays, strings, true, false, null, and whole numbers.
 
-RFC 8785 writes numbers as IEEE 754 doubles. All implementations write a whole number within 2^53 - 1 the same way, so
-other numbers are refused here; larger ones travel as strings.
+RFC 8785 writes numbers as IEEE 754 doubles. All implementations write a whole number within 2^53 - 1 the same
+way, so other numbers are refused here; larger ones travel as strings.
 """
 
 import json
@@ -14,8 +14,8 @@ MAX_INTEGER = 2**53 - 1
 # Far more than anything hashed here has; without it a hostile text would end in a RecursionError.
 MAX_DEPTH = 32
 
-# The C encoder escapes exactly what RFC 8785, section 3.2.2.2, escapes, in the same form. It does not sort names as the
-# RFC does, so they are sorted before.
+# The C encoder escapes exactly what RFC 8785, section 3.2.2.2, escapes, in the same form. It does not sort
+# names as the RFC does, so they are sorted before.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -32,7 +32,9 @@ def canonical_json(value: JsonValue) -> bytes:
 
 
 def parse_canonical(data: bytes) -> JsonValue:
-    """The value of a text that is canonical already. Raises JsonError for any other text, well formed or not."""
+    """The value of a text that is canonical already. Raises JsonError for any other text, well formed
+    or not.
+    """
     value = _parse(data)
     if canonical_json(value) != data:
         raise JsonError("it is not in canonical form")
@@ -69,7 +71,9 @@ def _no_number(_text: str) -> NoReturn:
 
 
 def _ordered(value: JsonValue, depth: int) -> JsonValue:
-    """The same value with the names of every object in order. Raises JsonError for what has no canonical form."""
+    """The same value with the names of every object in order. Raises JsonError for what has no canonical
+    form.
+    """
     if not depth:
         raise JsonError("it is nested too deeply")
     if isinstance(value, dict):

@@ -8,8 +8,8 @@ from multisig.errors import InvalidMessage
 from multisig.hashes import sha256d
 from multisig.wire import with_length
 
-# Those of a few transactions with a hundred inputs: who takes signatures counts and finalises them next, and asks about
-# the same ones again. Bitcoin Core keeps them too (script/sigcache.h).
+# Enough for a few transactions with a hundred inputs: accepting, counting and finalising verify the same
+# signatures. Bitcoin Core has such a cache too (script/sigcache.h).
 _SIGNATURES_KEPT = 1024
 _HALF_ORDER = 0x7FFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFF_5D576E73_57A4501D_DFE92F46_681B20A0
 _INTEGER_TAG, _SEQUENCE_TAG = 0x02, 0x30
@@ -58,7 +58,7 @@ def verify_ecdsa(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     return _verify(pubkey, digest, der)
 
 
-# Behind the look at their lengths: what is kept is small, and depends on nothing but these bytes.
+# Cached after the lengths were checked, so entries are small; the result depends on these bytes alone.
 @lru_cache(maxsize=_SIGNATURES_KEPT)
 def _verify(pubkey: bytes, digest: bytes, der: bytes) -> bool:
     try:
@@ -74,7 +74,9 @@ _FIRST_HEADER, _LAST_HEADER = 27, 42
 
 
 def message_hash(text: str) -> bytes:
-    """The 32-byte digest of `text` (UTF-8) as a signed message. Raises InvalidMessage for half a surrogate pair."""
+    """The 32-byte digest of `text` (UTF-8) as a signed message. Raises InvalidMessage for half a surrogate
+    pair.
+    """
     try:
         encoded = text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -85,8 +87,8 @@ def message_hash(text: str) -> bytes:
 def recover_message_key(text: str, signature65: bytes) -> bytes:
     """The compressed public key that made the 65-byte signature (header, R, S) of `text`.
 
-    Makers disagree about the header for a native segwit address, so that only its recovery number is read. Whoever
-    calls compares the key: any well-formed signature recovers to some key. Raises InvalidMessage.
+    Vendors disagree about the header for a native segwit address, so only its recovery number is read. The
+    caller compares the key: any well-formed signature recovers to some key. Raises InvalidMessage.
     """
     if len(signature65) != _SIGNATURE_BYTES:
         raise InvalidMessage("The signature of a message has 65 bytes.")

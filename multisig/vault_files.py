@@ -1,7 +1,8 @@
-"""A vault from what people already have of it: a coordinator's file, or the account keys that a PSBT carries.
+"""A vault imported from a coordinator's file or from the account keys of a PSBT, and exported as a BSMS
+record.
 
-Neither is believed for what it says about itself. A file's first address and a PSBT's scripts are derived again from the
-keys beside them; where the two disagree nothing is returned.
+Neither source is trusted. A file's first address and a PSBT's scripts are derived again from the keys beside
+them; where the two disagree, an error is raised.
 """
 
 from multisig.descriptor import strip_checksum
@@ -14,11 +15,12 @@ from multisig.script import parse_multisig_script
 from multisig.vault import RECEIVE, Vault
 
 BSMS_VERSION = "BSMS 1.0"
-# A descriptor of 15 keys, and little else; nothing larger is looked at.
+# Room for a descriptor of 15 keys; larger files are refused.
 MAX_FILE_CHARACTERS = 8192
 _BSMS = "BSMS"
 _RECORD_LINES = 4
-# BIP-129: `/**` in the template stands for what the third line allows. Receiving and change, as everywhere here.
+# BIP-129: `/**` in the template stands for what the third line allows. Receiving and change, as everywhere
+# here.
 TEMPLATE, RESTRICTIONS = "/**", "/0/*,/1/*"
 _MULTIPATH = "/<0;1>/*"
 _NO_RESTRICTIONS = "No path restrictions"
@@ -60,7 +62,8 @@ def _vault_of_record(lines: list[str], network: Network) -> Vault:
     if first_address != ours:
         raise InvalidDescriptor(
             f"The record says that the first address is {first_address}; its own keys give {ours}.",
-            hint="Somebody changed one of the two, or it is for another network. Ask its coordinator again.",
+            hint="One of the two was changed, or the record is for another network. Ask its coordinator "
+            "again.",
         )
     return vault
 
@@ -82,10 +85,12 @@ def _descriptor_of(template: str, restrictions: str) -> str:
 
 
 def vault_of_psbt(psbt: Psbt, network: Network) -> Vault:
-    """From the account keys in its global map (BIP-174, PSBT_GLOBAL_XPUB) and the scripts of the coins that it spends.
+    """From the account keys in its global map (BIP-174, PSBT_GLOBAL_XPUB) and the scripts of the coins that
+    it spends.
 
-    Every cosigner's account key must be there and no other; every input must carry a multisig script of one threshold,
-    and be a coin of exactly these keys: its output, proven by its previous transaction, is derived again.
+    Every cosigner's account key must be there and no other; every input must carry a multisig script of one
+    threshold, and be a coin of exactly these keys: its output, proven by its previous transaction, is derived
+    again.
 
     Raises InvalidPsbt, InvalidDescriptor, InvalidKey, WrongNetwork.
     """

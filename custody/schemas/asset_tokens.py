@@ -1,4 +1,6 @@
-"""Tokens: their records, the calls on them, what vaults hold, and who may receive them (CPT-1, docs/tokens.md)."""
+"""Tokens: their records, the calls on them, what vaults hold, and who may receive them (CPT-1,
+docs/tokens.md).
+"""
 
 import re
 from enum import StrEnum
@@ -35,7 +37,8 @@ MAX_RECORDED_RECIPIENTS = 100
 MAX_ADDRESS_CHARACTERS = 90
 MAX_CALLS = 500
 
-# Raw units in decimal digits: no sign, no exponent, no separator (P21). Whether it fits is the token's own rule.
+# Raw units in decimal digits: no sign, no exponent, no separator (P21). Whether it fits is the token's own
+# rule.
 _RAW_UNITS = r"^(0|[1-9][0-9]{0,39})$"
 
 
@@ -44,7 +47,8 @@ def _raw_units(value: object) -> object:
     if isinstance(value, str) and not re.fullmatch(_RAW_UNITS, value):
         raise PydanticCustomError(
             "string_pattern_mismatch",
-            "A supply is whole raw units in plain digits, at most 40, with no point, sign or leading zero: 1000.00 of a "
+            "A supply is whole raw units in plain digits, at most 40, with no point, sign or leading "
+            "zero: 1000.00 of a "
             "token with two decimals is 100000",
         )
     return value
@@ -94,7 +98,7 @@ FunctionName = Literal[
 
 
 class CreateTokenRequest(Request):
-    """``POST /api/v1/create-token``. Supplies are raw units; ``white_list_ids`` are ``uid``s of the address book."""
+    """``POST /api/v1/create-token``. Supplies are raw units; ``white_list_ids`` are ``uid``s of the address book."""  # noqa: E501
 
     token_name: Name
     ticker: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=12)]
@@ -134,7 +138,7 @@ CallArg = Annotated[TextArg | NumberArg, Field(discriminator="type")]
 
 
 class CallContractRequest(Request):
-    """``POST /api/v1/call-contract``. ``wallet_id``: the vault that calls. ``recipients`` are recorded on the proposal and change nothing."""
+    """``POST /api/v1/call-contract``. ``wallet_id``: the vault that calls. ``recipients`` are recorded on the proposal and change nothing."""  # noqa: E501
 
     contract_uid: IntId
     wallet_id: TextId
@@ -188,7 +192,7 @@ class VaultTokensQuery(Request):
 
 
 class ContractCallsQuery(Request):
-    """``GET /api/v1/contract-calls``: of a token, of a vault, or of both; ``after`` is the last ``UID`` seen."""
+    """``GET /api/v1/contract-calls``: of a token, of a vault, or of both; ``after`` is the last ``UID`` seen."""  # noqa: E501
 
     workspace_id: QueryId
     contract_uid: QueryId | None = None
@@ -217,7 +221,7 @@ class Contract(Shape):
 
     ``bytecode`` is the canonical JSON that the deployment commits to by hash; ``deployment_hex`` the transaction that does: with
     both, anybody proves the token from bytes alone. Both only where one contract is asked for.
-    """
+    """  # noqa: E501
 
     contract_uid: Int64
     vault_id: Label
@@ -242,7 +246,7 @@ class TokenBalance(Shape):
     """What a vault holds of one token, in raw units. ``owned``: the vault owns the contract, and may mint and burn.
 
     ``total_supply`` is what exists by now: nothing before ``init``, and more or less with each mint and burn.
-    """
+    """  # noqa: E501
 
     contract_uid: Int64
     contract_address: Label
@@ -256,7 +260,7 @@ class TokenBalance(Shape):
 
 
 class ContractCall(Shape):
-    """One call on a token. ``Status`` FAILED with a ``FailureReason`` where it was mined and a rule gave it no effect."""
+    """One call on a token. ``Status`` FAILED with a ``FailureReason`` where it was mined and a rule gave it no effect."""  # noqa: E501
 
     uid: Int64 = Field(alias="UID")
     status: CallStatus = Field(alias="Status")

@@ -66,7 +66,8 @@ def _how_it_is_signed(item: PsbtInput, subject: str) -> Iterator[Finding]:
     if item.sighash_type not in {None, SIGHASH_ALL}:
         yield found(
             FindingCode.SIGHASH_NOT_ALL,
-            "A signature is asked for that leaves parts of the transaction open to change (sighash is not ALL).",
+            "A signature is asked for that leaves parts of the transaction open to change (sighash is not "
+            "ALL).",
             subject,
         )
     if item.is_final:

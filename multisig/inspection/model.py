@@ -60,7 +60,7 @@ class FindingCode(StrEnum):
         return Severity.WARN if self in _WARNINGS else Severity.REFUSE
 
 
-# Whoever adds a code must think before making it less than a refusal.
+# Every other code refuses. Add a code here only if a person may sensibly sign in spite of it.
 _WARNINGS = frozenset(
     {
         FindingCode.DUST_OUTPUT,

@@ -1,8 +1,9 @@
-"""What names the policy's devices and is not the policy's: another wallet of the same keys, or a false claim.
+"""Coins and outputs that name the policy's devices but are not the policy's: another wallet's, or a false
+claim.
 
-A wallet program that holds a vault and its signer's own keys (a Bitcoin Core wallet with both descriptors) writes key origins
-beside every coin and output of its own. Such an output is refused as a false claim is, for a device that believes an origin
-may not show it. The person is told what it is.
+A wallet program that holds a vault and its signer's own keys (a Bitcoin Core wallet with both descriptors)
+writes key origins beside every coin and output of its own. Such an output is refused as a false claim is, for
+a device that believes an origin may not show it. The person is told what it is.
 """
 
 from multisig.errors import InvalidTransaction
@@ -14,7 +15,8 @@ from multisig.script import p2pkh, p2sh, p2wpkh, p2wsh, parse_multisig_script
 _COMPRESSED_BYTES = 33
 # What helps: without origins beside it, an output is a payment, which every device shows.
 ADVICE = (
-    "A device that believes this might not show it. Make the transaction in a wallet that holds nothing but the descriptors of the "
+    "A device that believes this might not show it. Make the transaction in a wallet that holds nothing "
+    "but the descriptors of the "
     "coins that it spends (in Bitcoin Core: a wallet of its own, into which only they are imported)."
 )
 
@@ -24,8 +26,9 @@ def other_wallet(
 ) -> str | None:
     """What it is said to be, in words; None where the key origins do not fit the script, or are false.
 
-    That the script is of exactly the keys named is proven. That these keys lie at the paths named is proven where the paths
-    lead into the policy's own accounts; of any other account of the same devices nothing is known here.
+    That the script is of exactly the keys named is proven. That these keys lie at the paths named is proven
+    where the paths lead into the policy's own accounts; of any other account of the same devices nothing is
+    known here.
     """
     kind = _kind_of(script_pubkey, witness_script, derivations)
     if kind is None or not all(_may_be(key, origin, prover) for key, origin in derivations.items()):

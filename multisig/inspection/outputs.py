@@ -103,7 +103,8 @@ def _pretending(index: int, output: PsbtOutput, prover: Prover) -> Iterator[Find
         sentence = (
             "The output is said to come back to this vault, but does not."
             if other is None
-            else f"The output does not come back here. It is said to be of another wallet with the same keys: {other}. {ADVICE}"
+            else "The output does not come back here. It is said to be of another wallet with the same "
+            f"keys: {other}. {ADVICE}"
         )
         yield found(FindingCode.FAKE_CHANGE, sentence, subject)
     if classify(output.script_pubkey) is ScriptKind.UNKNOWN:

@@ -13,11 +13,11 @@ from multisig.units import MAX_MONEY, FeeRate, Sats
 from multisig.vault import Policy, Vault
 
 # Bitcoin Core's sendrawtransaction refuses more than 0.10 BTC/kvB by default, its wallet a fee of more than
-# 0.10 BTC (-maxtxfee): what nobody would broadcast need not be signed.
+# 0.10 BTC (-maxtxfee): a transaction that nodes refuse need not be signed.
 MAX_FEE_RATE = FeeRate(10_000_000)
 MAX_FEE = Sats(10_000_000)
-# A Coldcard refuses a fee of 10 % of the outputs and warns at 5 %. A small coin swept in a busy hour may pay more:
-# it is shown; only what no sweep explains is refused.
+# A Coldcard refuses a fee of 10 % of the outputs and warns at 5 %. A small coin swept in a busy hour may pay
+# more: it is shown; only what no sweep explains is refused.
 MAX_FEE_SHARE_PERCENT = 50
 WARN_FEE_SHARE_PERCENT = 5
 

@@ -57,8 +57,8 @@ def _unsigned_transaction(globals_: Mapping[bytes, bytes], limits: PsbtLimits) -
     tx = Transaction.parse(raw, witness=False)
     if any(item.script_sig for item in tx.inputs):
         raise InvalidPsbt("The unsigned transaction of the PSBT carries signatures.")
-    # BIP-174 allows none (two of its valid vectors have none); there is then nothing to sign, the 0 reads as the marker of BIP-144,
-    # and HWI cannot read it (tests/multisig/test_psbt.py).
+    # BIP-174 allows none (two of its valid vectors have none); there is then nothing to sign, the 0 reads as
+    # the marker of BIP-144, and HWI cannot read it (tests/multisig/test_psbt.py).
     if not tx.inputs:
         raise InvalidPsbt("The PSBT spends nothing: it has no inputs.")
     if len(tx.inputs) > limits.max_inputs or len(tx.outputs) > limits.max_outputs:
@@ -131,7 +131,7 @@ def _read_derivations(fields: Mapping[bytes, bytes], kind: int) -> dict[bytes, K
     return {key: _read_origin(value) for key, value in _of_kind(fields, kind).items()}
 
 
-# The same PSBT is read by whoever makes, keeps, signs and takes it.
+# Building, storing, signing and accepting parse the same PSBT again.
 @lru_cache(maxsize=1024)
 def _read_origin(value: bytes) -> KeyOrigin:
     return KeyOrigin(Fingerprint(value[:4]), _path(value[4:]))
@@ -176,8 +176,8 @@ def encode_psbt(
 
 
 def encode_skeleton(tx: Transaction, inputs: Sequence[PsbtInput], outputs: Sequence[PsbtOutput]) -> bytes:
-    """What a second reader is shown: the same, without what is proven otherwise and costs the most. That is previous
-    transactions, proven by their hash, and origins and account keys, by deriving from the policy.
+    """What a second reader is shown: the same, without what is proven otherwise and costs the most. That is
+    previous transactions, proven by their hash, and origins and account keys, by deriving from the policy.
     """
     parts = [MAGIC, *_global_fields(tx, ()), SEPARATOR]
     for item in inputs:

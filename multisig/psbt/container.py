@@ -30,7 +30,7 @@ class Psbt:
     xpubs: tuple[tuple[ExtendedPublicKey, KeyOrigin], ...] = ()
 
     def __post_init__(self) -> None:
-        # Whoever checks an input must be looking at the one that is signed.
+        # The input that is checked must be the input that is signed.
         stated = [(item.outpoint, item.sequence) for item in self.inputs]
         if stated != [(item.outpoint, item.sequence) for item in self.tx.inputs]:
             raise InvalidPsbt("The PSBT's inputs are not those of its transaction.")

@@ -1,7 +1,7 @@
 """Which field may stand in which map, and how long its key data and its value may be.
 
 Sources: BIP-174 (version 0), BIP-370 (what belongs to version 2 only), BIP-371 (taproot). A type that is not
-listed is unknown: it is read over, not kept (see `multisig.psbt`).
+listed is unknown: it is skipped, not kept (see `multisig.psbt`).
 """
 
 import sys

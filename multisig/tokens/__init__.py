@@ -1,4 +1,6 @@
-"""CPT-1, tokens anchored to Bitcoin: the bytes in a transaction, the bytecode they commit to, and both in words."""
+"""CPT-1, tokens anchored to Bitcoin: the bytes in a transaction, the bytecode they commit to, and both in
+words.
+"""
 
 from multisig.tokens.amounts import (
     MAX_DECIMALS,

@@ -9,7 +9,7 @@ TokenAmount = NewType("TokenAmount", int)
 
 # Signed 64 bits: every database, language and LEB128 of nine bytes holds it exactly.
 MAX_TOKEN_AMOUNT = TokenAmount(2**63 - 1)
-# As the great majority of ERC-20 tokens have; with more, less than ten whole tokens would fit.
+# Most ERC-20 tokens have 18; with more, fewer than ten whole tokens would fit.
 MAX_DECIMALS = 18
 
 
@@ -36,7 +36,9 @@ def check_decimals(decimals: int) -> None:
 
 
 def check_supplies(total: int, maximum: int, decimals: int) -> None:
-    """0 <= total <= maximum, 1 <= maximum < 2^63. Raises InvalidToken, which names the largest supply there can be."""
+    """0 <= total <= maximum, 1 <= maximum < 2^63. Raises InvalidToken, which names the largest supply there
+    can be.
+    """
     check_decimals(decimals)
     for value in (total, maximum):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -62,7 +64,9 @@ def leb128(number: int) -> bytes:
 
 
 def read_leb128(reader: Reader) -> int:
-    """The next number. Raises WireError where it ends too early, is not in its shortest form, or is 2^63 or more."""
+    """The next number. Raises WireError where it ends too early, is not in its shortest form, or is 2^63 or
+    more.
+    """
     number = 0
     for shift in range(0, 63, 7):
         byte = reader.take(1)[0]

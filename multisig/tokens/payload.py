@@ -1,6 +1,8 @@
-"""The bytes that a token transaction carries: CPT-1, read strictly and written in one way only (docs/tokens.md).
+"""The bytes that a token transaction carries: CPT-1, read strictly and written in one way only
+(docs/tokens.md).
 
-Every value is valid once it exists, and every value has exactly one encoding: what decodes encodes to the same bytes.
+Every value is valid once it exists, and every value has exactly one encoding: what decodes encodes to the
+same bytes.
 """
 
 import re
@@ -42,7 +44,8 @@ def _witness_v0(program: bytes) -> bytes:
     return witness_output(0, program)
 
 
-# The index is the byte on chain; it never changes. The kinds that a vault or a profile has come first (ADR 11).
+# The index is the byte on chain; it never changes. The kinds that a vault or a profile has come first (ADR
+# 11).
 _FORMS = (
     _Form(ScriptKind.P2WPKH, 2, 20, _witness_v0),
     _Form(ScriptKind.P2WSH, 2, 32, _witness_v0),
@@ -158,8 +161,8 @@ class Deploy:
 class Call:
     """A call of a token's function.
 
-    `contract_id` is the deployment's txid as it is written, `amount` raw units, `address` an output script: None
-    where the function takes none. Raises InvalidToken.
+    `contract_id` is the deployment's txid as it is written, `amount` raw units, `address` an output script:
+    None where the function takes none. Raises InvalidToken.
     """
 
     contract_id: str
@@ -199,7 +202,9 @@ def is_token_payload(data: bytes) -> bool:
 
 
 def decode_payload(data: bytes) -> Payload:
-    """The meaning of the data of an OP_RETURN output. Raises InvalidToken for all but the one canonical form."""
+    """The meaning of the data of an OP_RETURN output. Raises InvalidToken for all but the one
+    canonical form.
+    """
     if not is_token_payload(data):
         raise InvalidToken("The data is not of a token: it does not begin with CPT.")
     reader = Reader(data)
@@ -218,7 +223,9 @@ def encode_payload(payload: Payload) -> bytes:
 
 
 def payload_parts(payload: Payload) -> tuple[tuple[str, bytes], ...]:
-    """What stands in the data, in order, each part with its name: a screen that cuts the data off hides the last ones."""
+    """The parts of the data in order, each with its name: a screen that truncates the data hides the last
+    ones.
+    """
     return _deploy_parts(payload) if isinstance(payload, Deploy) else _call_parts(payload)
 
 
@@ -293,7 +300,8 @@ def _call_parts(call: Call) -> tuple[tuple[str, bytes], ...]:
 
 
 def token_of(data: bytes) -> Payload | None:
-    """The payload in the data of an OP_RETURN output, such as an inspection shows; None where it is other data.
+    """The payload in the data of an OP_RETURN output, such as an inspection shows; None where it is other
+    data.
 
     Raises InvalidToken where it claims to be of a token and cannot be decoded: that is never just other data.
     """
@@ -301,7 +309,9 @@ def token_of(data: bytes) -> Payload | None:
 
 
 def token_of_script(script_pubkey: bytes) -> Payload | None:
-    """The same from an output script; None where it does not carry data in the one standard form. Raises InvalidToken."""
+    """The same from an output script; None where it does not carry data in the one standard form. Raises
+    InvalidToken.
+    """
     data = parse_op_return(script_pubkey)
     return None if data is None else token_of(data)
 

@@ -1,4 +1,6 @@
-"""An end to every exchange: httpx's time-outs are for one read, and whoever drips headers would hold us for ever."""
+"""A deadline for each whole HTTP exchange: httpx's time-outs bound one read, and a slow server could drip
+headers for ever.
+"""
 
 import socket
 import threading
@@ -11,14 +13,15 @@ import httpx
 
 # How httpcore tells of a connection, before and after TLS takes it over.
 _OPENED = frozenset({"connection.connect_tcp.complete", "connection.start_tls.complete"})
-# What is just slow meets the reader's own deadline first, and costs the other exchanges nothing.
+# An exchange that is only slow meets the reader's own deadline first; then no other exchange is cut.
 GRACE_SECONDS = 5.0
 
 
-class Lines:
-    """The connections of one client, which are cut where one exchange lasts too long: the others are to the same server.
+class ExchangeDeadlines:
+    """Closes all connections of one client when one exchange exceeds its deadline; all are to the same
+    server.
 
-    Safe from several threads.
+    Thread-safe.
     """
 
     def __init__(self, grace: float = GRACE_SECONDS) -> None:
@@ -28,7 +31,9 @@ class Lines:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[dict[str, Any]]:
-        """The request's extensions, for an exchange that ends soon after that long. Raises httpx.ReadTimeout."""
+        """The request's extensions, for an exchange that ends soon after that long. Raises
+        httpx.ReadTimeout.
+        """
         over = threading.Event()
         timer = threading.Timer(seconds + self._grace, self._cut, [over])
         timer.daemon = True
@@ -54,5 +59,5 @@ class Lines:
         for stream in streams:
             line = stream.get_extra_info("socket")
             with suppress(OSError):
-                # Not TLS's own farewell, which would ask the other side.
+                # Not a TLS shutdown, which would wait for the other side.
                 socket.socket.shutdown(line, socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""A raw block, believed only as far as it hangs together: its hash, and that its header commits to what it carries."""
+"""Raw blocks: the hash and the merkle root are checked; genesis hashes; transactions that carry data."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,8 @@ def merkle_root(hashes: Sequence[bytes]) -> bytes:
 def unmistakable_root(hashes: Sequence[bytes]) -> bytes | None:
     """The root; None where another list has it, too, because this one repeats its own end (CVE-2012-2459).
 
-    Neighbours are equal by their own hashes then, and not by the padding: what Bitcoin Core calls a mutated block.
+    Neighbours are equal by their own hashes then, and not by the padding: what Bitcoin Core calls a mutated
+    block.
     """
     top = b""
     for level in _levels(hashes):
@@ -76,7 +77,9 @@ def header_time(raw: bytes) -> int:
 
 
 def carriers(transactions: Sequence[Transaction], prefix: bytes) -> Iterator[tuple[int, Transaction]]:
-    """Those with such data, and their places. The coinbase, which comes first, spends nothing and calls nothing."""
+    """Those with such data, and their places. The coinbase, which comes first, spends nothing and calls
+    nothing.
+    """
     for position, transaction in enumerate(transactions):
         if position and any(_carries(output.script_pubkey, prefix) for output in transaction.outputs):
             yield position, transaction
@@ -87,7 +90,8 @@ def _carries(script: bytes, prefix: bytes) -> bool:
     return data is not None and data.startswith(prefix)
 
 
-# Bitcoin Core, kernel/chainparams.cpp; testnet4 also in BIP-94. Every signet has the same one, whatever its challenge.
+# Bitcoin Core, kernel/chainparams.cpp; testnet4 also in BIP-94. Every signet has the same one, whatever its
+# challenge.
 GENESIS_HASH = {
     Network.MAINNET: "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f",
     Network.TESTNET4: "00000000da84f2bafbbc53dee25a72ae507ff4914b867c565be350b0da8bf043",

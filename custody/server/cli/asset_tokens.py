@@ -1,4 +1,6 @@
-"""``custody token``: what a payload says, and what a chain's tokens come to, from bytes alone: no platform is asked."""
+"""``custody token``: what a payload says, and what a chain's tokens come to, from bytes alone: no platform is
+asked.
+"""
 
 import json
 from collections.abc import Iterator
@@ -53,7 +55,9 @@ def decode_command(
     network: Annotated[Network, typer.Option(help="How addresses are written.")] = Network.MAINNET,
     as_json: AsJson = False,
 ) -> None:
-    """Says in words what a token's payload does. For a call nothing proves that the bytecode is of its token: you say so."""
+    """Says in words what a token's payload does. For a call nothing proves that the bytecode is of its token:
+    you say so.
+    """
     try:
         payload, known = _payload_in(data), None if bytecode is None else _read(bytecode)
         words = token_words(payload, network, known)
@@ -90,11 +94,12 @@ def replay_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Derives every token's state from blocks of your own: {"height", "hash", "transactions": [{"txid", "caller", "data"}]}.
+    """Derives every token's state from blocks of your own: {"height", "hash", "transactions": [{"txid",
+    "caller", "data"}]}.
 
-    Hashes and ids are hex as they are written, ``caller`` is the output script that the first input spends, ``data`` what the
-    one OP_RETURN output pushes, or null where there are several. Blocks and transactions without tokens' data may be left
-    out, but then the state hash is another one.
+    Hashes and ids are hex as they are written, ``caller`` is the output script that the first input spends,
+    ``data`` what the one OP_RETURN output pushes, or null where there are several. Blocks and transactions
+    without tokens' data may be left out, but then the state hash is another one.
     """
     replay = _Replay({bytecode_hash(code.blob): code for code in map(_read, bytecode or ())})
     for number, line in enumerate(blocks, 1):

@@ -30,7 +30,10 @@ from custody.server.web.worker import build_worker_asgi
 app = typer.Typer()
 
 _EMBEDDED = "The embedded chain lives in the one process that answers requests and does the jobs."
-_SEVERAL = "Run custody serve alone; or name a node, so that several processes can share it: docs/operating/scale.md."
+_SEVERAL = (
+    "Run custody serve alone; or name a node, so that several processes can share it: "
+    "docs/operating/scale.md."
+)
 
 
 Metrics = Annotated[

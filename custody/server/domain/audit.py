@@ -1,7 +1,7 @@
 """The audit chain: what is hashed, and how a broken chain is told.
 
-``event_hash = SHA256("audit-v1" ‖ prev_hash ‖ JCS(row without its hashes))``; the first row follows 32 zero bytes.
-JCS is RFC 8785; rows hold text and integers only, for which the encoding is short.
+``event_hash = SHA256("audit-v1" ‖ prev_hash ‖ JCS(row without its hashes))``; the first row follows 32 zero
+bytes. JCS is RFC 8785; rows hold text and integers only, for which the encoding is short.
 """
 
 import re
@@ -47,7 +47,9 @@ def chain_of(org_uid: str, workspace_uid: str) -> str:
 
 
 def is_chain(chain_id: object) -> bool:
-    """Whether ``chain_of`` gives such a name; a database that somebody else wrote into may hold anything."""
+    """Whether ``chain_of`` gives such a name; a database that another program wrote into may hold
+    anything.
+    """
     return isinstance(chain_id, str) and _CHAIN.fullmatch(chain_id) is not None
 
 
@@ -56,7 +58,9 @@ _CHAIN = re.compile("platform|(organisation|workspace):[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True)
 class AuditRow:
-    """A row as it is hashed. ``timestamp`` is RFC 3339 in UTC with milliseconds; ``position`` counts from 1."""
+    """A row as it is hashed. ``timestamp`` is RFC 3339 in UTC with milliseconds; ``position`` counts
+    from 1.
+    """
 
     event_uid: str
     chain_id: str
@@ -118,8 +122,8 @@ def find_fault(
 ) -> ChainFault | None:
     """Reads a chain in order of position and names the first row that was edited, removed, reordered or cut.
 
-    ``size`` and ``head_hash`` are the stored head. Whoever rewrites the rows and the head consistently is caught by
-    ``marks``: what checkpoints, which are kept elsewhere, say of this chain, by position.
+    ``size`` and ``head_hash`` are the stored head. An attacker who rewrites the rows and the head
+    consistently is caught by ``marks``: the row hashes, by position, of checkpoints that are kept elsewhere.
     """
     marks = marks or {}
     previous, position, vouched = GENESIS, 0, 0

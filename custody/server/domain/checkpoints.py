@@ -1,7 +1,9 @@
-"""Signed checkpoints: how long each audit chain is and what it ends with, said in a file that is not the database.
+"""Signed checkpoints: how long each audit chain is and what it ends with, said in a file that is not the
+database.
 
-One line for each checkpoint, in canonical JSON (RFC 8785; the names are ASCII). It names the chains that grew since the
-line before, carries that line's SHA-256, and is signed by BIP-340 over a tagged hash of itself without the signature.
+One line for each checkpoint, in canonical JSON (RFC 8785; the names are ASCII). It names the chains that grew
+since the line before, carries that line's SHA-256, and is signed by BIP-340 over a tagged hash of itself
+without the signature.
 """
 
 from collections.abc import Iterable
@@ -35,7 +37,9 @@ class Head(_Strict):
 
 
 class Checkpoint(_Strict):
-    """A line. ``previous`` is the SHA-256 of the line before, without its line feed; ``public_key`` is x-only."""
+    """A line. ``previous`` is the SHA-256 of the line before, without its line feed; ``public_key`` is
+    x-only.
+    """
 
     version: Literal[1] = 1
     number: Annotated[int, Field(ge=1, le=MAX_INTEGER)]
@@ -90,7 +94,8 @@ class LineFault:
 
 @dataclass
 class Series:
-    """Where a file of checkpoints has come to, folded line by line: what whoever writes the next line must know.
+    """Where a file of checkpoints has come to, folded line by line: the state that writing the next line
+    needs.
 
     ``id`` tells one file from another: the digest of its first line.
     """
@@ -127,7 +132,8 @@ AnySeries = TypeVar("AnySeries", bound=Series)
 
 
 def read_into(series: AnySeries, lines: Iterable[bytes], trusted: frozenset[str] | None = None) -> AnySeries:
-    """Reads up to the first line that is wrong. ``trusted``: the public keys that may sign; None asks for no signature.
+    """Reads up to the first line that is wrong. ``trusted``: the public keys that may sign; None asks for no
+    signature.
 
     A last line without its line feed is what a power cut leaves, and counts for nothing.
     """

@@ -1,4 +1,4 @@
-"""Opaque tokens, ids, and what is kept of a secret."""
+"""Sign-in: lifetimes and rate limits, bearer tokens and codes and their hashes, passwords, refresh tokens."""
 
 import hmac
 import re
@@ -15,11 +15,12 @@ from custody.server.domain.ports import RandomBytes
 ACCESS_LIFETIME = timedelta(minutes=15)
 REFRESH_LIFETIME = timedelta(days=30)
 
-# Six digits, five minutes, five tries (RFC 4226, section 7.3 asks for a low bound), mailed or of an authenticator.
+# Six digits, five minutes, five tries (RFC 4226, section 7.3 asks for a low bound), mailed or of an
+# authenticator.
 OTP_LIFETIME = timedelta(minutes=5)
 OTP_TRIES = 5
-# Across all challenges of an account: whoever has the password gets one chance in 50,000 per hour with mailed codes, and
-# one in 16,667 with an authenticator's, of which three are good at a time; not more (P38).
+# Across all challenges of an account: an attacker with the password gets one chance in 50,000 per hour with
+# mailed codes, and one in 16,667 with an authenticator's, of which three are good at a time; not more (P38).
 OTP_WINDOW = timedelta(hours=1)
 OTP_TRIES_PER_WINDOW = 20
 OTP_CHALLENGES_PER_WINDOW = 20
@@ -29,7 +30,7 @@ RESET_LIFETIME = timedelta(hours=1)
 RESETS_PER_ACCOUNT = 5
 RESETS_PER_ACCOUNT_WINDOW = timedelta(hours=1)
 
-# Registrations of one address: each is a mail to somebody who may not have asked for it.
+# Registrations of one address: each one sends a mail, perhaps to a person who did not ask for it.
 REGISTRATIONS = 5
 REGISTRATIONS_WINDOW = timedelta(hours=1)
 
@@ -47,7 +48,8 @@ CALLS_PER_ADDRESS_WINDOW = timedelta(minutes=1)
 TOKEN_BYTES = 32
 ID_BYTES = 16
 OTP_DIGITS = 6
-# 80 bits, sixteen characters of base32: nobody guesses one, so that plain SHA-256 keeps it and no slow hash is needed.
+# 80 bits, sixteen characters of base32: too many to guess, so plain SHA-256 is enough and no slow hash is
+# needed.
 RECOVERY_BYTES = 10
 RECOVERY_CODES = 10
 
@@ -73,7 +75,9 @@ def new_otp(random: RandomBytes) -> str:
 
 
 def otp_hash(code: str, token_2fa: str) -> bytes:
-    """Keyed by the token, which is stored nowhere: a stolen database cannot be searched for a million codes."""
+    """Keyed by the token, which is stored nowhere: a stolen database cannot be searched for a million
+    codes.
+    """
     return hmac.digest(token_2fa.encode(), code.encode(), "sha256")
 
 
@@ -93,7 +97,9 @@ def plain_code(typed: str) -> str:
 
 
 def session_id(sid: str) -> str:
-    """What a session is called in lists. ``sid`` itself renews the session together with its cookie, so it stays out."""
+    """What a session is called in lists. ``sid`` itself renews the session together with its cookie, so it
+    stays out.
+    """
     return sha256(b"session-id" + sid.encode()).hexdigest()[: 2 * ID_BYTES]
 
 
@@ -107,7 +113,9 @@ def normalised(password: str) -> str:
 
 
 def check_new_password(password: str, email: str, field: str = "password") -> None:
-    """Raises Invalid for a password that is guessed first. ``email`` is in lower case; ``field`` brought the password."""
+    """Raises Invalid for a password that is guessed first. ``email`` is in lower case; ``field`` brought the
+    password.
+    """
     folded = normalised(password).lower()
     if len(set(folded)) < MIN_DISTINCT_CHARACTERS:
         raise _refused(field, "it repeats too few different characters")

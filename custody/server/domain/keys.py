@@ -1,4 +1,6 @@
-"""What a registration must offer: one device's keys, at the standard paths, on one network, and the proof of it."""
+"""What a registration must offer: one device's keys, at the standard paths, on one network, and the proof of
+it.
+"""
 
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -86,7 +88,8 @@ def check_offer(request: KeyChallengeRequest) -> OfferedKey:
 def check_proof(offered: OfferedKey, challenge: str, signature: str) -> None:
     """The device that holds the key signed the challenge at ``<base>/0/0``. Raises Invalid.
 
-    The key is recovered and compared: an address could not be, for makers write different header bytes (BIP-137).
+    The key is recovered and compared: an address could not be, for makers write different header bytes
+    (BIP-137).
     """
     try:
         signer = recover_message_key(challenge, b64decode(signature, validate=True))
@@ -159,5 +162,7 @@ def changes_anything(current: RevokedReason | None, wanted: RevokedReason) -> bo
 
 
 def may_move_on(reason: RevokedReason | None) -> bool:
-    """A superseded key still approves what stays in the workspace, for signer sets are fixed; a lost one nothing (P47)."""
+    """A superseded key still approves what stays in the workspace, for signer sets are fixed; a lost one
+    nothing (P47).
+    """
     return reason == "superseded"

@@ -1,4 +1,6 @@
-"""The life of a proposal: one table, (status, event) → status. An event that is not in it raises and changes nothing."""
+"""The life of a proposal: one table, (status, event) → status. An event that is not in it raises and changes
+nothing.
+"""
 
 from enum import StrEnum
 
@@ -61,7 +63,7 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.REPLACED, Event.INPUT_GONE): Status.INVALIDATED,
     (Status.REPLACED, Event.REOPENED): Status.BROADCASTING,
     (Status.INVALIDATED, Event.REOPENED): Status.BROADCASTING,
-    # Signatures stay valid: whoever holds enough of them can finish what the platform gave up.
+    # Signatures stay valid: any holder of enough of them can finalise what the platform gave up.
     (Status.REJECTED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.CANCELLED, Event.REACHED_NETWORK): Status.BROADCASTING,
     (Status.EXPIRED, Event.REACHED_NETWORK): Status.BROADCASTING,
@@ -69,8 +71,8 @@ TRANSITIONS: dict[tuple[Status, Event], Status] = {
     (Status.CANCELLED, Event.RELEASED): Status.CANCELLED,
 }
 
-# Its coins are free again, but for a cancelled one that keeps them (ADR 15). A confirmed one keeps its locks, for a
-# reorganisation may bring its coins back.
+# Its coins are free again, but for a cancelled one that keeps them (ADR 15). A confirmed one keeps its locks,
+# for a reorganisation may bring its coins back.
 ENDED = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.INVALIDATED, Status.FAILED})
 # Ended before its transaction reached the network, so far as the platform knew.
 ENDED_UNSENT = frozenset({Status.REJECTED, Status.CANCELLED, Status.EXPIRED, Status.FAILED})
@@ -106,7 +108,7 @@ def threshold_lost(declines: int, m: int, n: int) -> bool:
     return declines >= n - m + 1
 
 
-class Sight(StrEnum):
+class Observation(StrEnum):
     """Where a proposal's transaction is, judged by its coins."""
 
     ABSENT = "absent"
@@ -122,51 +124,51 @@ class Sight(StrEnum):
     INPUT_GONE = "input-gone"
 
 
-# A pair that is not here asks for nothing. PENDING, and what ended unsent, may be seen on chain where signers put their
-# signatures together without the platform: the coins moved, and the record must say so.
-EVENTS: dict[tuple[Status, Sight], tuple[Event, ...]] = {
-    (Status.PENDING, Sight.IN_MEMPOOL): (Event.THRESHOLD_MET, Event.REACHED_NETWORK),
-    (Status.PENDING, Sight.MINED): (Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED),
-    (Status.PENDING, Sight.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.PENDING, Sight.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.SIGNED, Sight.IN_MEMPOOL): (Event.REACHED_NETWORK,),
-    (Status.SIGNED, Sight.MINED): (Event.REACHED_NETWORK, Event.MINED),
-    (Status.SIGNED, Sight.OUTBID): (Event.REPLACED,),
-    (Status.SIGNED, Sight.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.SIGNED, Sight.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.STALLED, Sight.IN_MEMPOOL): (Event.REACHED_NETWORK,),
-    (Status.STALLED, Sight.MINED): (Event.REACHED_NETWORK, Event.MINED),
-    (Status.STALLED, Sight.OUTBID): (Event.REPLACED,),
-    (Status.STALLED, Sight.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.STALLED, Sight.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.BROADCASTING, Sight.MINED): (Event.MINED,),
-    (Status.BROADCASTING, Sight.OUTBID): (Event.REPLACED,),
-    (Status.BROADCASTING, Sight.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.BROADCASTING, Sight.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.CONFIRMED, Sight.ABSENT): (Event.REORGANISED,),
-    (Status.CONFIRMED, Sight.IN_MEMPOOL): (Event.REORGANISED,),
-    (Status.CONFIRMED, Sight.MINED_ELSEWHERE): (Event.REORGANISED, Event.MINED),
-    (Status.CONFIRMED, Sight.OUTBID): (Event.REORGANISED, Event.REPLACED),
-    (Status.CONFIRMED, Sight.COIN_SPENT): (Event.REORGANISED, Event.COIN_SPENT),
-    (Status.CONFIRMED, Sight.INPUT_GONE): (Event.REORGANISED, Event.INPUT_GONE),
+# A pair that is not here asks for nothing. PENDING, and what ended unsent, may be seen on chain where signers
+# put their signatures together without the platform: the coins moved, and the record must say so.
+EVENTS: dict[tuple[Status, Observation], tuple[Event, ...]] = {
+    (Status.PENDING, Observation.IN_MEMPOOL): (Event.THRESHOLD_MET, Event.REACHED_NETWORK),
+    (Status.PENDING, Observation.MINED): (Event.THRESHOLD_MET, Event.REACHED_NETWORK, Event.MINED),
+    (Status.PENDING, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.PENDING, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.SIGNED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
+    (Status.SIGNED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
+    (Status.SIGNED, Observation.OUTBID): (Event.REPLACED,),
+    (Status.SIGNED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.SIGNED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.STALLED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
+    (Status.STALLED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
+    (Status.STALLED, Observation.OUTBID): (Event.REPLACED,),
+    (Status.STALLED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.STALLED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.BROADCASTING, Observation.MINED): (Event.MINED,),
+    (Status.BROADCASTING, Observation.OUTBID): (Event.REPLACED,),
+    (Status.BROADCASTING, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.BROADCASTING, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.CONFIRMED, Observation.ABSENT): (Event.REORGANISED,),
+    (Status.CONFIRMED, Observation.IN_MEMPOOL): (Event.REORGANISED,),
+    (Status.CONFIRMED, Observation.MINED_ELSEWHERE): (Event.REORGANISED, Event.MINED),
+    (Status.CONFIRMED, Observation.OUTBID): (Event.REORGANISED, Event.REPLACED),
+    (Status.CONFIRMED, Observation.COIN_SPENT): (Event.REORGANISED, Event.COIN_SPENT),
+    (Status.CONFIRMED, Observation.INPUT_GONE): (Event.REORGANISED, Event.INPUT_GONE),
     # What had taken its place has ended.
-    (Status.REPLACED, Sight.ABSENT): (Event.REOPENED,),
-    (Status.REPLACED, Sight.IN_MEMPOOL): (Event.REACHED_NETWORK,),
-    (Status.REPLACED, Sight.MINED): (Event.REACHED_NETWORK, Event.MINED),
-    (Status.REPLACED, Sight.COIN_SPENT): (Event.COIN_SPENT,),
-    (Status.REPLACED, Sight.INPUT_GONE): (Event.INPUT_GONE,),
-    (Status.INVALIDATED, Sight.ABSENT): (Event.REOPENED,),
-    (Status.INVALIDATED, Sight.OUTBID): (Event.REOPENED, Event.REPLACED),
-    (Status.INVALIDATED, Sight.IN_MEMPOOL): (Event.REOPENED,),
-    (Status.INVALIDATED, Sight.MINED): (Event.REOPENED, Event.MINED),
-    **{(status, Sight.IN_MEMPOOL): (Event.REACHED_NETWORK,) for status in ENDED_UNSENT},
-    **{(status, Sight.MINED): (Event.REACHED_NETWORK, Event.MINED) for status in ENDED_UNSENT},
+    (Status.REPLACED, Observation.ABSENT): (Event.REOPENED,),
+    (Status.REPLACED, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,),
+    (Status.REPLACED, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED),
+    (Status.REPLACED, Observation.COIN_SPENT): (Event.COIN_SPENT,),
+    (Status.REPLACED, Observation.INPUT_GONE): (Event.INPUT_GONE,),
+    (Status.INVALIDATED, Observation.ABSENT): (Event.REOPENED,),
+    (Status.INVALIDATED, Observation.OUTBID): (Event.REOPENED, Event.REPLACED),
+    (Status.INVALIDATED, Observation.IN_MEMPOOL): (Event.REOPENED,),
+    (Status.INVALIDATED, Observation.MINED): (Event.REOPENED, Event.MINED),
+    **{(status, Observation.IN_MEMPOOL): (Event.REACHED_NETWORK,) for status in ENDED_UNSENT},
+    **{(status, Observation.MINED): (Event.REACHED_NETWORK, Event.MINED) for status in ENDED_UNSENT},
     # What it keeps its coins for can no longer happen.
-    (Status.CANCELLED, Sight.COIN_SPENT): (Event.RELEASED,),
-    (Status.CANCELLED, Sight.INPUT_GONE): (Event.RELEASED,),
+    (Status.CANCELLED, Observation.COIN_SPENT): (Event.RELEASED,),
+    (Status.CANCELLED, Observation.INPUT_GONE): (Event.RELEASED,),
 }
 
 
-def events_for(status: Status, sight: Sight) -> tuple[Event, ...]:
+def events_for(status: Status, sight: Observation) -> tuple[Event, ...]:
     """What happens to a proposal in `status` whose transaction is seen like that; mostly nothing."""
     return EVENTS.get((status, sight), ())

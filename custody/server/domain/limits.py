@@ -1,8 +1,9 @@
 """What a spending limit lets through. Amounts in satoshi; no clock and no database.
 
-A movement is counted from the moment it is proposed: its amount is reserved, and given back when the proposal ends
-without its transaction reaching the network. Versions of one movement (a payment and its fee bumps) spend the same
-coins, so that one of them at most is mined: the largest that still can be is what they count for, once.
+A movement is counted from the moment it is proposed: its amount is reserved, and given back when the proposal
+ends without its transaction reaching the network. Versions of one movement (a payment and its fee bumps)
+spend the same coins, so that one of them at most is mined: the largest that still can be is what they count
+for, once.
 """
 
 from calendar import monthrange
@@ -17,7 +18,9 @@ CyclePeriod = Literal["W", "M"]
 
 @dataclass(frozen=True)
 class Cycle:
-    """How often a counter begins anew, and on which day. Raises ValueError for a day that the period does not have."""
+    """How often a counter begins anew, and on which day. Raises ValueError for a day that the period does not
+    have.
+    """
 
     period: CyclePeriod
     day: int
@@ -43,7 +46,9 @@ class Cycle:
 
 
 def cycle_start(now: datetime, period: CyclePeriod, day: int) -> datetime:
-    """The last reset at or before `now`. `day`: 1–7 (Monday = 1) for W; 1–31, clamped to the month's end, for M."""
+    """The last reset at or before `now`. `day`: 1–7 (Monday = 1) for W; 1–31, clamped to the month's end, for
+    M.
+    """
     today = now.astimezone(UTC).date()
     start = _weekly_start(today, day) if period == "W" else _monthly_start(today, day)
     return datetime.combine(start, time(), UTC)
@@ -82,7 +87,9 @@ def _month_after(moment: date) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class SpendingPolicy:
-    """A limit for each cycle. For a vault that is not ``is_per_cycle`` it bounds each movement, and the cycle informs."""
+    """A limit for each cycle. For a vault that is not ``is_per_cycle`` it bounds each movement, and the cycle
+    informs.
+    """
 
     limit: Sats
     cycle: Cycle
@@ -91,7 +98,8 @@ class SpendingPolicy:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a cycle holds when a movement is proposed: ``others``, and ``held`` by earlier versions of the same movement.
+    """What a cycle holds when a movement is proposed: ``others``, and ``held`` by earlier versions of the
+    same movement.
 
     The sum may be more than there are coins: the same ones can move again and again.
     """
@@ -107,8 +115,8 @@ class Usage:
 def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
     """Equal to the limit passes, one satoshi more does not (P19).
 
-    A version that raises nothing passes too, though the limit be lower by now: what it stands for was let through, and
-    keeps its reservation (P22).
+    A version that raises nothing passes too, though the limit be lower by now: what it stands for was let
+    through, and keeps its reservation (P22).
     """
     if requested <= usage.held:
         return True
@@ -117,7 +125,8 @@ def fits(policy: SpendingPolicy, usage: Usage, requested: int) -> bool:
 
 
 def of_token(policy: SpendingPolicy, decimals: int) -> SpendingPolicy:
-    """The same figure in whole tokens, as a limit of raw units: until a token has limits of its own, the main figure measures it.
+    """The same figure in whole tokens, as a limit of raw units: until a token has limits of its own, the main
+    figure measures it.
 
     Rounded down, which lets through exactly the same whole numbers of raw units.
     """

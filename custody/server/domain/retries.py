@@ -12,15 +12,17 @@ _MAX_DOUBLINGS: Final = 10
 
 
 def delay_after(attempts: int, key: str) -> timedelta:
-    """After so many tries, one at least. Between a half and all of a delay that doubles: what failed together, because a
-    node was away, does not come back together. Which part of it follows from the key, so that nothing here is random.
+    """After so many tries, one at least. Between a half and all of a delay that doubles: what failed
+    together, because a node was away, does not come back together. Which part of it follows from the key, so
+    that nothing here is random.
     """
     whole = min(MAX_RETRY, FIRST_RETRY * float(2 ** min(attempts - 1, _MAX_DOUBLINGS)))
     spread = int.from_bytes(sha256(f"{key}:{attempts}".encode()).digest()[:4])
     return whole * (0.5 + spread / 2**33)
 
 
-# Soon at first, for a restart; then less and less often. Eleven attempts in three days, as Stripe's and Svix's deliveries.
+# Soon at first, for a restart; then less and less often. Eleven attempts in three days, as Stripe's and
+# Svix's deliveries.
 RETRIES: Final = (
     timedelta(seconds=10),
     timedelta(minutes=1),
@@ -37,7 +39,8 @@ GIVEN_UP_AFTER: Final = timedelta(days=3)
 # A receiver that failed at everything for so long, while something was tried, is told nothing more.
 DISABLED_AFTER: Final = timedelta(days=5)
 SHORTEST_PEACE: Final = timedelta(seconds=5)
-# A refusal costs a worker nothing, waiting ten seconds: for a name, a connection or an answer, whatever it is in the end.
+# A refusal costs a worker nothing, waiting ten seconds: for a name, a connection or an answer, whatever it is
+# in the end.
 HANGS_FROM: Final = timedelta(seconds=2)
 AFTER_A_HANG: Final = timedelta(minutes=1)
 LONGEST_PEACE: Final = timedelta(hours=1)

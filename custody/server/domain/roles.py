@@ -1,7 +1,8 @@
-"""Who may change what somebody may do: nobody grants what they do not hold, and the last administrator stays.
+"""Permissions and roles: a member grants only what the member holds, and the last administrator stays.
 
-Permissions of one workspace go in; a refusal comes out, or nothing. All of it follows from one thought: what a member can
-bring about by changing roles and members must be no more than what the member may do already (P26).
+Permissions of one workspace go in; a refusal comes out, or nothing. All of it follows from one thought: what
+a member can bring about by changing roles and members must be no more than what the member may do already
+(P26).
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +34,8 @@ class RoleTemplate:
     limit: Sats
 
 
-# All there will ever be: the vaults' own limits bound an administrator, until somebody sets a smaller one.
+# All there will ever be: the vaults' own limits bound an administrator, until an administrator sets a smaller
+# one.
 ADMINISTRATOR = RoleTemplate("Administrator", "Runs the workspace", EVERY_PERMISSION, MAX_MONEY)
 SIGNER = RoleTemplate(
     "Signer",
@@ -47,13 +49,14 @@ FIRST_ROLES = (ADMINISTRATOR, SIGNER)
 def permissions_not_held(
     wanted: frozenset[PermissionName], held: frozenset[PermissionName]
 ) -> frozenset[PermissionName]:
-    """What of ``wanted`` may not be granted: nobody grants what they do not hold (P26)."""
+    """The permissions in ``wanted`` that the caller does not hold, and so may not grant (P26)."""
     return wanted - held
 
 
 Permissions = frozenset[PermissionName]
 
-# What nobody holds, nobody can grant: a workspace that lost one of these would need its operator to mend the database.
+# What nobody holds, nobody can grant: a workspace that lost one of these would need its operator to mend the
+# database.
 KEPT = (PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS)
 # A list of roles is read whole, by people who must pick one.
 MAX_ROLES = 100
@@ -111,7 +114,8 @@ def require_reach(carried: Permissions, held: Permissions) -> None:
     missing = permissions_not_held(carried, held)
     if missing:
         raise PermissionDenied(
-            f"This role carries {in_words(missing)}, which yours does not: only somebody who holds it may change that."
+            f"This role carries {in_words(missing)}, which yours does not: only somebody who holds it may "
+            "change that."
         )
 
 

@@ -6,7 +6,8 @@ from itertools import chain, count
 
 from custody.server.domain.selection import RandomSource
 
-# Core, wallet/spend.cpp: a tip older than this says that we are behind, and a lock time would only tell on us.
+# Core, wallet/spend.cpp: a tip older than this says that we are behind, and a lock time would only tell on
+# us.
 MAX_TIP_AGE_SECONDS = 8 * 60 * 60
 # One time in ten up to a hundred blocks back, so that late signers look like everybody else.
 BACKDATE_ONE_IN = 10
@@ -29,7 +30,8 @@ def choose_locktime(tip_height: int, tip_age_seconds: float, rng: RandomSource) 
 
 
 def other_locktimes(tip_height: int) -> Iterator[int]:
-    """More of them than anybody uses up, and none holds a transaction back: the heights from the tip down, of which the first
-    hundred look like everybody's; then, for a chain that is a few blocks long, times that are long past.
+    """More of them than anybody uses up, and none holds a transaction back: the heights from the tip down, of
+    which the first hundred look like everybody's; then, for a chain that is a few blocks long, times that are
+    long past.
     """
     return chain(range(tip_height, -1, -1), count(FIRST_TIME))

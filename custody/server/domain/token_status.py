@@ -1,4 +1,6 @@
-"""How a token, or a call on it, stands: nowhere stored, but read from its proposals and from what the chain made of it (ADR 22)."""
+"""The status of a token or of a call on it, computed from its proposals and the chain's index, never stored
+(ADR 22).
+"""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -48,14 +50,14 @@ def words_of(stored: str | None) -> str:
 class Mined(Enum):
     """What the index says of the transaction in the very block in which its proposal is confirmed."""
 
-    # That block was not read yet, or was read on another branch: nobody can say.
+    # That block was not read yet, or was read on another branch: the effect is unknown.
     UNREAD = "unread"
     EFFECTIVE = "effective"
     WITHOUT_EFFECT = "without effect"
 
 
-# By the proposal alone. A call is on its way as long as any version of it is on the network: one that was replaced may still be
-# mined. What is finalised and not yet sent has reached nobody.
+# By the proposal alone. A call is on its way as long as any version of it is on the network: one that was
+# replaced may still be mined. What is finalised and not yet sent has reached nobody.
 _BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = MappingProxyType(
     {
         Proposal.PENDING: CallStatus.PENDING,
@@ -95,7 +97,8 @@ _OF_CONTRACT: Final[Mapping[CallStatus, ContractStatus]] = MappingProxyType(
         CallStatus.FAILED: ContractStatus.FAILED,
     }
 )
-# Of several versions of one transaction the furthest speaks for all; ended ones only where nothing else is left.
+# Of several versions of one transaction the furthest speaks for all; ended ones only where nothing else is
+# left.
 _PRECEDENCE: Final = (
     Proposal.CONFIRMED,
     Proposal.BROADCASTING,
@@ -117,7 +120,9 @@ TAKEN_BACK: Final = "It was taken back: its coins returned to the vault."
 
 
 class Member(Protocol):
-    """One proposal of a family. ``carries``: whether the token's data are in it; what takes it back has none."""
+    """One proposal of a family. ``carries``: whether the token's data are in it; what takes it back
+    has none.
+    """
 
     @property
     def status(self) -> Proposal: ...
@@ -138,7 +143,9 @@ class Verdict(NamedTuple):
 
 
 def best_of(members: Sequence[M]) -> M:
-    """The member that says how its family stands. ``members``: all of them, the oldest first; the newer one counts among equals."""
+    """The member that says how its family stands. ``members``: all of them, the oldest first; the newer one
+    counts among equals.
+    """
     carrying = [member for member in members if member.carries] or list(members)
     for status in _PRECEDENCE:
         found = [member for member in carrying if member.status is status]
@@ -148,7 +155,9 @@ def best_of(members: Sequence[M]) -> M:
 
 
 def verdict(members: Sequence[Member], mined: Mined, failure: str | None = None) -> Verdict:
-    """``mined`` and ``failure`` (its rule, as the index stores it) are of the best member, and count where that is confirmed."""
+    """``mined`` and ``failure`` (its rule, as the index stores it) are of the best member, and count where
+    that is confirmed.
+    """
     best = best_of(members)
     status = TABLE[best.status, mined]
     return Verdict(status, _reason(members, best, failure) if status is CallStatus.FAILED else None)

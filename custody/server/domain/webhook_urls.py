@@ -35,8 +35,9 @@ SPECIAL_IPV4: Final = tuple(
         "168.63.129.16/32",
     )
 )
-# All that IANA has given out as global unicast (RFC 4291). Outside are loopback, the unspecified, IPv4 in disguise
-# (::ffff:0:0/96), NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), discard-only, SRv6, unique local, link local, multicast.
+# All that IANA has given out as global unicast (RFC 4291). Outside are loopback, the unspecified, IPv4 in
+# disguise (::ffff:0:0/96), NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), discard-only, SRv6, unique local, link
+# local, multicast.
 GLOBAL_IPV6: Final = IPv6Network("2000::/3")
 SPECIAL_IPV6: Final = tuple(
     IPv6Network(text)
@@ -76,25 +77,27 @@ def is_public_text(text: str) -> bool:
 
 MAX_URL: Final = 1_000
 HTTPS_PORT: Final = 443
-# Below are other protocols' well-known ports (RFC 6335): nobody has us knock at a mail server.
+# Below are other protocols' well-known ports (RFC 6335): no webhook may make us call a mail server.
 FIRST_FREE_PORT: Final = 1_024
 MAX_PORT: Final = 65_535
 MAX_NAME: Final = 253
-# Names that lead to the machine itself, to its own network, or nowhere (RFC 6761, 6762, 7686, 8375, 9476; ICANN's internal).
+# Names that lead to the machine itself, to its own network, or nowhere (RFC 6761, 6762, 7686, 8375, 9476;
+# ICANN's internal).
 SPECIAL_NAMES: Final = frozenset({
     "localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "arpa",
     "test", "example", "invalid", "onion", "alt",
 })  # fmt: skip
 
-# RFC 3986's characters and nothing else: no space, backslash, control, bracket or raw non-ASCII. A fragment or a user's name
-# and password find no place in it.
+# RFC 3986's characters and nothing else: no space, backslash, control, bracket or raw non-ASCII. A fragment
+# or a user's name and password find no place in it.
 _URL = re.compile(
     r"https://(?P<host>[^/?#@:\\\[\]\s]+)(?::(?P<port>[0-9]{1,5}))?"
     r"(?P<path>/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*)?"
     r"(?P<query>\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?"
 )
 _LABEL = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-# What the URL standard takes for an IPv4 address by its end, and C libraries do (inet_aton): 2130706433, 0x7f.1, 0177.0.0.1.
+# What the URL standard takes for an IPv4 address by its end, and C libraries do (inet_aton): 2130706433,
+# 0x7f.1, 0177.0.0.1.
 _NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")
 
 
@@ -104,7 +107,9 @@ class BadUrl(ValueError):
 
 @dataclass(frozen=True)
 class WebhookUrl:
-    """``host`` as the DNS has it; ``target`` is the path with its query. ``is_allowed``: by the operator, wherever it leads."""
+    """``host`` as the DNS has it; ``target`` is the path with its query. ``is_allowed``: by the operator,
+    wherever it leads.
+    """
 
     host: str
     port: int
@@ -126,7 +131,8 @@ def read_url(text: str, allowed: Collection[str] = ()) -> WebhookUrl:
     found = _URL.fullmatch(text)
     if found is None:
         raise BadUrl(
-            "A webhook's URL is https://, a host's name, perhaps a port, and a path: no user, password or fragment, and "
+            "A webhook's URL is https://, a host's name, perhaps a port, and a path: no user, password or "
+            "fragment, and "
             "other characters percent-encoded."
         )
     host = found["host"].lower()
@@ -148,7 +154,9 @@ def _port(text: str | None, *, is_allowed: bool) -> int:
 
 
 def _name(host: str) -> str:
-    """A full name in the DNS, internationalised ones encoded (RFC 5891); never an address, in whatever way it is written."""
+    """A full name in the DNS, internationalised ones encoded (RFC 5891); never an address, in whatever way it
+    is written.
+    """
     name = _encoded(host)
     labels = name.split(".")
     if len(name) > MAX_NAME or not all(_LABEL.fullmatch(label) for label in labels):

@@ -14,7 +14,9 @@ from multisig.transaction import OutPoint, Transaction
 
 
 class History:
-    """The coins of `scripts` as of block `next` - 1, whose hash is `anchor`; None before the first one is read."""
+    """The coins of `scripts` as of block `next` - 1, whose hash is `anchor`; None before the first one is
+    read.
+    """
 
     def __init__(self, scripts: frozenset[bytes], first: int) -> None:
         self.scripts = scripts
@@ -91,15 +93,16 @@ class Follower:
         self._backfill: History | None = None
         self.history = History(frozenset(), first)
 
-    def bring(self, tip: BlockRef, scripts: frozenset[bytes]) -> None:
+    def catch_up(self, tip: BlockRef, scripts: frozenset[bytes]) -> None:
         """Afterwards `history` is that of `scripts`, and those of earlier calls, as of `tip`.
 
-        Raises ChainMoved where it is no longer the tip, and ChainUnavailable, also where there is more to read than
-        one look may take: then the next one goes on.
+        Raises ChainMoved where it is no longer the tip, and ChainUnavailable, also where there is more to
+        read than one look may take: then the next one goes on.
         """
         if self._first > tip.height:
             raise ChainUnavailable(
-                f"Addresses are to be looked for from block {self._first} on, and the node's last one is {tip.height}: "
+                f"Addresses are to be looked for from block {self._first} on, and the node's last one is "
+                f"{tip.height}: "
                 "correct FIRST_HEIGHT."
             )
         deadline = self._clock() + LOOK_SECONDS
@@ -156,7 +159,8 @@ class Follower:
         while history.next <= tip.height:
             if self._clock() > deadline:
                 raise ChainUnavailable(
-                    f"The history of the watched addresses is still being read: block {history.next} of {tip.height}."
+                    f"The history of the watched addresses is still being read: block {history.next} of "
+                    f"{tip.height}."
                 )
             if tip.height - history.next < SHORT:
                 self._read(history, self._hashes[history.next])

@@ -1,8 +1,8 @@
 """The node's answers as values, each from a node that is the right one and up to date.
 
-`getblockchaininfo` and `getindexinfo` travel with every question, in the same request: a node that was exchanged,
-started again, or fell behind since the last one is never believed. Its chain is compared with the one configured and
-nothing is inferred.
+`getblockchaininfo` and `getindexinfo` travel with every question, in the same request: a node that was
+exchanged, started again, or fell behind since the last one is never believed. Its chain is compared with the
+one configured and nothing is inferred.
 """
 
 import re

@@ -1,7 +1,8 @@
-"""JSON-RPC over HTTP as bitcoind speaks it: batches, deadlines, bounded answers, and words for everything that fails.
+"""JSON-RPC over HTTP as bitcoind speaks it: batches, deadlines, bounded answers, and words for everything
+that fails.
 
-A call's own failure is a value, because often it is the answer ("no such transaction"). Whatever leaves us without a
-trustworthy answer is ChainUnavailable, in a sentence that says what to do. (Core: httprpc.cpp, rpc/protocol.h.)
+A call's own failure is a value, because often it is the answer ("no such transaction"). Every other failure
+raises ChainUnavailable, whose sentence says what to do. (Core: httprpc.cpp, rpc/protocol.h.)
 """
 
 import json
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 import httpx
 from pydantic import SecretStr
 
-from custody.server.chain.deadlines import Lines
+from custody.server.chain.deadlines import ExchangeDeadlines
 from custody.server.domain.errors import ChainUnavailable
 
 # A cookie is "__cookie__:" and 64 hexadecimal digits.
@@ -75,8 +76,8 @@ class CookieFile:
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
-# A block of four million bytes is twice that in hexadecimal, and a hundred transactions of the largest standard size
-# are eighty million.
+# A block of four million bytes is twice that in hexadecimal, and a hundred transactions of the largest
+# standard size are eighty million.
 MAX_ANSWER_BYTES = 128 * 1024 * 1024
 MAX_WORDS = 200
 # bitcoind closes a connection that was idle for 30 seconds (-rpcservertimeout): we let go of it first.
@@ -130,8 +131,8 @@ class Rpc:
         self._seconds = answer_seconds
         self._max_bytes = max_answer_bytes
         self._lock = threading.Lock()
-        self._lines = Lines()
-        # No proxy from the environment: it would be shown the password.
+        self._lines = ExchangeDeadlines()
+        # No proxy from the environment: it would see the password.
         self._http = httpx.Client(
             trust_env=False,
             headers={"Content-Type": "application/json", "Accept-Encoding": "identity"},
@@ -204,7 +205,8 @@ class Rpc:
             ) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ChainUnavailable(
-                f"{self._name} cannot be reached ({type(error).__name__}). Check that it runs, and its address."
+                f"{self._name} cannot be reached ({type(error).__name__}). Check that it runs, and its "
+                "address."
             ) from error
 
     def _require_answered(self, status: int) -> None:
@@ -217,7 +219,8 @@ class Rpc:
                 )
             case HTTPStatus.FORBIDDEN:
                 raise ChainUnavailable(
-                    f"{self._name} forbids the call. Check its rpcallowip, and that rpcwhitelist names every method."
+                    f"{self._name} forbids the call. Check its rpcallowip, and that rpcwhitelist names "
+                    "every method."
                 )
             case HTTPStatus.SERVICE_UNAVAILABLE:
                 raise ChainUnavailable(
@@ -225,7 +228,8 @@ class Rpc:
                 )
             case _:
                 raise ChainUnavailable(
-                    f"{self._name} answers with HTTP status {status}: that is not a bitcoind. Check the address."
+                    f"{self._name} answers with HTTP status {status}: that is not a bitcoind. Check the "
+                    "address."
                 )
 
     def _read_batch(self, content: bytes, calls: Sequence[Call]) -> tuple[Any, ...]:

@@ -1,4 +1,6 @@
-"""The index of coins and transactions of the best chain: derived from the blocks, in memory, undone block by block."""
+"""The index of coins and transactions of the best chain: derived from the blocks, in memory, undone block by
+block.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""A small mempool: what waits for a block, each checked by the consensus engine and by the few rules of relay here."""
+"""A small mempool: what waits for a block, each checked by the consensus engine and by the few rules of relay
+here.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,10 +42,12 @@ class NoReplacement(Exception):
 def replaced_by(
     transaction: Transaction, entries: Mapping[str, MempoolEntry], spends: Mapping[OutPoint, str]
 ) -> dict[str, MempoolEntry]:
-    """What would leave: every entry that spends one of its coins, and whatever hangs on those. Mostly nothing.
+    """What would leave: every entry that spends one of its coins, and whatever hangs on those. Mostly
+    nothing.
 
-    Raises NoReplacement for one that may not be replaced (rule 1), that the transaction itself hangs on, or where it spends
-    an unconfirmed coin that what it replaces did not (rule 2), or too many would leave (rule 5).
+    Raises NoReplacement for one that may not be replaced (rule 1), that the transaction itself hangs on, or
+    where it spends an unconfirmed coin that what it replaces did not (rule 2), or too many would leave (rule
+    5).
     """
     direct = {spends[item.outpoint] for item in transaction.inputs if item.outpoint in spends}
     leaving = {txid: entries[txid] for first in direct for txid in _with_descendants(first, entries, spends)}
@@ -63,7 +67,8 @@ def replaced_by(
 
 
 def require_higher_fee(transaction: Transaction, fee: Sats, leaving: Mapping[str, MempoolEntry]) -> None:
-    """Rules 3 and 4: it pays what leaves pays, and its own way beside; and more for each byte than what it replaces.
+    """Rules 3 and 4: it pays what leaves pays, and its own way beside; and more for each byte than what it
+    replaces.
 
     Raises NoReplacement.
     """
@@ -119,7 +124,9 @@ class _Refusal(Exception):
 
 
 class Mempool:
-    """Entries in the order they came, so that a parent precedes its child. The caller serialises its calls."""
+    """Entries in the order they came, so that a parent precedes its child. The caller serialises its
+    calls.
+    """
 
     def __init__(self, index: CoinIndex) -> None:
         self._index = index
@@ -154,7 +161,9 @@ class Mempool:
         return self._assess(transaction)[0]
 
     def rebuild(self, returned: tuple[Transaction, ...]) -> None:
-        """After the chain moved: keep what is still valid of the `returned` transactions and of what waited here."""
+        """After the chain moved: keep what is still valid of the `returned` transactions and of what waited
+        here.
+        """
         waiting = (*returned, *(entry.transaction for entry in self))
         self._entries.clear()
         self._spends.clear()

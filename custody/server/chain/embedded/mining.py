@@ -1,4 +1,6 @@
-"""Building a block: coinbase, witness commitment (BIP-141), merkle root, proof of work at regtest's difficulty."""
+"""Building a block: coinbase, witness commitment (BIP-141), merkle root, proof of work at regtest's
+difficulty.
+"""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -87,8 +89,8 @@ def _mine_header(parent: bytes, root: bytes, time: int) -> bytes:
         nonce += 1
 
 
-# Where too little has matured, a hundred blocks bring at least one more coin; after eight of regtest's halvings the
-# subsidy is too small for more blocks to help.
+# Where too little has matured, a hundred blocks bring at least one more coin; after eight of regtest's
+# halvings the subsidy is too small for more blocks to help.
 MATURING_BLOCKS = 100
 MAX_ROUNDS = 12
 # An input without signature: outpoint, empty script, sequence, and a quarter of four bytes of witness.
@@ -99,7 +101,9 @@ SEQUENCE_FINAL = 0xFFFFFFFF
 def build_payment(
     index: CoinIndex, mempool: Mempool, script: bytes, amount: Sats, rate: FeeRate
 ) -> Transaction | None:
-    """A transaction that pays `amount` to `script`, change back to the chain; None while too little has matured."""
+    """A transaction that pays `amount` to `script`, change back to the chain; None while too little has
+    matured.
+    """
     fixed = _assemble((), (TxOut(amount, script), TxOut(Sats(0), MINER_SCRIPT))).vsize
     chosen: list[OutPoint] = []
     total = 0

@@ -1,4 +1,6 @@
-"""What happened to each watched script, remembered so that one to which nothing happened costs one small request."""
+"""What happened to each watched script, remembered so that one to which nothing happened costs one small
+request.
+"""
 
 import math
 import threading
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from custody.server.chain.backend import BlockRef, FoundOutput, Spend
-from custody.server.chain.esplora.blocks import BestChain, Moved
+from custody.server.chain.esplora.blocks import BestChain, ChainInconsistent
 from custody.server.chain.esplora.shapes import Entry, ScriptStats, read
 from custody.server.chain.esplora.transactions import Transactions, is_coinbase
 from custody.server.chain.esplora.wire import Wire
@@ -37,12 +39,14 @@ class History:
 
 
 def outputs_of(script: bytes, sightings: Sequence[Sighting]) -> tuple[FoundOutput, ...]:
-    """Every output that pays the script, with whoever spends it. Raises Moved where one is spent twice."""
+    """Every output that pays the script, with its spender. Raises ChainInconsistent where one is
+    spent twice.
+    """
     paid = {outpoint: sighting for sighting in sightings for outpoint in _paid(script, sighting)}
     spends: dict[OutPoint, Spend] = {}
     for sighting, outpoint in _spends(sightings, paid):
         if outpoint in spends:
-            raise Moved("The explorer shows two spends of one coin.")
+            raise ChainInconsistent("The explorer shows two spends of one coin.")
         height = None if sighting.block is None else sighting.block.height
         spends[outpoint] = Spend(sighting.transaction.txid, height)
     return tuple(_found(outpoint, sighting, spends.get(outpoint)) for outpoint, sighting in paid.items())
@@ -89,12 +93,12 @@ def _found(outpoint: OutPoint, sighting: Sighting, spent: Spend | None) -> Found
     )
 
 
-# Somebody who wants to make a script unreadable pays for this many transactions to it.
+# An attacker who wants to make a script unreadable has to pay for this many transactions to it.
 MAX_HISTORY = 50_000
 
 
 class Histories:
-    """Raises ChainUnavailable; Moved where two answers cannot both be true."""
+    """Raises ChainUnavailable; ChainInconsistent where two answers cannot both be true."""
 
     def __init__(
         self, wire: Wire, chain: BestChain, transactions: Transactions, clock: Callable[[], float]
@@ -108,7 +112,7 @@ class Histories:
         self._lock = threading.Lock()
 
     def expire(self) -> None:
-        """Something was sent: whoever asks next wants to see it."""
+        """Called after a broadcast, so that the next query shows it."""
         with self._lock:
             self._expired_at = self._clock()
 
@@ -127,7 +131,7 @@ class Histories:
             known = self._known.get(script)
         try:
             history = self._read(script, tip, known)
-        except Moved:
+        except ChainInconsistent:
             # What was read before may be the half that is wrong: it is read whole the next time.
             with self._lock:
                 self._known.pop(script, None)
@@ -167,7 +171,7 @@ class Histories:
             page = self._page(path, last_seen=next(reversed(newer), None))
             fresh = {entry.txid: entry for entry in page if entry.txid not in seen}
             if not fresh or fresh.keys() & newer.keys():
-                raise Moved("The explorer's history of a script is shorter than it says.")
+                raise ChainInconsistent("The explorer's history of a script is shorter than it says.")
             newer |= fresh
         return (*before, *(self._sighting(entry) for entry in reversed(newer.values())))
 
@@ -180,7 +184,9 @@ class Histories:
         transaction = self._bytes(entry)
         block = self._transactions.prove(transaction, entry.status)
         if block is None:
-            raise Moved("The explorer's history of what is confirmed holds something that is not.")
+            raise ChainInconsistent(
+                "The explorer's history of what is confirmed holds something that is not."
+            )
         return Sighting(transaction, block)
 
     def _waiting(self, path: str, confirmed: tuple[Sighting, ...]) -> tuple[Sighting, ...]:
@@ -192,12 +198,12 @@ class Histories:
     def _unmined(self, entries: list[Entry], mined: set[str]) -> Iterator[Sighting]:
         for entry in {entry.txid: entry for entry in entries}.values():
             if entry.status.confirmed:
-                raise Moved("The explorer's mempool holds something that is confirmed.")
+                raise ChainInconsistent("The explorer's mempool holds something that is confirmed.")
             if entry.txid not in mined:
                 yield Sighting(self._bytes(entry), None)
 
     def _bytes(self, entry: Entry) -> Transaction:
         transaction = self._transactions.by_id(entry.txid)
         if transaction is None:
-            raise Moved("The explorer lacks a transaction that it names.")
+            raise ChainInconsistent("The explorer lacks a transaction that it names.")
         return transaction

@@ -21,7 +21,7 @@ from custody.server.domain.errors import (
     LockedFunds,
     WalletAddressMismatch,
 )
-from custody.server.domain.forwarding import Allocation, Sizes, Wish, allocate, require_sensible
+from custody.server.domain.forwarding import Allocation, ForwardTerms, Sizes, allocate, require_sensible
 from custody.server.domain.ports import Clock, RandomBytes
 from custody.server.domain.selection import RandomSource
 from custody.server.domain.timing import PROPOSAL_LIFETIME, choose_locktime
@@ -233,9 +233,9 @@ def _script(address: str, chain: str) -> bytes | None:
         return None
 
 
-def _wish(request: ForwardToVaultRequest) -> Wish:
+def _wish(request: ForwardToVaultRequest) -> ForwardTerms:
     amount = None if request.amount_sats is None else Sats(request.amount_sats)
-    return Wish(amount, Sats(request.fee_sats), request.allow_unconfirmed)
+    return ForwardTerms(amount, Sats(request.fee_sats), request.allow_unconfirmed)
 
 
 def _sizes(policy: Policy, pays: bytes) -> Sizes:
@@ -248,7 +248,7 @@ def _sizes(policy: Policy, pays: bytes) -> Sizes:
 
 
 def _choose(
-    db: Session, purse: ProfilePurse, wish: Wish, sizes: Sizes
+    db: Session, purse: ProfilePurse, wish: ForwardTerms, sizes: Sizes
 ) -> tuple[tuple[Holding, ...], Allocation]:
     """Raises as `allocate`; LockedFunds where the coins are there but held by other forwards; InsufficientFunds."""
     pool = purse.pool(db)

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from custody.server.chain import deadlines
 from custody.server.chain.core import Password
 from custody.server.chain.core.rpc import Call, Rpc
-from custody.server.chain.deadlines import Lines
+from custody.server.chain.deadlines import ExchangeDeadlines
 from custody.server.domain.errors import ChainUnavailable
 from tests.support.certificates import certificate_for
 from tests.support.receiver import Receiver, receiver
@@ -41,7 +41,7 @@ def certificate(tmp_path_factory):
 @pytest.mark.parametrize("how", sorted(FOREVER))
 def test_what_never_ends_is_cut(certificate, how) -> None:
     trusted, context = certificate
-    watching = Lines(grace=0.1)
+    watching = ExchangeDeadlines(grace=0.1)
     with (
         receiver(context) as own,
         httpx.Client(verify=ssl.create_default_context(cafile=str(trusted)), trust_env=False) as client,
@@ -53,7 +53,7 @@ def test_what_never_ends_is_cut(certificate, how) -> None:
 
 def test_what_ends_in_time_is_not_touched(certificate) -> None:
     trusted, context = certificate
-    watching = Lines(grace=0)
+    watching = ExchangeDeadlines(grace=0)
     with (
         receiver(context) as own,
         httpx.Client(verify=ssl.create_default_context(cafile=str(trusted)), trust_env=False) as client,
@@ -64,7 +64,7 @@ def test_what_ends_in_time_is_not_touched(certificate) -> None:
 
 
 def test_a_node_that_drips_headers_is_not_waited_for(monkeypatch) -> None:
-    monkeypatch.setattr(deadlines.Lines.__init__, "__defaults__", (0.1,))
+    monkeypatch.setattr(deadlines.ExchangeDeadlines.__init__, "__defaults__", (0.1,))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         enough = threading.Event()
 

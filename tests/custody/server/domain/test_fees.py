@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from custody.server.domain.fees import (
-    Priced,
+    PricedTransaction,
     fee_for_parents,
     least_fee,
     least_rate,
@@ -15,7 +15,7 @@ from multisig.units import FeeRate, Sats
 from signerd.core.families import INCREMENTAL_RELAY as ASKED_BY_DAEMONS
 
 SIZES = st.integers(110, 5_000)
-PRICED = st.builds(Priced, st.integers(100, 500_000).map(Sats), SIZES)
+PRICED = st.builds(PricedTransaction, st.integers(100, 500_000).map(Sats), SIZES)
 INPUT, BASE, CHANGE_OUTPUT = 105, 60, 43
 
 

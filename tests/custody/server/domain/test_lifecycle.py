@@ -14,7 +14,7 @@ from custody.server.domain.lifecycle import (
     TRANSITIONS,
     Event,
     IllegalTransition,
-    Sight,
+    Observation,
     events_for,
     next_status,
     threshold_lost,
@@ -122,22 +122,24 @@ def test_every_row_can_happen(status, sight):
 
 @pytest.mark.parametrize("status", list(Status))
 def test_whatever_is_in_a_block_is_confirmed(status):
-    assert end_of(status, Sight.MINED) is Status.CONFIRMED
+    assert end_of(status, Observation.MINED) is Status.CONFIRMED
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.CONFIRMED])
 def test_whatever_is_in_the_mempool_is_on_its_way(status):
-    assert end_of(status, Sight.IN_MEMPOOL) is Status.BROADCASTING
+    assert end_of(status, Observation.IN_MEMPOOL) is Status.BROADCASTING
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status not in ENDED])
 def test_whoever_lost_a_coin_for_good_has_ended(status):
-    assert end_of(status, Sight.COIN_SPENT) is Status.INVALIDATED
-    assert end_of(status, Sight.INPUT_GONE) is Status.INVALIDATED
+    assert end_of(status, Observation.COIN_SPENT) is Status.INVALIDATED
+    assert end_of(status, Observation.INPUT_GONE) is Status.INVALIDATED
 
 
 @pytest.mark.parametrize("status", sorted(ENDED_UNSENT))
-@pytest.mark.parametrize("sight", [Sight.ABSENT, Sight.OUTBID, Sight.COIN_SPENT, Sight.INPUT_GONE])
+@pytest.mark.parametrize(
+    "sight", [Observation.ABSENT, Observation.OUTBID, Observation.COIN_SPENT, Observation.INPUT_GONE]
+)
 def test_what_ended_unsent_stays_so_unless_it_is_seen_itself(status, sight):
     assert end_of(status, sight) is status
 
@@ -145,16 +147,16 @@ def test_what_ended_unsent_stays_so_unless_it_is_seen_itself(status, sight):
 @pytest.mark.parametrize(
     ("status", "sight", "end"),
     [
-        (Status.BROADCASTING, Sight.OUTBID, Status.REPLACED),
-        (Status.SIGNED, Sight.OUTBID, Status.REPLACED),
-        (Status.STALLED, Sight.OUTBID, Status.REPLACED),
-        (Status.PENDING, Sight.OUTBID, Status.PENDING),
-        (Status.REPLACED, Sight.OUTBID, Status.REPLACED),
-        (Status.REPLACED, Sight.ABSENT, Status.BROADCASTING),
-        (Status.CONFIRMED, Sight.OUTBID, Status.REPLACED),
-        (Status.INVALIDATED, Sight.OUTBID, Status.REPLACED),
-        (Status.INVALIDATED, Sight.ABSENT, Status.BROADCASTING),
-        (Status.BROADCASTING, Sight.ABSENT, Status.BROADCASTING),
+        (Status.BROADCASTING, Observation.OUTBID, Status.REPLACED),
+        (Status.SIGNED, Observation.OUTBID, Status.REPLACED),
+        (Status.STALLED, Observation.OUTBID, Status.REPLACED),
+        (Status.PENDING, Observation.OUTBID, Status.PENDING),
+        (Status.REPLACED, Observation.OUTBID, Status.REPLACED),
+        (Status.REPLACED, Observation.ABSENT, Status.BROADCASTING),
+        (Status.CONFIRMED, Observation.OUTBID, Status.REPLACED),
+        (Status.INVALIDATED, Observation.OUTBID, Status.REPLACED),
+        (Status.INVALIDATED, Observation.ABSENT, Status.BROADCASTING),
+        (Status.BROADCASTING, Observation.ABSENT, Status.BROADCASTING),
     ],
 )
 def test_versions_of_one_payment(status, sight, end):
