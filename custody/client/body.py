@@ -15,9 +15,9 @@ MAX_ANSWER_VALUES = 500_000
 
 
 class Body:
-    """Takes the pieces as they come and ends with the whole response.
+    """Collects the body piece by piece, within its bounds.
 
-    No compressed answer is read: its size is known only once it is unpacked, and none was asked for.
+    A compressed answer is refused: its size is known only after unpacking, and the client asked for none.
 
     Raises:
         BadAnswer: it is compressed, or larger than an answer may be.

@@ -136,8 +136,8 @@ class Settings(BaseSettings):
     public_url: str | None = None
 
     # Hosts, with commas between them, that webhooks may call though they are no public names or have private
-    # addresses; and a private authority for their certificates, beside the usual ones. Anybody who may make
-    # webhooks can then reach them.
+    # addresses; and a private authority for their certificates, beside the usual ones. Every member who may
+    # make webhooks can then reach them.
     webhook_allow: str = ""
     webhook_ca_file: Path | None = None
 

@@ -20,7 +20,7 @@ BODY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 65
 # Ids, a token, a query: whatever comes before the body.
 MAX_HEADER_BYTES: Final = 32 * 1024
-# Below the 1,024 files that a process may have open where nobody said otherwise. Beyond them requests are
+# Below the 1,024 files that a process may have open by default. Beyond them requests are
 # answered with 503.
 MAX_CONNECTIONS: Final = 800
 # So many more are let in to be told; others are closed unheard.

@@ -1,7 +1,7 @@
 """What is counted and timed while the platform runs, each platform with a registry of its own.
 
 Labels are words of our own tables: routes as the table writes them, kinds, outcomes, chains. No id, no
-address and nothing that a caller chose becomes one, so that their number is bounded and nobody's business is
+address and nothing that a caller chose becomes one, so that their number is bounded and no user's activity is
 shown (P49).
 """
 

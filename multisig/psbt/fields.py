@@ -1,4 +1,7 @@
-"""Which field may stand in which map, and how long its key data and its value may be.
+"""The maps of a PSBT: which field each may hold, how long its key data and its value may be, and the limits.
+
+The reader slices bytes and bounds every count first. It refuses what two readers could parse differently: a
+key given twice, a length not in its shortest form, bytes left over.
 
 Sources: BIP-174 (version 0), BIP-370 (what belongs to version 2 only), BIP-371 (taproot). A type that is not
 listed is unknown: it is skipped, not kept (see `multisig.psbt`).

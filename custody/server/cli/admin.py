@@ -70,7 +70,9 @@ def bootstrap_command(
 
 
 def _warn_without_backend(settings: Settings, chain: Network) -> None:
-    """A workspace may come before its node does; whoever forgets the node would wait for deposits in vain."""
+    """A workspace may be made before its node is configured; without the warning, an operator could wait for
+    deposits in vain.
+    """
     if chain not in {source.network for source in settings.chains}:
         setting = f"{PREFIX}{chain.name}"
         typer.echo(

@@ -212,7 +212,7 @@ def fund_command(
 
 
 def _require_server(state: Path) -> None:
-    """Said at once: nobody answers where nobody holds the embedded chain."""
+    """Refuses at once where no server holds the embedded chain, instead of waiting for an answer."""
     if not is_served(state):
         fail(
             f"No server with an embedded chain is running on {state}.",

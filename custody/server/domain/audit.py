@@ -1,4 +1,4 @@
-"""The audit chain: what is hashed, and how a broken chain is told.
+"""The audit chain: the bytes that are hashed, and how a broken chain is found.
 
 ``event_hash = SHA256("audit-v1" ‖ prev_hash ‖ JCS(row without its hashes))``; the first row follows 32 zero
 bytes. JCS is RFC 8785; rows hold text and integers only, for which the encoding is short.

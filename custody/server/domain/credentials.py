@@ -131,7 +131,7 @@ def _refused(field: str, reason: str) -> Invalid:
 class Verdict(StrEnum):
     FIRST_USE = "first-use"  # the newest generation: from now on its predecessor is dead
     REPEAT = "repeat"  # its successor was never used: the answer was probably lost on the way
-    REUSE = "reuse"  # somebody holds a copy
+    REUSE = "reuse"  # a copy of the token exists: the family ends
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class LastAdmin(CustodyError):
 
 
 class VaultsLeftShort(CustodyError):
-    """Somebody would lose a key or a place that a vault's quorum needs."""
+    """A member would lose a key or a membership that a vault's quorum needs."""
 
     code = ErrorCode.STATE_CONFLICT
     hint = "Move what is in it to a vault with other signers first; force: true does it all the same."

@@ -1,6 +1,4 @@
-"""What a registration must offer: one device's keys, at the standard paths, on one network, and the proof of
-it.
-"""
+"""Keys: what a registration must offer and prove, and what revoking a key changes."""
 
 from base64 import b64decode
 from binascii import Error as Base64Error

@@ -1,5 +1,7 @@
-"""The life of a proposal: one table, (status, event) → status. An event that is not in it raises and changes
-nothing.
+"""The states of a proposal: one table, (status, event) → status.
+
+An event that is not in the table raises and changes nothing. A second table turns what the chain shows into
+events.
 """
 
 from enum import StrEnum

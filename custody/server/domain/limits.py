@@ -1,4 +1,4 @@
-"""What a spending limit lets through. Amounts in satoshi; no clock and no database.
+"""Spending limits and their cycles, which reset at 00:00 UTC. Amounts in satoshi; no clock and no database.
 
 A movement is counted from the moment it is proposed: its amount is reserved, and given back when the proposal
 ends without its transaction reaching the network. Versions of one movement (a payment and its fee bumps)

@@ -55,8 +55,8 @@ def permissions_not_held(
 
 Permissions = frozenset[PermissionName]
 
-# What nobody holds, nobody can grant: a workspace that lost one of these would need its operator to mend the
-# database.
+# A permission that no member holds cannot be granted: a workspace that lost one of these would need its
+# operator to repair the database.
 KEPT = (PermissionName.MANAGE_WORKSPACE, PermissionName.MANAGE_ROLE, PermissionName.MANAGE_USERS)
 # A list of roles is read whole, by people who must pick one.
 MAX_ROLES = 100
@@ -92,12 +92,12 @@ class Staff:
 
     @property
     def held(self) -> Permissions:
-        """By anybody."""
+        """The permissions that at least one member holds."""
         return frozenset[PermissionName]().union(*(self.roles[role] for role in self.members.values()))
 
 
 def require_grantable(granted: Permissions, held: Permissions) -> None:
-    """For whatever gives somebody permissions: a role offered, a role changed, a permission added to one.
+    """Checks every change that gives permissions: a role offered, a role changed, a permission added to one.
 
     Raises PermissionDenied.
     """
@@ -107,7 +107,7 @@ def require_grantable(granted: Permissions, held: Permissions) -> None:
 
 
 def require_reach(carried: Permissions, held: Permissions) -> None:
-    """For whatever changes or takes away a role or a member's place: nobody does it to those who may do more.
+    """Checks every change of a role or a membership: a caller may not change those who have more permissions.
 
     Raises PermissionDenied.
     """

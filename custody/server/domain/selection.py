@@ -254,7 +254,7 @@ def _is_modest(selection: Selection[CoinT], plan: Plan) -> bool:
 
 
 def _shuffled(pool: Sequence[CoinT], rng: RandomSource, most: int) -> Iterator[CoinT]:
-    """So many of them at most, in random order: Fisher and Yates, as far as somebody asks."""
+    """So many of them at most, in random order: a Fisher-Yates shuffle, lazily."""
     order = list(pool)
     for index in range(min(most, len(order))):
         other = index + rng.randrange(len(order) - index)

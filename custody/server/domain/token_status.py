@@ -57,7 +57,7 @@ class Mined(Enum):
 
 
 # By the proposal alone. A call is on its way as long as any version of it is on the network: one that was
-# replaced may still be mined. What is finalised and not yet sent has reached nobody.
+# replaced may still be mined. A finalised transaction that was not sent yet has reached no node.
 _BY_PROPOSAL: Final[Mapping[Proposal, CallStatus]] = MappingProxyType(
     {
         Proposal.PENDING: CallStatus.PENDING,

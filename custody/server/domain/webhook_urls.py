@@ -1,4 +1,6 @@
-"""A webhook's URL, read once and strictly: what cannot be read in just one way is refused (P51)."""
+"""A webhook's URL and the addresses it may lead to. A URL that two parsers could read differently is refused
+(P51).
+"""
 
 import re
 from collections.abc import Collection
@@ -31,7 +33,7 @@ SPECIAL_IPV4: Final = tuple(
         "203.0.113.0/24",  # documentation
         "224.0.0.0/4",  # multicast (RFC 5771)
         "240.0.0.0/4",  # reserved (RFC 1112), and the limited broadcast (RFC 919)
-        # In no registry: Azure's own services answer a virtual machine there, and nobody else.
+        # In no registry: Azure's own services answer virtual machines there.
         "168.63.129.16/32",
     )
 )
@@ -55,7 +57,7 @@ _ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is unicast, anybody's to reach, and nothing else in disguise."""
+    """Whether it is a unicast address of the open Internet that embeds no other address."""
     if isinstance(address, IPv4Address):
         return address.is_global and not any(address in network for network in SPECIAL_IPV4)
     return (

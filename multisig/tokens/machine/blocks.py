@@ -150,7 +150,7 @@ class _Case:
         except InvalidToken:
             raise NoEffect(Failure.NOT_ITS_BYTECODE) from None
         if self.transaction.caller != bytecode.owner_script:
-            # Otherwise anybody could publish a token in the name of a vault.
+            # Otherwise anyone could publish a token in the name of a vault.
             raise NoEffect(Failure.NOT_THE_FIRST_OWNER)
 
 

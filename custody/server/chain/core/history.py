@@ -1,6 +1,9 @@
-"""What became of some scripts' coins, block by block: derived from raw blocks, undone at a reorganisation.
+"""The coins of the watched scripts, followed block by block through raw blocks; undone at a reorganisation.
 
-Pure data. Only coins of the scripts asked about are kept, so that its size is that of our own history.
+`History` is pure data and holds the watched coins only. `Follower` reads the last few blocks whole and scans
+the long past by its filters. It keeps the hashes of the last blocks, so a later look reads new blocks alone
+and notices a reorganisation. New scripts are read from the beginning beside the others, and join them at the
+tip.
 """
 
 from collections.abc import Callable, Iterable
@@ -41,7 +44,7 @@ class History:
         self.next, self.anchor = height + 1, block_hash
 
     def rollback(self, height: int, block_hash: str) -> None:
-        """Back to that block: later coins never were, and later spends free their coins."""
+        """Rolls back to that block: removes later coins, and marks coins that were spent later as unspent."""
         kept = (coin for coin in self._coins.values() if coin.height is not None and coin.height <= height)
         self._coins = {coin.outpoint: _unspent_after(coin, height) for coin in kept}
         self.read_to(height, block_hash)

@@ -1,6 +1,4 @@
-"""A small mempool: what waits for a block, each checked by the consensus engine and by the few rules of relay
-here.
-"""
+"""A small mempool: each transaction is checked by the consensus engine, relay rules, and BIP-125."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""Building a block: coinbase, witness commitment (BIP-141), merkle root, proof of work at regtest's
-difficulty.
-"""
+"""Builds blocks at regtest's difficulty, and pays out of their coinbases, which anyone may spend."""
 
 import struct
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,4 @@
-"""The Esplora backend: what an explorer says, checked as far as it can be, and asked for no more often than
-it helps.
+"""The Esplora backend: an explorer's answers, verified as far as possible, with a bounded request rate.
 
 What is believed and what is proven stands in docs/operating/chain.md.
 """

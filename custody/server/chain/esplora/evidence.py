@@ -1,5 +1,4 @@
-"""What makes "confirmed" more than a word: a header's proof of work, and a merkle branch from a transaction
-to it.
+"""Proofs of a confirmation: a header's proof of work, and a merkle branch from the transaction to the header.
 
 Pure. A block that is invented upon one that is known costs a liar a real block's work; one that is linked to
 nothing known, the work of the least difficulty below.

@@ -1,4 +1,4 @@
-"""What happened to each watched script, remembered so that one to which nothing happened costs one small
+"""The history of each watched script and the coins that follow from it; an unchanged one costs one small
 request.
 """
 

@@ -1,4 +1,4 @@
-"""One request and its answer: every one with a deadline, a bound on its size, and no second address.
+"""One HTTP exchange with the explorer: a deadline, a bound on the answer's size, and no redirects.
 
 The explorer's URL may hold a key of its operator's; no sentence here names it.
 """
@@ -17,7 +17,7 @@ from custody.server.chain.esplora.pace import Backoff, Pace
 from custody.server.domain.errors import ChainUnavailable
 
 TIMEOUT = httpx.Timeout(10.0, connect=5.0)
-# A drop every nine seconds keeps any read time-out away, so that the whole answer has a deadline, too.
+# A byte every nine seconds never meets a read time-out, so the whole answer has a deadline, too.
 DEADLINE_SECONDS = 30.0
 # A page has 25 transactions as JSON, each at most 400,000 weight units: 800,000 digits of hex, and its
 # readable forms.
